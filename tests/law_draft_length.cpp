@@ -3,39 +3,123 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <map>
-#include <random>
 #include <span>
 #include <specdec/specdec.hpp>
 #include <utility>
+#include <variant>
 #include <vector>
 
+#include "support/any_chance.hpp"
 #include "support/bounds.hpp"
 #include "support/catch.hpp"
 #include "support/rules.hpp"
+#include "support/trees.hpp"
 
 namespace law_draft_length {
 
 using namespace specdec;
 using namespace specdec::testing;
+using support::AnyChance;
+using support::AnyTreeRule;
 using support::AnyVerifier;
 
 namespace {
 
 const std::vector<Token> prompt{0};
 
+template <class P, class Row>
+concept KeepsDrafting = requires(const P& policy, const Row& row) { policy.keep_drafting(row, Index{}); };
+template <class P, class Row>
+concept Reads = requires(const P& policy, const Row& row) { policy.reading(row, Index{}); };
+template <class P>
+concept LooksAfterDraws =
+    requires(const P& policy, std::span<const double> readings) { policy.draft_another(readings); };
+
+// One of several draft lengths, so that the loop is compiled once. It is told costs that depend only on what was done: a
+// replayed branch sees equal costs.
+template <class... Policies>
+struct OneOf {
+  static constexpr bool counts_nodes = (specdec::counts_nodes<Policies> && ...),
+                        rates = (rates_tokens<Policies> && ...);
+
+  std::variant<Policies...> policy;
+
+  Index next(Index most) {
+    return std::visit([&](auto& p) { return p.next(most); }, policy);
+  }
+  template <class Row>
+  bool keep_drafting(const Row& row, Index i) const
+    requires(KeepsDrafting<Policies, Row> || ...)
+  {
+    const auto keeps = [&]<class P>(const P& p) {
+      if constexpr (KeepsDrafting<P, Row>) return p.keep_drafting(row, i);
+      else return true;
+    };
+    return std::visit(keeps, policy);
+  }
+  template <class Row>
+  double reading(const Row& row, Index i) const
+    requires(Reads<Policies, Row> || ...)
+  {
+    const auto read = [&]<class P>(const P& p) {
+      if constexpr (Reads<P, Row>) return p.reading(row, i);
+      else return 0.0;
+    };
+    return std::visit(read, policy);
+  }
+  bool draft_another(std::span<const double> readings) const
+    requires(LooksAfterDraws<Policies> || ...)
+  {
+    const auto another = [&]<class P>(const P& p) {
+      if constexpr (LooksAfterDraws<P>) return p.draft_another(readings);
+      else return true;
+    };
+    return std::visit(another, policy);
+  }
+  double acceptance(double probability, Index rank) const
+    requires rates
+  {
+    return std::visit([&](const auto& p) { return p.acceptance(probability, rank); }, policy);
+  }
+  bool draft_level(const TreeCandidates& found) const
+    requires rates
+  {
+    return std::visit([&](const auto& p) { return p.draft_level(found); }, policy);
+  }
+  Index propose(const TreeCandidates& found) const
+    requires rates
+  {
+    return std::visit([&](const auto& p) -> Index { return p.propose(found); }, policy);
+  }
+  void observe(StepRecord step) {
+    step.draft_time = std::chrono::milliseconds(step.drafted);
+    step.target_time = std::chrono::milliseconds(10 + step.fed);
+    std::visit([&](auto& p) { p.observe(step); }, policy);
+  }
+};
+
+// The law of the texts that new decoders write, and how often they drafted each number of tokens.
+using LawOf = std::function<Law(const TableModel<>& target, const TableModel<>& small, const Options&,
+                                std::map<Index, Index>& drafted)>;
+
 // Policies carry what they learn from step to step, so every branch of chance begins with a fresh decoder.
-template <class Drafter, class V, class Length>
-Law law_of(const TableModel<>& target, const Drafter& drafter, const V& verifier, const Length& length,
-           const Options& options, std::map<Index, Index>& drafted) {
-  Law law;
-  enumerate([&](Enumerator& chance) {
-    SpecDec decoder{TableModel<>(target), Drafter(drafter), verifier, Length(length)};
-    const Result r = decoder.generate(prompt, options, chance);
-    law[r.tokens] += chance.probability();
-    ++drafted[r.stats.drafted];
-  });
-  return law;
+template <class MakeDrafter, class V, class Length>
+LawOf law_with(const MakeDrafter& drafter, const V& verifier, const Length& length) {
+  return [=](const TableModel<>& target, const TableModel<>& small, const Options& options,
+             std::map<Index, Index>& drafted) {
+    Law law;
+    enumerate([&](Enumerator& branches) {
+      AnyChance chance(branches);
+      Length begins(length);
+      SpecDec decoder{TableModel<>(target), drafter(small), V(verifier), begins};
+      const Result r = decoder.generate(prompt, options, chance);
+      law[r.tokens] += branches.probability();
+      ++drafted[r.stats.drafted];
+    });
+    return law;
+  };
 }
 
 // The worst difference over small models, and how many different draft lengths were seen.
@@ -44,8 +128,7 @@ struct Findings {
   std::size_t numbers = 0;
 };
 
-template <class MakeDrafter, class V, class Length>
-Findings law_over_models(MakeDrafter&& drafter, const V& verifier, const Length& length) {
+Findings law_over_models(const LawOf& law_of) {
   Findings found;
   std::map<Index, Index> drafted;
   SplitMix64 generator{5};
@@ -55,7 +138,7 @@ Findings law_over_models(MakeDrafter&& drafter, const V& verifier, const Length&
         const auto target = TableModel<>::random(vocab_size, 2, generator);
         const auto small = TableModel<>::random(vocab_size, 2, generator);
         const Options options{.max_new_tokens = vocab_size == 2 ? 5 : 4, .gamma = gamma};
-        const Law law = law_of(target, drafter(small), verifier, length, options, drafted);
+        const Law law = law_of(target, small, options, drafted);
         found.difference =
             std::max(found.difference, largest_difference(law, target_law(target, prompt, options)).size);
       }
@@ -65,45 +148,8 @@ Findings law_over_models(MakeDrafter&& drafter, const V& verifier, const Length&
 
 constexpr auto honest = [](const TableModel<>& small) { return ModelDrafter{TableModel<>(small)}; };
 
-// Costs that depend only on what was done, so that a replayed branch sees equal costs.
-template <class Policy>
-struct Timed {
-  static constexpr bool counts_nodes = specdec::counts_nodes<Policy>;
-
-  Policy policy;
-  Index next(Index most) { return policy.next(most); }
-  template <class Row>
-  double reading(const Row& row, Index i) const
-    requires requires { policy.reading(row, i); }
-  {
-    return policy.reading(row, i);
-  }
-  bool draft_another(std::span<const double> readings) const
-    requires requires { policy.draft_another(readings); }
-  {
-    return policy.draft_another(readings);
-  }
-  double acceptance(double probability, Index rank) const
-    requires rates_tokens<Policy>
-  {
-    return policy.acceptance(probability, rank);
-  }
-  bool draft_level(const TreeCandidates& found) const
-    requires rates_tokens<Policy>
-  {
-    return policy.draft_level(found);
-  }
-  Index propose(const TreeCandidates& found) const
-    requires rates_tokens<Policy>
-  {
-    return policy.propose(found);
-  }
-  void observe(StepRecord step) {
-    step.draft_time = std::chrono::milliseconds(step.drafted);
-    step.target_time = std::chrono::milliseconds(10 + step.fed);
-    policy.observe(step);
-  }
-};
+using Cost = std::function<double(Index)>;
+using Blind = OneOf<FixedLength, ScheduledLength, CostOptimalLength<>, GoodputLength<Cost, Cost>>;
 
 // Drops a drawn token that is unlikely under q, and all tokens after it: the tempting mistake.
 class Dropping {
@@ -124,7 +170,7 @@ class Dropping {
 
  private:
   using Inner = ModelDrafter<TableModel<>>;
-  using Row = RowOf<decltype(std::declval<Inner&>().draft({}, {}, std::declval<Enumerator&>()).rows)>;
+  using Row = RowOf<decltype(std::declval<Inner&>().draft({}, {}, std::declval<AnyChance&>()).rows)>;
   Inner inner_;
   std::vector<Row> rows_;
 };
@@ -139,28 +185,16 @@ void check(const char* rule, const Findings& found) {
   CHECK(found.numbers >= 3);
 }
 
-template <class Length>
-void check_under_every_rule(const Length& length) {
-  for (const AnyVerifier& rule : support::sampling_rules)
-    check(rule.name(), law_over_models(honest, support::for_loops(rule), length));
-}
-
 }  // namespace
 
 TEST_CASE("any policy leaves the law as it is") {
-  check_under_every_rule(FixedLength{});
-  check_under_every_rule(ScheduledLength(1));
-  check_under_every_rule(Timed<CostOptimalLength<>>{CostOptimalLength({.window = 2})});
-  check_under_every_rule(GoodputLength(
-      4, [](Index tokens) { return static_cast<double>(tokens); }, [](Index) { return 0.1; }, 2, 0.5));
-}
-
-TEST_CASE("a policy that looks at rows leaves the law as it is") {
-  // Not under greedy block verification, whose next draft must not be cut: that does not compile.
-  check("block", law_over_models(honest, BlockVerifier{}, ConfidentLength(0.6)));
-  check("token", law_over_models(honest, TokenVerifier{}, ConfidentLength(0.6)));
-  check("block", law_over_models(honest, BlockVerifier{}, EntropyLength(0.6)));
-  check("sample-match", law_over_models(honest, SampleMatchVerifier{}, EntropyLength(0.6)));
+  const Cost target = [](Index tokens) { return static_cast<double>(tokens); },
+             draft = [](Index) { return 0.1; };
+  for (const Blind& length :
+       {Blind{FixedLength{}}, Blind{ScheduledLength(1)}, Blind{CostOptimalLength({.window = 2})},
+        Blind{GoodputLength(4, target, draft, 2, 0.5)}})
+    for (const AnyVerifier& rule : support::sampling_rules)
+      check(rule.name(), law_over_models(law_with(honest, support::for_loops(rule), length)));
 }
 
 namespace {
@@ -177,16 +211,35 @@ struct WhileSure {
   void observe(const StepRecord&) const {}
 };
 
+using Looking = OneOf<ConfidentLength, EntropyLength, WhileSure, EarlyStoppingLength<>>;
+// Not greedy block verification, whose next draft must not be cut: that does not compile.
+struct LineRule {
+  std::variant<BlockVerifier, TokenVerifier, SampleMatchVerifier> rule;
+
+  Verdict judge(const auto& drafted, auto& chance) const {
+    return std::visit([&](const auto& verifier) { return verifier.judge(drafted, chance); }, rule);
+  }
+};
+
+void check_lines(const char* name, const LineRule& rule, const Looking& length) {
+  check(name, law_over_models(law_with(honest, rule, length)));
+}
+
 }  // namespace
 
+TEST_CASE("a policy that looks at rows leaves the law as it is") {
+  check_lines("block", {BlockVerifier{}}, {ConfidentLength(0.6)});
+  check_lines("token", {TokenVerifier{}}, {ConfidentLength(0.6)});
+  check_lines("block", {BlockVerifier{}}, {EntropyLength(0.6)});
+  check_lines("sample-match", {SampleMatchVerifier{}}, {EntropyLength(0.6)});
+}
+
 TEST_CASE("a policy that ends drafts after a draw, by the rows so far, leaves the law as it is") {
-  const auto check_all = [](const auto& length) {
-    check("block", law_over_models(honest, BlockVerifier{}, length));
-    check("token", law_over_models(honest, TokenVerifier{}, length));
-    check("sample-match", law_over_models(honest, SampleMatchVerifier{}, length));
-  };
-  check_all(WhileSure{});
-  check_all(Timed<EarlyStoppingLength<>>{EarlyStoppingLength({.window = 2})});
+  for (const Looking& length : {Looking{WhileSure{}}, Looking{EarlyStoppingLength({.window = 2})}}) {
+    check_lines("block", {BlockVerifier{}}, length);
+    check_lines("token", {TokenVerifier{}}, length);
+    check_lines("sample-match", {SampleMatchVerifier{}}, length);
+  }
 }
 
 namespace {
@@ -214,37 +267,44 @@ class WhilePromising {
   double least_ = 0.3;
 };
 
-template <class Length>
-void check_trees(const Length& length) {
-  check("sample-match", law_over_models(confident, TrunkAndSpares<SampleMatchVerifier>{}, length));
-  check("block", law_over_models(confident, TrunkAndSpares<BlockVerifier>{}, length));
-  check("greedy block", law_over_models(confident, TrunkAndSpares<GreedyBlockVerifier>{}, length));
-  check("traversal", law_over_models(confident, TraversalVerifier{}, length));
+using Rating = OneOf<WhilePromising, EarlyStoppingLength<>>;
+
+void check_trees(const Rating& length) {
+  const auto check_rule = [&](const char* name, const AnyTreeRule& rule) {
+    check(name, law_over_models(law_with(confident, rule, length)));
+  };
+  check_rule("sample-match", {TrunkAndSpares<SampleMatchVerifier>{}});
+  check_rule("block", {TrunkAndSpares<BlockVerifier>{}});
+  check_rule("greedy block", {TrunkAndSpares<GreedyBlockVerifier>{}});
+  check_rule("traversal", {TraversalVerifier{}});
 }
 
 }  // namespace
 
 TEST_CASE("a policy that rates the tokens of trees leaves the law as it is") {
-  check_trees(WhilePromising{});
+  check_trees({WhilePromising{}});
   // Its first steps are alike for all trees. So it has written a text before.
-  Timed<EarlyStoppingLength<>> early{EarlyStoppingLength({.window = 20})};
+  Rating early{EarlyStoppingLength({.window = 20})};
   SplitMix64 generator{9};
   SpecDec decoder{TableModel<>::random(3, 2, generator), confident(TableModel<>::random(3, 2, generator)),
-                  TrunkAndSpares<SampleMatchVerifier>{}, early};
-  decoder.generate(prompt, {.max_new_tokens = 200, .gamma = 4}, generator);
-  CHECK(early.policy.drafts());
+                  AnyTreeRule{TrunkAndSpares<SampleMatchVerifier>{}}, early};
+  AnyChance chance(generator);
+  decoder.generate(prompt, {.max_new_tokens = 200, .gamma = 4}, chance);
+  CHECK(std::get<EarlyStoppingLength<>>(early.policy).drafts());
   check_trees(early);
 }
 
 TEST_CASE("at temperature 0 trees by the rows write the text of greedy decoding") {
   SplitMix64 generator{8};
+  AnyChance chance(generator);
   Index accepted = 0;
   for (int n = 0; n < 20; ++n) {
     auto target = TableModel<>::random(4, 2, generator);
     const Options options{.max_new_tokens = 60, .gamma = 8};
-    SpecDec decoder{target, ModelDrafter{TableModel<>(target), ConfidentTree{.width = 2}},
-                    TrunkAndSpares<ArgmaxVerifier>{}, Timed<EarlyStoppingLength<>>{EarlyStoppingLength{}}};
-    const Result r = decoder.generate(prompt, options, generator);
+    Rating early{EarlyStoppingLength{}};
+    SpecDec decoder{TableModel<>(target), ModelDrafter{TableModel<>(target), ConfidentTree{.width = 2}},
+                    AnyTreeRule{TrunkAndSpares<ArgmaxVerifier>{}}, early};
+    const Result r = decoder.generate(prompt, options, chance);
     accepted += r.stats.accepted;
     CHECK(r.tokens == autoregressive<ArgmaxVerifier>(target, prompt, options, generator).tokens);
   }
@@ -253,8 +313,8 @@ TEST_CASE("at temperature 0 trees by the rows write the text of greedy decoding"
 
 TEST_CASE("dropping a token after it was drawn is lossy") {
   const auto dropping = [](const TableModel<>& small) { return Dropping(small); };
-  CHECK(law_over_models(dropping, TokenVerifier{}, FixedLength{}).difference > 1e-3);
-  CHECK(law_over_models(dropping, BlockVerifier{}, FixedLength{}).difference > 1e-3);
+  for (const AnyVerifier& rule : {AnyVerifier{TokenVerifier{}}, AnyVerifier{BlockVerifier{}}})
+    CHECK(law_over_models(law_with(dropping, support::for_loops(rule), Blind{})).difference > 1e-3);
 }
 
 }  // namespace law_draft_length

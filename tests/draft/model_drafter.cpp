@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/any_chance.hpp"
 #include "support/any_strategy.hpp"
 #include "support/bookkeeper.hpp"
 #include "support/catch.hpp"
@@ -399,7 +400,7 @@ TEST_CASE(
     ModelDrafter second{model};
     const auto drafted_by_second = [&](std::uint64_t seed) {
       SplitMix64 source{seed};
-      DraftChance chance(source);
+      AnyChance chance(source);
       return kept(second.draft(other, some, chance), 4);
     };
     CHECK(drafted_by(*first, text, 1) == fresh(c.strategy, table, text, 1));

@@ -10,35 +10,17 @@
 #include <utility>
 #include <vector>
 
+#include "support/any_chance.hpp"
 #include "support/bookkeeper.hpp"
 #include "support/tree_models.hpp"
 
 namespace support {
 
-// Random numbers or an enumeration, as one type.
-class DraftChance {
- public:
-  explicit(false) DraftChance(specdec::SplitMix64& random) : random_(&random) {}
-  explicit(false) DraftChance(specdec::testing::Enumerator& all) : all_(&all) {}
-
-  bool coin(double h) { return all_ ? all_->coin(h) : specdec::RandomChance(*random_).coin(h); }
-  Token draw(const auto& row, Index place = 0) {
-    return all_ ? all_->draw(row, place) : specdec::RandomChance(*random_).draw(row, place);
-  }
-  std::optional<Token> race(double w, const auto&... rows) {
-    return all_ ? all_->race(w, rows...) : specdec::RandomChance(*random_).race(w, rows...);
-  }
-
- private:
-  specdec::SplitMix64* random_ = nullptr;
-  specdec::testing::Enumerator* all_ = nullptr;
-};
-
 // A drafter for one text. Its drafts are copies.
 struct OneDrafter {
   virtual ~OneDrafter() = default;
   virtual KeptTree draft(std::span<const Token> context, const specdec::DraftLimits& limits,
-                         DraftChance chance) = 0;
+                         AnyChance chance) = 0;
   virtual void truncate(Index length) = 0;
   virtual std::vector<const void*> identities() const = 0;
 };
@@ -88,7 +70,7 @@ struct OneDrafterOf : OneDrafter {
   OneDrafterOf(OwnOrShared&& model, const Strategy& strategy)
       : vocab_size(model.vocab_size()), drafter(std::move(model), strategy) {}
   KeptTree draft(std::span<const Token> context, const specdec::DraftLimits& limits,
-                 DraftChance chance) override {
+                 AnyChance chance) override {
     return kept(drafter.draft(context, limits, chance), vocab_size);
   }
   void truncate(Index length) override { drafter.truncate(length); }
