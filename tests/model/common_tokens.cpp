@@ -7,8 +7,11 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <limits>
+#include <map>
+#include <memory>
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
@@ -18,9 +21,12 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
+#include "support/any_tree_drafter.hpp"
 #include "support/catch.hpp"
+#include "support/copied_rows.hpp"
 #include "support/many_texts.hpp"
 #include "support/message_of.hpp"
 #include "support/models.hpp"
@@ -76,16 +82,13 @@ Tokens shown(std::span<const Token> text, const Tokens& spelling) {
 // A, b, ab: "b" has the lowest id in the draft model, but no mass.
 const Eigen::RowVector3d without_mass(0, 1, 0);
 
-Eigen::RowVector3d expected_row(const auto& model, std::span<const Token> text, const Tokens& spelling) {
+Eigen::RowVector3d expected_row(const TableModel<>& model, std::span<const Token> text,
+                                const Tokens& spelling) {
   const auto row = model.distribution(shown(text, spelling));
   Eigen::RowVector3d p(row.probability(2), row.probability(0), 0);
   return p.sum() > 0 ? Eigen::RowVector3d(p / p.sum()) : without_mass;
 }
 
-Eigen::RowVector3d found_row(const auto& rows, Index i) {
-  const auto row = distributions(rows).row(i);
-  return {probability(row, 0), probability(row, 1), probability(row, 2)};
-}
 bool near(const Eigen::RowVector3d& p, const Eigen::RowVector3d& q) {
   return (p - q).cwiseAbs().maxCoeff() < 1e-12;
 }
@@ -119,22 +122,17 @@ class Inner : public WatchedTreeModel {
 };
 
 // Wraps a model for one text, or a model for many texts with one text in it.
-struct ForOne {
-  static auto wrapped(Inner& model, const Tokens& spelling) {
-    return CommonTokens{model, common_map(), spelled_as(spelling)};
-  }
-};
-struct ForMany {
-  static auto wrapped(Inner& model, const Tokens& spelling) {
-    return AsOneText{CommonTokens{OnlyText{model}, common_map(), spelled_as(spelling)}};
-  }
-};
+CopiedRows wrapped(Inner& model, const Tokens& spelling, bool for_many) {
+  if (for_many)
+    return CopiedRows(AsOneText{CommonTokens{OnlyText{model}, common_map(), spelled_as(spelling)}});
+  return CopiedRows(CommonTokens{model, common_map(), spelled_as(spelling)});
+}
 
 // A text and its tree as told to a model, and the model that must follow them.
-template <class M>
 struct Told {
+  const TableModel<>& table;
   Inner& inner;
-  M& model;
+  CopiedRows& model;
   const Tokens& spelling;
   Index most;
   std::mt19937_64& rng;
@@ -190,8 +188,7 @@ struct Told {
     tree.clear();
     parents.clear();
   }
-  template <class Call>
-  bool attempt(const Call& call) {
+  bool attempt(const std::function<void()>& call) {
     inner.fails_at = below(6) == 0 ? inner.calls : -1;
     try {
       call();
@@ -201,24 +198,24 @@ struct Told {
       return false;
     }
   }
-  void check_rows(const auto& output, const Tokens& all, Index wanted) {
-    REQUIRE(distributions(output).rows() == wanted);
+  void check_rows(const RowMajor<double>& output, const Tokens& all, Index wanted) {
+    REQUIRE(output.rows() == wanted);
     for (Index i = 0; i < wanted; ++i) {
       const auto before = std::span(all).first(all.size() - static_cast<std::size_t>(wanted - 1 - i));
       const bool fits = std::ssize(shown(before, spelling)) <= most;
-      check(found_row(output, i), fits ? expected_row(inner, before, spelling) : without_mass);
+      check(output.row(i), fits ? expected_row(table, before, spelling) : without_mass);
     }
   }
   // Every node of a tree takes room in the context.
-  void check_nodes(const auto& output, Index wanted) {
-    REQUIRE(distributions(output).rows() == wanted);
+  void check_nodes(const RowMajor<double>& output, Index wanted) {
+    REQUIRE(output.rows() == wanted);
     Index all = std::ssize(shown(text, spelling));
     for (const Token x : tree) all += std::max<Index>(x == 2 ? std::ssize(spelling) : 1, 1);
     for (Index i = 0; i < wanted; ++i) {
       const Tokens before = text_before(text, tree, parents, std::ssize(tree) - wanted + i);
-      const Eigen::RowVector3d found = found_row(output, i);
+      const Eigen::RowVector3d found = output.row(i);
       if (all > most && found == without_mass) ++empty;
-      else check(found, expected_row(inner, before, spelling));
+      else check(found, expected_row(table, before, spelling));
     }
   }
   void check(const Eigen::RowVector3d& found, const Eigen::RowVector3d& expected) {
@@ -230,17 +227,18 @@ struct Told {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE(
-    "common tokens: a row depends on the text only, however the text came about and whatever fails", "",
-    ForOne, ForMany) {
+TEST_CASE("common tokens: a row depends on the text only, however the text came about and whatever fails") {
+  const bool for_many = GENERATE(false, true);
+  INFO((for_many ? "for many texts" : "for one text"));
   std::mt19937_64 rng{1};
   for (const Tokens& spelling : spellings)
     for (const Index most : {unlimited, Index{9}}) {
-      Inner inner(draft_model(3, rng), most);
-      auto model = TestType::wrapped(inner, spelling);
+      const auto table = draft_model(3, rng);
+      Inner inner(table, most);
+      CopiedRows model = wrapped(inner, spelling, for_many);
       CHECK(model.vocab_size() == 3);
       CHECK(model.context_size() == most);
-      Told<decltype(model)> told{inner, model, spelling, most, rng};
+      Told told{table, inner, model, spelling, most, rng};
       for (int step = 0; step < 600; ++step) {
         const Index dice = told.below(8);
         if (dice == 0 || told.text.size() > 12) told.truncate();
@@ -309,29 +307,74 @@ TEST_CASE("common tokens: drafts of a model with another vocabulary are lossless
 
 namespace {
 
-// How the model drafts, by name, and which model it is.
-struct WithTable {
-  static TableModel<> model(const TableModel<>& table) { return table; }
+enum Kind { lines, drawn_trees, sure_trees, spare_tokens, lines_of_stable_rows };
+constexpr const char* kinds[] = {"lines", "drawn trees", "sure trees", "spare tokens",
+                                 "lines of stable rows"};
+
+// A drafter of any kind. Its drafts are copies, so that the loops around it are compiled once.
+template <class M, class... More>
+class AnyKind {
+ public:
+  template <class Model, class Strategy>
+  AnyKind(Model model, Strategy strategy)
+      : vocab_size_(model.vocab_size()),
+        drafter_(std::make_unique<Any>(std::in_place_type<ModelDrafter<Model, Strategy>>, std::move(model),
+                                       std::move(strategy))) {}
+
+  // For one text.
+  ProposedTree& draft(std::span<const Token> context, const DraftLimits& limits, auto& chance) {
+    std::visit([&](auto& drafter) { take(0, drafter.draft(context, limits, chance)); }, *drafter_);
+    return copies_[0];
+  }
+  void truncate(Index length) {
+    std::visit([&](auto& drafter) { drafter.truncate(length); }, *drafter_);
+  }
+
+  // For many texts.
+  template <class Request>
+  void draft(std::span<Request> requests) {
+    std::visit(
+        [&](auto& drafter) {
+          drafter.draft(requests);
+          for (const Request& request : requests)
+            if (!request.error) take(request.sequence, drafter.drafted(request.sequence));
+        },
+        *drafter_);
+  }
+  auto drafted(Index sequence) const { return copies_.at(sequence).view(); }
+  void keep(Index sequence, Index length) {
+    std::visit([&](auto& drafter) { drafter.keep(sequence, length); }, *drafter_);
+  }
+  void release(Index sequence) {
+    std::visit([&](auto& drafter) { drafter.release(sequence); }, *drafter_);
+  }
+
+ private:
+  using Any = std::variant<ModelDrafter<M>, ModelDrafter<M, Tree<WithoutReplacement>>,
+                           ModelDrafter<M, ConfidentTree>, ModelDrafter<M, Spares<>>, More...>;
+  void take(Index sequence, const auto& draft) { copies_[sequence].assign(draft, vocab_size_); }
+
+  Index vocab_size_;
+  std::unique_ptr<Any> drafter_;
+  std::map<Index, ProposedTree> copies_;
 };
-struct Lines : WithTable {
-  static auto strategy() { return Line{}; }
-  static auto rule() { return BlockVerifier{}; }
-};
-struct LinesOfStableRows : Lines {
-  static StableModel model(const TableModel<>& table) { return {table}; }
-};
-struct DrawnTrees : WithTable {
-  static auto strategy() { return Tree{TreeShape::of_widths({2, 1}), WithoutReplacement{}}; }
-  static auto rule() { return TraversalVerifier{}; }
-};
-struct SureTrees : WithTable {
-  static auto strategy() { return ConfidentTree{.nodes = 3}; }
-  static auto rule() { return TraversalVerifier{}; }
-};
-struct SpareTokens : WithTable {
-  static auto strategy() { return Spares{2, {1}}; }
-  static auto rule() { return TraversalVerifier{}; }
-};
+using Alone = AnyKind<CommonTokens<TableModel<>>, ModelDrafter<CommonTokens<StableModel>>>;
+using Together = AnyKind<CommonTokens<ModelPerSequence<TableModel<>>>>;
+
+template <class Drafter>
+Drafter drafter_of(Kind kind, auto model, const Tokens& spelling) {
+  CommonTokens wrapped{std::move(model), common_map(), spelled_as(spelling)};
+  if (kind == lines) return {std::move(wrapped), Line{}};
+  if (kind == drawn_trees)
+    return {std::move(wrapped), Tree{TreeShape::of_widths({2, 1}), WithoutReplacement{}}};
+  if (kind == sure_trees) return {std::move(wrapped), ConfidentTree{.nodes = 3}};
+  return {std::move(wrapped), Spares{2, {1}}};
+}
+Alone drafter_alone(Kind kind, const TableModel<>& table, const Tokens& spelling) {
+  if (kind == lines_of_stable_rows)
+    return {CommonTokens{StableModel{table}, common_map(), spelled_as(spelling)}, Line{}};
+  return drafter_of<Alone>(kind, table, spelling);
+}
 
 // Stable rows are not copied.
 using RowsOfStable = decltype(std::declval<ModelDrafter<CommonTokens<StableModel>>&>().draft(
@@ -340,9 +383,11 @@ static_assert(std::same_as<RowOf<decltype(RowsOfStable::rows)>, CommonTokensRow<
 
 }  // namespace
 
-TEMPLATE_TEST_CASE(
+TEST_CASE(
     "common tokens: lines, trees and spares are lossless, and drafts made together equal drafts made alone",
-    "[law]", Lines, DrawnTrees, SureTrees, SpareTokens) {
+    "[law]") {
+  const Kind kind = GENERATE(lines, drawn_trees, sure_trees, spare_tokens);
+  INFO(kinds[kind]);
   std::mt19937_64 rng{12};
   const Tokens prompt{0, 2};
   const Options options{.max_new_tokens = 3, .gamma = 3};
@@ -350,33 +395,33 @@ TEMPLATE_TEST_CASE(
   for (const Tokens& spelling : spellings) {
     auto target = TableModel<>::random(3, 1, rng);
     const auto small = draft_model(2, rng);
-    const auto drafter = [&](auto model) {
-      return ModelDrafter{CommonTokens{std::move(model), common_map(), spelled_as(spelling)},
-                          TestType::strategy()};
+    const auto decoder_alone = [&] {
+      return SpecDec{target, drafter_alone(kind, small, spelling), TraversalVerifier{}};
     };
-    SpecDec decoder{target, drafter(TableModel<>(small)), TestType::rule()};
+    auto decoder = decoder_alone();
     const GenerationLaw got = enumerate_generate(decoder, prompt, options);
     CHECK(largest_difference(got.law, target_law(target, prompt, options)).size < 1e-12);
     accepted += got.accepted;
 
-    Batch batch{ModelPerSequence{target}, drafter(ModelPerSequence{small}), TestType::rule()};
-    check_texts_alone(batch, [&] { return SpecDec{target, drafter(TableModel<>(small)), TestType::rule()}; });
+    Batch batch{ModelPerSequence{target}, drafter_of<Together>(kind, ModelPerSequence{small}, spelling),
+                TraversalVerifier{}};
+    check_texts_alone(batch, decoder_alone);
   }
   CHECK(accepted > 0.5);
 }
 
-TEMPLATE_TEST_CASE("common tokens: the reported rows are those of the text, as the text grows and is cut", "",
-                   Lines, LinesOfStableRows, DrawnTrees, SpareTokens) {
+TEST_CASE("common tokens: the reported rows are those of the text, as the text grows and is cut") {
+  const Kind kind = GENERATE(lines, lines_of_stable_rows, drawn_trees, spare_tokens);
+  INFO(kinds[kind]);
   std::mt19937_64 rng{13};
+  RandomChance chance(rng);
   int tokens = 0;
   for (const Tokens& spelling : spellings) {
     const auto small = draft_model(3, rng);
-    ModelDrafter drafter{CommonTokens{TestType::model(small), common_map(), spelled_as(spelling)},
-                         TestType::strategy()};
+    Alone drafter = drafter_alone(kind, small, spelling);
     Tokens text{0};
     for (int step = 0; step < 200; ++step) {
-      const auto draft =
-          drafter.draft(std::span<const Token>(text), DraftLimits{.nodes = 4, .depth = 3}, rng);
+      const ProposedTree& draft = drafter.draft(text, DraftLimits{.nodes = 4, .depth = 3}, chance);
       const auto parent_of = [&](Index k) {
         return draft.parents.empty() ? k - 1 : draft.parents[static_cast<std::size_t>(k)];
       };
@@ -388,10 +433,10 @@ TEMPLATE_TEST_CASE("common tokens: the reported rows are those of the text, as t
       for (Index k = 0; k < std::ssize(draft.tokens); ++k) {
         const Token token = draft.tokens[static_cast<std::size_t>(k)];
         const Tokens elders = elders_of(draft.tokens, parents, k);
-        const Eigen::RowVector3d found = found_row(draft.rows, k);
+        const Eigen::RowVector3d found = draft.rows.row(k);
         Eigen::RowVector3d p =
             expected_row(small, text_before(known, draft.tokens, parents, parent_of(k)), spelling);
-        if (std::same_as<TestType, DrawnTrees>) {
+        if (kind == drawn_trees) {
           for (const Token elder : elders) p[elder] = 0;
           p /= p.sum();
         } else if (!elders.empty()) {
@@ -416,37 +461,43 @@ TEST_CASE(
   std::mt19937_64 rng{14};
   const TokenMap map{Tokens{0, 1, 2}, 4};
   const auto uniform = [] { return TableModel<>::context_free(Eigen::RowVector3d(0.25, 0.25, 0.5)); };
-  const auto drafted = [&](auto&& drafter, const Tokens& text) {
-    const auto draft = drafter.draft(std::span<const Token>(text), DraftLimits{.nodes = 5}, rng);
+  const auto bounded = [&](Index most) { return CopiedRows(BoundedModel(uniform(), most)); };
+  const auto drafted = [&](auto model) {
+    ModelDrafter drafter{std::move(model)};
+    const auto draft = drafter.draft(Tokens{3, 1}, DraftLimits{.nodes = 5}, rng);
     Tokens likeliest;
     for (Index i = 0; i < std::ssize(draft.tokens); ++i)
       likeliest.push_back(draft.rows.row(i).probability(0) == 1 ? 0 : 2);
     return likeliest;
   };
-  CHECK(drafted(ModelDrafter{CommonTokens{BoundedModel(uniform(), 3), map}}, {3, 1}) == Tokens{2, 2});
+  CHECK(drafted(CommonTokens{bounded(3), map}) == Tokens{2, 2});
   const auto long_word = [](Token) { return Tokens{1, 1, 1}; };
-  const auto bounded = [&](Index most) {
-    return ModelDrafter{CommonTokens{BoundedModel(uniform(), most), map, long_word}};
-  };
   // Of four tokens; the model would be fed 4, 5, 6, 7 tokens.
-  CHECK(drafted(bounded(5), {3, 1}) == Tokens{2, 2, 0, 0});
-  CHECK(drafted(bounded(3), {3, 1}) == Tokens{0, 0});
-  CHECK(drafted(ModelDrafter{CommonTokens{Windowed{BoundedModel(uniform(), 3), 0, 3}, map, long_word}},
-                {3, 1}) == Tokens{2, 2, 2, 2, 2});
+  CHECK(drafted(CommonTokens{bounded(5), map, long_word}) == Tokens{2, 2, 0, 0});
+  CHECK(drafted(CommonTokens{bounded(3), map, long_word}) == Tokens{0, 0});
+  CopiedRows windowed(Windowed{BoundedModel(uniform(), 3), 0, 3});
+  CHECK(drafted(CommonTokens{std::move(windowed), map, long_word}) == Tokens{2, 2, 2, 2, 2});
 }
+
+namespace {
+
+// Returns matrices by value, perhaps of a wrong shape.
+struct ByValue : TableModel<> {
+  explicit ByValue(const TableModel<>& table) : TableModel<>(table) {}
+  RowMajor<double> forward(std::span<const Token> tokens, Index rows) {
+    if (misshapen) return RowMajor<double>::Constant(1, 3, 0.25);
+    return TableModel<>::forward(tokens, rows);
+  }
+  RowMajor<double> forward(std::span<const Token> tokens, std::span<const Index> parents, Index rows) {
+    return TableModel<>::forward(tokens, parents, rows);
+  }
+  bool misshapen = false;
+};
+
+}  // namespace
 
 TEST_CASE(
     "common tokens: copies of a model have their own rows, as do models that return matrices by value") {
-  struct ByValue : TableModel<> {
-    using TableModel<>::TableModel;
-    explicit ByValue(const TableModel<>& table) : TableModel<>(table) {}
-    RowMajor<double> forward(std::span<const Token> tokens, Index rows) {
-      return TableModel<>::forward(tokens, rows);
-    }
-    RowMajor<double> forward(std::span<const Token> tokens, std::span<const Index> parents, Index rows) {
-      return TableModel<>::forward(tokens, parents, rows);
-    }
-  };
   std::mt19937_64 rng{15};
   const auto table = draft_model(2, rng);
   CommonTokens model{ByValue(table), common_map()};
@@ -455,8 +506,11 @@ TEST_CASE(
   auto copy = model;
   copy.truncate(2);
   copy.forward(Tokens{0, 0, 0}, 3);
+  RowMajor<double> found(4, 3);
   for (Index i = 0; i < 4; ++i)
-    CHECK(near(found_row(rows, i),
+    for (Token x = 0; x < 3; ++x) found(i, x) = rows.row(i).probability(x);
+  for (Index i = 0; i < 4; ++i)
+    CHECK(near(found.row(i),
                expected_row(table, std::span(text).first(static_cast<std::size_t>(i + 1)), spellings[0])));
 }
 
@@ -464,10 +518,10 @@ TEST_CASE("common tokens: a model's row that is not a distribution is named by i
   TableModel<>::Rows table(3, 2);  // after the empty context, after token 0, after token 1
   table << 0.5, 0.5, 0.0, 1.0, std::numeric_limits<double>::quiet_NaN(), 1.0;
   const auto complaint = [&](const Tokens& context, const auto& strategy) {
-    ModelDrafter drafter{CommonTokens{TableModel<>(table, 1), TokenMap{Tokens{0, 1}, 2}}, strategy};
+    Alone drafter{CommonTokens{TableModel<>(table, 1), TokenMap{Tokens{0, 1}, 2}}, strategy};
     std::mt19937_64 rng{1};
-    return message_of<InvalidDistribution>(
-        [&] { drafter.draft(std::span(context), DraftLimits{.nodes = 3}, rng); });
+    RandomChance chance(rng);
+    return message_of<InvalidDistribution>([&] { drafter.draft(context, DraftLimits{.nodes = 3}, chance); });
   };
   const std::string words = "the probabilities of the tokens that are kept sum to nan";
   for (const auto& strategy : {Spares{3, {}}, Spares{3, {1}}}) {
@@ -517,12 +571,9 @@ TEST_CASE("common tokens: maps, spellings and calls that do not fit are named in
           wrapped.forward(Tokens{1}, 1);
         }).starts_with("specdec: forward(tokens, rows) while a tree is open"));
   CHECK(message_of([&] { wrapped.keep(std::vector<Index>{1}); }) == "specdec: path[0] = 1 is outside 0..0");
-  struct Misshapen {
-    Index vocab_size() const { return 2; }
-    Eigen::MatrixXd forward(std::span<const Token>, Index) { return Eigen::MatrixXd::Constant(1, 3, 0.25); }
-    void truncate(Index) {}
-  };
-  CommonTokens wrong{Misshapen{}, map};
+  ByValue misshapen(model());
+  misshapen.misshapen = true;
+  CommonTokens wrong{std::move(misshapen), map};
   CHECK(message_of([&] {
           wrong.forward(Tokens{1, 0}, 2);
         }) == "specdec: the model returned 1 rows over 3 tokens, expected 2 rows over its vocabulary of 2");
