@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <random>
 #include <span>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/copied_rows.hpp"
 #include "support/many_texts.hpp"
 #include "support/message_of.hpp"
 
@@ -24,6 +26,8 @@ namespace test_model_windowed {
 
 using namespace specdec;
 using namespace specdec::testing;
+using support::CopiedRows;
+using support::CopiedTexts;
 using support::message_of;
 using Tokens = std::vector<Token>;
 
@@ -45,7 +49,8 @@ struct Remembering {
   Tokens context = {};
   Eigen::MatrixXd output = {};
   Index calls = 0, fed = 0;
-  bool fails = false;  // after taking in the tokens
+  bool fails = false;    // after taking in the tokens
+  Index misshapen = -1;  // how many columns its only row has instead
 
   Index vocab_size() const { return vocabulary; }
   Index context_size() const { return most; }
@@ -53,6 +58,7 @@ struct Remembering {
     REQUIRE(std::ssize(tokens) >= rows);
     context.insert(context.end(), tokens.begin(), tokens.end());
     if (std::exchange(fails, false)) throw Failure();
+    if (misshapen >= 0) return output = Eigen::MatrixXd::Zero(1, misshapen);
     REQUIRE(std::ssize(context) <= most);
     ++calls;
     fed += std::ssize(tokens);
@@ -97,14 +103,21 @@ struct Shown {
 };
 
 // Wraps a model for one text, or a model for many texts with one text in it.
-struct ForOne {
-  static auto windowed(auto& model, auto... window) { return Windowed{model, window...}; }
-};
-struct ForMany {
-  static auto windowed(auto& model, auto... window) {
-    return support::AsOneText{Windowed{support::OnlyText{model}, window...}};
-  }
-};
+CopiedRows windowed(Remembering& model, bool for_many, auto... window) {
+  if (for_many) return CopiedRows(support::AsOneText{Windowed{support::OnlyText{model}, window...}});
+  return CopiedRows(Windowed{model, window...});
+}
+
+// A decoder of any two models.
+auto decoder_of(CopiedRows target, CopiedRows draft) {
+  return SpecDec{std::move(target), ModelDrafter{std::move(draft)}};
+}
+
+void check_texts(CopiedTexts target, CopiedTexts draft, BatchOptions limits,
+                 const std::function<SpecDec<CopiedRows, ModelDrafter<CopiedRows>>()>& alone) {
+  Batch batch{target, ModelDrafter{draft}, BlockVerifier{}, limits};
+  support::check_texts_alone(batch, alone);
+}
 
 Tokens tokens_of(Index count, Index vocab_size, std::mt19937_64& rng) {
   Tokens tokens(static_cast<std::size_t>(count));
@@ -119,9 +132,8 @@ static_assert(NumberMatrix<specdec::detail::OutputOf<Windowed<Remembering&>>>);
 static_assert(Model<Windowed<NgramModel>> && Model<Windowed<PathByPath<NgramModel>>>);
 static_assert(!has_stable_rows<Windowed<NgramModel>>);
 
-TEMPLATE_TEST_CASE(
-    "Windowed: a row depends on the context only, to the bit, in any order of calls and failures", "", ForOne,
-    ForMany) {
+TEST_CASE("Windowed: a row depends on the context only, to the bit, in any order of calls and failures") {
+  const bool for_many = GENERATE(false, true);
   std::mt19937_64 rng{1};
   const auto below = [&](Index n) { return static_cast<Index>(rng() % static_cast<std::uint64_t>(n)); };
   int failures = 0;
@@ -129,7 +141,7 @@ TEMPLATE_TEST_CASE(
     for (int seed = 0; seed < 6; ++seed) {
       Remembering remembering{.vocabulary = 3, .most = w.first + w.last};
       const Shown right{remembering, w};
-      auto model = TestType::windowed(remembering, w.first, w.last, w.stride);
+      CopiedRows model = windowed(remembering, for_many, w.first, w.last, w.stride);
       Tokens context;
       for (int n = 0; n < 80; ++n) {
         if (below(2) == 0) {
@@ -142,7 +154,7 @@ TEMPLATE_TEST_CASE(
         const Index rows = 1 + below(std::ssize(tokens));
         remembering.fails = below(5) == 0;
         try {
-          const auto& output = model.forward(tokens, rows);
+          const auto output = model.forward(tokens, rows);
           context.insert(context.end(), tokens.begin(), tokens.end());
           REQUIRE(output.rows() == rows);
           for (Index i = 0; i < rows; ++i)
@@ -167,12 +179,12 @@ TEST_CASE(
   for (const Index gamma : {1, 2, 3})
     for (const Window w : {Window{1, 2, 1}, {1, 2, 2}, {0, 3, 2}}) {
       const Options length{.max_new_tokens = 5, .gamma = gamma};
-      const auto draft = [&] { return Windowed{Remembering(small), w.first, w.last, w.stride}; };
-      SpecDec drafted{Remembering(large), ModelDrafter{draft()}};
+      const auto draft = [&] { return CopiedRows(Windowed{Remembering(small), w.first, w.last, w.stride}); };
+      SpecDec drafted = decoder_of(CopiedRows(large), draft());
       const GenerationLaw written = enumerate_generate(drafted, prompt, length);
       CHECK(largest_difference(written.law, target_law(large, prompt, length)).size < 1e-12);
       CHECK(written.accepted > 0.5);
-      SpecDec windowed{draft(), ModelDrafter{Remembering(large)}};
+      SpecDec windowed = decoder_of(draft(), CopiedRows(large));
       const GenerationLaw of_window = enumerate_generate(windowed, prompt, length);
       CHECK(largest_difference(of_window.law, target_law(Shown{small, w}, prompt, length)).size < 1e-12);
     }
@@ -181,21 +193,21 @@ TEST_CASE(
 TEST_CASE("Windowed: a text longer than the model's context is drafted for up to its end") {
   const Options options{.max_new_tokens = 200, .gamma = 4};
   const Tokens prompt(30, 1);
-  const auto drafted = [&](auto&& draft) {
-    SpecDec decoder{Remembering{.vocabulary = 3}, ModelDrafter{draft}};
+  const auto drafted = [&](CopiedRows draft) {
+    SpecDec decoder = decoder_of(CopiedRows(Remembering{.vocabulary = 3}), std::move(draft));
     std::mt19937_64 rng{3};
     return decoder.generate(prompt, options, rng).stats;
   };
-  Remembering small{.vocabulary = 3, .most = 40};
-  CHECK(drafted(small).drafted < 50);
-  const Stats stats = drafted(Windowed{small, 2, 38});
+  const Remembering small{.vocabulary = 3, .most = 40};
+  CHECK(drafted(CopiedRows(small)).drafted < 50);
+  const Stats stats = drafted(CopiedRows(Windowed{Remembering(small), 2, 38}));
   CHECK(stats.drafted >= 4 * (stats.target_calls - 2));
 }
 
-TEMPLATE_TEST_CASE("Windowed: feeds only new tokens, and the whole window where a new one begins", "", ForOne,
-                   ForMany) {
+TEST_CASE("Windowed: feeds only new tokens, and the whole window where a new one begins") {
+  const bool for_many = GENERATE(false, true);
   Remembering inner{.vocabulary = 3, .most = 12};
-  auto model = TestType::windowed(inner, 2, 10);  // so a new window begins every 5 tokens
+  CopiedRows model = windowed(inner, for_many, 2, 10);  // so a new window begins every 5 tokens
   const auto cost = [&](Index tokens, Index rows) {
     inner.calls = inner.fed = 0;
     model.forward(Tokens(static_cast<std::size_t>(tokens), 1), rows);
@@ -220,13 +232,11 @@ TEMPLATE_TEST_CASE("Windowed: feeds only new tokens, and the whole window where 
 
 TEST_CASE("Windowed: texts of one batch, each in its own window, are what they are alone") {
   const Remembering large{.vocabulary = 3, .most = 9}, small{.vocabulary = 3, .most = 7};
-  Batch batch{Windowed{ModelPerSequence{large}, 2, 7, 3},
-              ModelDrafter{Windowed{ModelPerSequence{small}, 1, 6, 2}}, BlockVerifier{},
-              BatchOptions{.tokens_per_call = 20}};
-  support::check_texts_alone(batch, [&] {
-    return SpecDec{Windowed{Remembering(large), 2, 7, 3},
-                   ModelDrafter{Windowed{Remembering(small), 1, 6, 2}}};
-  });
+  check_texts(CopiedTexts(Windowed{ModelPerSequence{large}, 2, 7, 3}),
+              CopiedTexts(Windowed{ModelPerSequence{small}, 1, 6, 2}), {.tokens_per_call = 20}, [&] {
+                return decoder_of(CopiedRows(Windowed{Remembering(large), 2, 7, 3}),
+                                  CopiedRows(Windowed{Remembering(small), 1, 6, 2}));
+              });
 }
 
 TEST_CASE(
@@ -235,12 +245,13 @@ TEST_CASE(
   const Remembering large{.vocabulary = 6}, small{.vocabulary = 6, .most = 7};
   const Chain chain{Temperature{0.1}, TopK{5}};
   const Processors processors{RepetitionPenalty{1.2}, NoRepeatNgrams{4}};
-  Batch batch{ProcessedModel{ModelPerSequence{large}, chain, processors},
-              ModelDrafter{ProcessedModel{Windowed{ModelPerSequence{small}, 1, 6, 2}, chain, processors}}};
-  support::check_texts_alone(batch, [&] {
-    return SpecDec{ProcessedModel{Remembering(large), chain, processors},
-                   ModelDrafter{ProcessedModel{Windowed{Remembering(small), 1, 6, 2}, chain, processors}}};
-  });
+  check_texts(CopiedTexts(ProcessedModel{ModelPerSequence{large}, chain, processors}),
+              CopiedTexts(ProcessedModel{Windowed{ModelPerSequence{small}, 1, 6, 2}, chain, processors}), {},
+              [&] {
+                return decoder_of(
+                    CopiedRows(ProcessedModel{Remembering(large), chain, processors}),
+                    CopiedRows(ProcessedModel{Windowed{Remembering(small), 1, 6, 2}, chain, processors}));
+              });
 }
 
 TEST_CASE("Windowed: with many texts a prompt may be fed in parts, and bad feeds are named in the error") {
@@ -332,19 +343,12 @@ TEST_CASE("Windowed: reports what the model reports of itself, and names bad arg
   CHECK(complaint(2, 10, 10).empty());
   CHECK(message_of([&] { model.forward(Tokens{1}, 2); }) ==
         "specdec: rows = 2 is outside 1..1, the number of tokens");
-  struct Misshapen : Remembering {
-    Index columns = 3;
-    const Eigen::MatrixXd& forward(std::span<const Token>, Index) {
-      output.resize(1, columns);
-      return output;
-    }
-  };
-  Misshapen misshapen{{.vocabulary = 3}};
+  Remembering misshapen{.vocabulary = 3, .misshapen = 3};
   Windowed wrong{misshapen, 0, 3};
   CHECK(message_of([&] {
           wrong.forward(Tokens{1, 2}, 2);
         }) == "specdec: the model returned 1 rows over 3 tokens, expected 2 rows over its vocabulary of 3");
-  misshapen.columns = 4;
+  misshapen.misshapen = 4;
   CHECK(message_of([&] {
           wrong.forward(Tokens{1, 2}, 1);
         }) == "specdec: the model returned 1 rows over 4 tokens, expected 1 row over its vocabulary of 3");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <map>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/copied_rows.hpp"
 #include "support/layouts.hpp"
 #include "support/message_of.hpp"
 #include "support/processors.hpp"
@@ -33,7 +35,7 @@ using Feeds = std::vector<BatchFeed>;
 
 constexpr Index vocabulary = 6;
 
-// Logits that depend on the last two tokens of each sequence.
+// Logits that depend on the last two tokens of each sequence. Of a tree it only records what is kept.
 class LogitsTable {
  public:
   explicit LogitsTable(unsigned seed) : table_((vocabulary + 1) * (vocabulary + 1), vocabulary) {
@@ -64,11 +66,13 @@ class LogitsTable {
     if (const auto found = contexts.find(sequence); found != contexts.end())
       found->second.resize(std::min(found->second.size(), static_cast<std::size_t>(length)));
   }
+  void keep(Index sequence, std::span<const Index> path) { kept[sequence].assign(path.begin(), path.end()); }
   void release(Index sequence) { contexts.erase(sequence); }
 
   const Rows& output() const { return output_; }
 
   std::map<Index, Tokens> contexts;
+  std::map<Index, std::vector<Index>> kept;
   Index calls = 0, bound = 1000;
   bool extra_row = false, extra_column = false, fails = false;
 
@@ -101,19 +105,12 @@ struct OneText {
   void truncate(Index length) { table.keep(0, length); }
 };
 
-// Takes trees, and records what is kept of them.
-struct TreeTable : LogitsTable {
-  using LogitsTable::keep;
-  using LogitsTable::LogitsTable;
-  void keep(Index sequence, std::span<const Index> path) { kept[sequence].assign(path.begin(), path.end()); }
-  std::map<Index, std::vector<Index>> kept;
-};
-
-// Returns its logits by value.
+// Returns its logits by value, perhaps none. It takes no trees.
 struct ByValue {
   LogitsTable table{3};
+  bool silent = false;
   static Index vocab_size() { return LogitsTable::vocab_size(); }
-  Rows forward(std::span<const BatchFeed> feeds) { return table.forward(feeds); }
+  Rows forward(std::span<const BatchFeed> feeds) { return silent ? Rows() : table.forward(feeds); }
   void keep(Index sequence, Index length) { table.keep(sequence, length); }
   void release(Index sequence) { table.release(sequence); }
 };
@@ -122,8 +119,13 @@ auto chain_of(double temperature, Index k, double p) {
   return Chain{Temperature{temperature}, TopK{k}, TopP{p}};
 }
 using Steps = decltype(chain_of(1, 0, 1));
+const Steps neutral = chain_of(1, 0, 1);
 
 using RowRef = Eigen::Ref<Eigen::Matrix<float, 1, Eigen::Dynamic>>;
+
+// Functions of one type, so that the models around them are compiled once.
+using StepsOf = std::function<Steps(Index)>;
+using Hook = std::function<void(Index, std::span<const Token>, RowRef)>;
 
 // The steps of each sequence.
 Steps own_steps(Index sequence) {
@@ -131,13 +133,15 @@ Steps own_steps(Index sequence) {
                   sequence % 5 == 0 ? 0.9 : 1.0);
 }
 
+using support::CopiedTexts;
+using Texts = Batch<CopiedTexts&, ModelDrafter<CopiedTexts&>>;
+
 BatchFeed feed(Index sequence, const Tokens& tokens, Index rows, Index from = 0) {
   return {{.tokens = tokens, .from = from, .rows = rows}, sequence};
 }
 
 // Whether the row's probabilities are those of the steps on the logits.
-template <class Row>
-bool is_processed(const Row& row, const Rows& logits, Index i, const Steps& steps) {
+bool is_processed(const ProcessedRow<float, 1, Steps>& row, const Rows& logits, Index i, const Steps& steps) {
   const ProcessedRows expected{logits, steps};
   for (Token x = 0; x < vocabulary; ++x)
     if (row.probability(x) != expected.row(i).probability(x)) return false;
@@ -149,8 +153,9 @@ bool is_processed(const Row& row, const Rows& logits, Index i, const Steps& step
 static_assert(BatchModel<ProcessedModel<LogitsTable&, Steps>>);
 static_assert(BatchModel<ProcessedModel<LogitsTable, Steps (*)(Index)>>);
 static_assert(BatchModel<ProcessedModel<ByValue, Steps>>);
-static_assert(takes_trees<ProcessedModel<TreeTable&, Steps>>);
-static_assert(!takes_trees<ProcessedModel<LogitsTable&, Steps>>);
+static_assert(BatchModel<ProcessedModel<LogitsTable, const Steps& (*)(Index)>>);
+static_assert(takes_trees<ProcessedModel<LogitsTable&, Steps>>);
+static_assert(!takes_trees<ProcessedModel<ByValue, Steps>>);
 
 TEST_CASE("a processed model of many texts may have one chain for all rows, which are not copied") {
   LogitsTable model(3);
@@ -171,10 +176,10 @@ TEST_CASE("a processed model of many texts may have one chain for all rows, whic
 TEST_CASE("a processed model of many texts applies each sequence's own chain") {
   LogitsTable model(4);
   std::vector<Index> asked;
-  ProcessedModel tested{model, [&](Index sequence) {
+  ProcessedModel tested{model, StepsOf([&](Index sequence) {
                           asked.push_back(sequence);
                           return own_steps(sequence);
-                        }};
+                        })};
   const Tokens a{1, 2, 3}, b{4, 5}, c{0, 0, 1};
   for (int call = 0; call < 2; ++call) {  // nothing of one call is left in the next
     asked.clear();
@@ -191,9 +196,9 @@ TEST_CASE("a processed model of many texts applies each sequence's own chain") {
 TEST_CASE("a processed model of many texts may hold its model, and logits returned by value") {
   const Tokens a{1, 2, 3};
   LogitsTable model(3);
-  ProcessedModel referred{model, own_steps};
-  ProcessedModel moved{LogitsTable(3), own_steps};
-  ProcessedModel by_value{ByValue{}, own_steps};
+  ProcessedModel referred{model, StepsOf(own_steps)};
+  ProcessedModel moved{LogitsTable(3), StepsOf(own_steps)};
+  ProcessedModel by_value{ByValue{}, StepsOf(own_steps)};
   const auto expected = referred.forward(Feeds{feed(1, a, 2)});
   const auto rows = moved.forward(Feeds{feed(1, a, 2)});
   const auto copied = by_value.forward(Feeds{feed(1, a, 2)});
@@ -206,22 +211,16 @@ TEST_CASE("a processed model of many texts may hold its model, and logits return
 }
 
 TEST_CASE("if no rows are wanted, logits without rows may have any width") {
-  struct Silent {
-    Index vocab_size() const { return vocabulary; }
-    Rows forward(std::span<const BatchFeed>) { return {}; }
-    void keep(Index, Index) {}
-    void release(Index) {}
-  };
   const Tokens tokens{1, 2};
-  ProcessedModel plain{Silent{}, Chain{}};
+  ProcessedModel plain{ByValue{.silent = true}, StepsOf(own_steps)};
   CHECK(plain.forward(Feeds{feed(1, tokens, 0)}).rows() == 0);
-  ProcessedModel hooked{Silent{}, Chain{}, [](Index, std::span<const Token>, const auto&) {}};
+  ProcessedModel hooked{ByValue{.silent = true}, StepsOf(own_steps), Hook([](auto&&...) {})};
   CHECK(hooked.forward(Feeds{feed(1, tokens, 0)}).rows() == 0);
 }
 
 TEST_CASE("a processed model of many texts names logits of a wrong shape, and the model keeps its contexts") {
   LogitsTable model(5);
-  ProcessedModel tested{model, own_steps};
+  ProcessedModel tested{model, StepsOf(own_steps)};
   const Tokens a{1, 2, 3}, b{4};
   tested.forward(Feeds{feed(1, a, 1)});
   const Feeds feeds{feed(1, b, 1, 3), feed(2, a, 2)};
@@ -242,7 +241,7 @@ TEST_CASE("a processed model of many texts names logits of a wrong shape, and th
 TEST_CASE("a processed model of many texts does not call the model if a sequence has no chain") {
   LogitsTable model(5);
   const std::map<Index, Steps> known{{1, own_steps(1)}};
-  ProcessedModel tested{model, [&](Index sequence) -> const Steps& { return known.at(sequence); }};
+  ProcessedModel tested{model, StepsOf([&](Index sequence) { return known.at(sequence); })};
   const Tokens a{1, 2, 3};
   CHECK_THROWS_AS(tested.forward(Feeds{feed(1, a, 1), feed(2, a, 1)}), std::out_of_range);
   CHECK(model.calls == 0);
@@ -250,8 +249,8 @@ TEST_CASE("a processed model of many texts does not call the model if a sequence
 }
 
 TEST_CASE("a tree passes through a processed model of many texts") {
-  TreeTable model(6);
-  ProcessedModel tested{model, own_steps};
+  LogitsTable model(6);
+  ProcessedModel tested{model, StepsOf(own_steps)};
   const std::vector<Index> path{0, 2};
   tested.keep(4, path);
   CHECK(model.kept[4] == path);
@@ -265,18 +264,21 @@ struct Shown {
   friend bool operator==(const Shown&, const Shown&) = default;
 };
 
-struct NotesWhatItIsShown {
-  std::vector<Shown>* shown;
-  void operator()(Index sequence, std::span<const Token> context, RowRef logits) const {
-    shown->push_back({sequence, {context.begin(), context.end()}, logits[0]});
+namespace {
+
+Hook noting(std::vector<Shown>& shown) {
+  return [&shown](Index sequence, std::span<const Token> context, RowRef logits) {
+    shown.push_back({sequence, {context.begin(), context.end()}, logits[0]});
     logits[0] = static_cast<float>(10 * sequence);
-  }
-};
+  };
+}
+
+}  // namespace
 
 TEST_CASE("a hook of a processed model of many texts sees the sequence and the tokens before its row") {
   LogitsTable model(9), beside(9);
   std::vector<Shown> shown;
-  ProcessedModel tested{model, Chain{Temperature{1.0}}, NotesWhatItIsShown{&shown}};
+  ProcessedModel tested{model, neutral, noting(shown)};
   const Tokens a{1, 2, 3}, b{4}, c{0, 2}, more{3, 1};
   const std::vector<BatchFeed> first{feed(7, a, 2), feed(5, b, 0), feed(6, c, 1)};
   const auto expect = [&](const auto& rows, std::vector<Shown> expected, const Rows& logits) {
@@ -305,7 +307,7 @@ TEST_CASE("a hook of a processed model of many texts sees the sequence and the t
 TEST_CASE("after a failing call of a processed model of many texts all contexts are as before") {
   LogitsTable model(9);
   std::vector<Shown> shown;
-  ProcessedModel tested{model, Chain{Temperature{1.0}}, NotesWhatItIsShown{&shown}};
+  ProcessedModel tested{model, neutral, noting(shown)};
   const Tokens a{1, 2, 3}, b{4};
   const std::vector<BatchFeed> good{feed(7, a, 1)};
   tested.forward(good);
@@ -343,10 +345,10 @@ TEST_CASE("after a failing call of a processed model of many texts all contexts 
 
 TEST_CASE("an error that a hook throws about a row is thrown when the row is read") {
   LogitsTable model(9);
-  const auto hook = [](Index sequence, std::span<const Token>, RowRef) {
+  const Hook hook = [](Index sequence, std::span<const Token>, RowRef) {
     if (sequence == 8) throw std::runtime_error("no grammar");
   };
-  ProcessedModel tested{model, Chain{Temperature{1.0}}, hook};
+  ProcessedModel tested{model, neutral, hook};
   const Tokens a{1, 2, 3};
   const std::vector<BatchFeed> feeds{feed(7, a, 1), feed(8, a, 2), feed(9, a, 1)};
   const auto rows = tested.forward(feeds);
@@ -355,17 +357,18 @@ TEST_CASE("an error that a hook throws about a row is thrown when the row is rea
   CHECK_THROWS_WITH(rows.row(2), "no grammar");
   CHECK(rows.row(3).probability(1) > 0);
 
-  Batch batch{ProcessedModel{LogitsTable(7), Chain{Temperature{1.0}}, hook},
-              ModelDrafter{ProcessedModel{LogitsTable(8), Chain{Temperature{1.0}}}}};
+  LogitsTable large(7), small(8);
+  CopiedTexts target(ProcessedModel{large, neutral, hook}), drafting(ProcessedModel{small, neutral});
+  Texts batch{target, ModelDrafter{drafting}};
   for (std::uint64_t i = 0; i < 12; ++i)
     batch.add(a, Options{.max_new_tokens = 5, .gamma = 2}, std::mt19937_64(i));
   for (const Finished& finished : batch.run()) CHECK(bool(finished.error) == (finished.sequence == 8));
 }
 
 TEST_CASE("a hook of a processed model of many texts sees the path to a token of a tree") {
-  TreeTable model(9);
+  LogitsTable model(9);
   std::vector<Shown> shown;
-  ProcessedModel tested{model, Chain{Temperature{1.0}}, NotesWhatItIsShown{&shown}};
+  ProcessedModel tested{model, neutral, noting(shown)};
   const Tokens a{1, 2}, tree{3, 4, 5}, more{0};
   const std::vector<Index> parents{-1, -1, 0}, of_more{1}, path{1, 3};
   const std::vector<BatchFeed> line{feed(7, a, 1)};
@@ -391,46 +394,63 @@ TEST_CASE("a hook of a processed model of many texts sees the path to a token of
   CHECK(shown.at(0).context == Tokens{1, 2, 4, 0, 0});
 }
 
+namespace {
+
+struct Setting {
+  Index texts, most, per_call;
+  Tokens prompt;
+  int steps = 0;  // after these one text is cancelled, if there are any
+};
+
+// Checks that each text of a batch is the text that models for it alone write. alone(seed, sequence) is the model of
+// that text whose table has the seed: 7 is the target's and 8 the draft model's.
+void check_texts(CopiedTexts large, CopiedTexts small, const Setting& setting,
+                 const std::function<support::CopiedRows(unsigned, Index)>& alone) {
+  Texts batch{large, ModelDrafter{small}, BlockVerifier{}, BatchOptions{.tokens_per_call = setting.per_call}};
+  const Options options{.max_new_tokens = setting.most, .gamma = 3};
+  for (Index i = 0; i < setting.texts; ++i)
+    batch.add(setting.prompt, options, std::mt19937_64(static_cast<std::uint64_t>(i)));
+  for (int n = 0; n < setting.steps; ++n) batch.step();
+  if (setting.steps > 0) batch.cancel(4);
+  Index texts = 0;
+  for (const Finished& finished : batch.run()) {
+    SpecDec decoder{alone(7, finished.sequence), ModelDrafter{alone(8, finished.sequence)}};
+    std::mt19937_64 rng(static_cast<std::uint64_t>(finished.sequence));
+    REQUIRE_FALSE(finished.error);
+    CHECK(finished.result.tokens == decoder.generate(setting.prompt, options, rng).tokens);
+    ++texts;
+  }
+  CHECK(texts == setting.texts - (setting.steps > 0));
+}
+
+}  // namespace
+
 TEST_CASE("texts under a hook are what they are alone") {
   LogitsTable large(7), small(8);
-  const auto hook = [](Index sequence, std::span<const Token> context, RowRef logits) {
+  const Hook hook = [](Index sequence, std::span<const Token> context, RowRef logits) {
     for (const Token x : context.last(std::min<std::size_t>(context.size(), 4)))
       logits[x] -= 0.3f * static_cast<float>(sequence % 3);
     logits[(context.back() + sequence) % vocabulary] = -std::numeric_limits<float>::infinity();
   };
-  const Chain chain{Temperature{0.9}};
-  Batch batch{ProcessedModel{large, chain, hook}, ModelDrafter{ProcessedModel{small, chain, hook}},
-              BlockVerifier{}, BatchOptions{.tokens_per_call = 40}};
-  const Options options{.max_new_tokens = 60, .gamma = 3};
-  const Tokens prompt{1, 2};
-  for (std::uint64_t i = 0; i < 12; ++i) batch.add(prompt, options, std::mt19937_64(i));
-  for (const Finished& finished : batch.run()) {
-    const auto own = [&](std::span<const Token> context, RowRef logits) {
-      hook(finished.sequence, context, logits);
-    };
-    SpecDec alone{ProcessedModel{OneText{LogitsTable(7)}, chain, own},
-                  ModelDrafter{ProcessedModel{OneText{LogitsTable(8)}, chain, own}}};
-    std::mt19937_64 rng(static_cast<std::uint64_t>(finished.sequence));
-    REQUIRE_FALSE(finished.error);
-    CHECK(finished.result.tokens == alone.generate(prompt, options, rng).tokens);
-  }
+  const Steps steps = chain_of(0.9, 0, 1);
+  check_texts(CopiedTexts(ProcessedModel{large, steps, hook}),
+              CopiedTexts(ProcessedModel{small, steps, hook}), {12, 60, 40, {1, 2}},
+              [&](unsigned seed, Index sequence) {
+                return support::CopiedRows(
+                    ProcessedModel{OneText{LogitsTable(seed)}, steps,
+                                   [hook, sequence](std::span<const Token> context, RowRef logits) {
+                                     hook(sequence, context, logits);
+                                   }});
+              });
 }
 
 TEST_CASE("texts of processed models, each with its own chain, are what they are alone") {
   LogitsTable large(7), small(8);
-  Batch batch{ProcessedModel{large, own_steps}, ModelDrafter{ProcessedModel{small, own_steps}},
-              BlockVerifier{}, BatchOptions{.tokens_per_call = 40}};
-  const Options options{.max_new_tokens = 60, .gamma = 3};
-  const Tokens prompt{1, 2};
-  for (std::uint64_t i = 0; i < 12; ++i) batch.add(prompt, options, std::mt19937_64(i));
-  for (const Finished& finished : batch.run()) {
-    const Steps steps = own_steps(finished.sequence);
-    SpecDec alone{ProcessedModel{OneText{LogitsTable(7)}, steps},
-                  ModelDrafter{ProcessedModel{OneText{LogitsTable(8)}, steps}}};
-    std::mt19937_64 rng(static_cast<std::uint64_t>(finished.sequence));
-    REQUIRE_FALSE(finished.error);
-    CHECK(finished.result.tokens == alone.generate(prompt, options, rng).tokens);
-  }
+  check_texts(CopiedTexts(ProcessedModel{large, StepsOf(own_steps)}),
+              CopiedTexts(ProcessedModel{small, StepsOf(own_steps)}), {12, 60, 40, {1, 2}},
+              [](unsigned seed, Index sequence) {
+                return support::CopiedRows(ProcessedModel{OneText{LogitsTable(seed)}, own_steps(sequence)});
+              });
 }
 
 namespace {
@@ -460,13 +480,13 @@ struct Spells {
 
 }  // namespace
 
-static_assert(takes_trees<ProcessedModel<TreeTable&, Steps, Spells>>);
+static_assert(takes_trees<ProcessedModel<LogitsTable&, Steps, Spells>>);
 
 TEST_CASE(
     "processors of many texts follow each text in pieces, back, through trees, and from the start again") {
-  TreeTable model(9);
+  LogitsTable model(9);
   std::vector<Index> begun;
-  ProcessedModel tested{model, Chain{Temperature{1.0}}, [&](Index sequence) {
+  ProcessedModel tested{model, neutral, [&](Index sequence) {
                           begun.push_back(sequence);
                           return Spells{sequence == 3 ? std::size_t{3} : 100};
                         }};
@@ -509,31 +529,6 @@ TEST_CASE(
   CHECK(begun == std::vector<Index>{7, 2, 3, 7, 9, 9, 8, 5, 5});
 }
 
-TEST_CASE("texts under processors with state are what they are alone") {
-  const auto processor_of = [](Index sequence) {
-    return Processors{RepetitionPenalty{1 + 0.1 * static_cast<double>(sequence)}, FrequencyPenalty{0.2, 9},
-                      AfterPrompt{sequence, NoRepeatNgrams{3}}};
-  };
-  LogitsTable large(7), small(8);
-  const Chain chain{Temperature{0.9}};
-  Batch batch{ProcessedModel{large, chain, processor_of},
-              ModelDrafter{ProcessedModel{small, chain, processor_of}}, BlockVerifier{},
-              BatchOptions{.tokens_per_call = 10}};
-  const Options options{.max_new_tokens = 40, .gamma = 3};
-  const Tokens prompt{1, 2, 0, 5, 1, 2, 3, 4, 4, 1, 0, 2, 5};  // more than one call has room for
-  for (std::uint64_t i = 0; i < 6; ++i) batch.add(prompt, options, std::mt19937_64(i));
-  for (int n = 0; n < 12; ++n) batch.step();
-  batch.cancel(4);
-  for (const Finished& finished : batch.run()) {
-    const auto own = processor_of(finished.sequence);
-    SpecDec alone{ProcessedModel{OneText{LogitsTable(7)}, chain, own},
-                  ModelDrafter{ProcessedModel{OneText{LogitsTable(8)}, chain, own}}};
-    std::mt19937_64 rng(static_cast<std::uint64_t>(finished.sequence));
-    REQUIRE_FALSE(finished.error);
-    CHECK(finished.result.tokens == alone.generate(prompt, options, rng).tokens);
-  }
-}
-
 namespace {
 
 // Logits of many texts, of lines and of trees.
@@ -570,18 +565,32 @@ class LogTables {
   support::RowMajor<double> output_;
 };
 
+// The processors of each sequence.
+auto own_processors(Index sequence) {
+  return Processors{RepetitionPenalty{1 + 0.1 * static_cast<double>(sequence)}, FrequencyPenalty{0.2, 9},
+                    AfterPrompt{sequence, NoRepeatNgrams{3}}};
+}
+
 }  // namespace
 
-TEST_CASE("texts under processors with state, with trees drafted together, are what they are alone") {
-  const auto processor_of = [](Index sequence) {
-    return Processors{RepetitionPenalty{1 + 0.3 * static_cast<double>(sequence)},
-                      AfterPrompt{sequence, NoRepeatNgrams{4}}};
-  };
+TEST_CASE("texts under processors with state are what they are alone") {
   LogTables large(7), small(8);
-  const Chain chain{Temperature{0.9}, TopK{4}};
+  const Steps steps = chain_of(0.9, 0, 1);
+  // The prompt is longer than one call has room for.
+  check_texts(CopiedTexts(ProcessedModel{large, steps, own_processors}),
+              CopiedTexts(ProcessedModel{small, steps, own_processors}),
+              {6, 40, 10, {1, 2, 0, 5, 1, 2, 3, 4, 4, 1, 0, 2, 5}, 12}, [&](unsigned seed, Index sequence) {
+                return support::CopiedRows(
+                    ProcessedModel{support::LogTable(vocabulary, 2, seed), steps, own_processors(sequence)});
+              });
+}
+
+TEST_CASE("texts under processors with state, with trees drafted together, are what they are alone") {
+  LogTables large(7), small(8);
+  const Steps steps = chain_of(0.9, 4, 1);
   const TreeShape shape = TreeShape::of_widths({2, 2, 1});
-  Batch batch{ProcessedModel{large, chain, processor_of},
-              ModelDrafter{ProcessedModel{small, chain, processor_of}, Tree{shape, WithoutReplacement{}}},
+  Batch batch{ProcessedModel{large, steps, own_processors},
+              ModelDrafter{ProcessedModel{small, steps, own_processors}, Tree{shape, WithoutReplacement{}}},
               TraversalVerifier{}, BatchOptions{.tokens_per_call = 60}};
   const Options options{.max_new_tokens = 30, .gamma = 10};
   const Tokens prompt{1, 2, 0, 5, 1, 2, 3};
@@ -592,9 +601,9 @@ TEST_CASE("texts under processors with state, with trees drafted together, are w
   CHECK(small.size() == 5);
   Index accepted = 0, calls = 0;
   for (const Finished& finished : batch.run(support::TwoThreads{})) {
-    const auto own = processor_of(finished.sequence);
-    SpecDec alone{ProcessedModel{support::LogTable(vocabulary, 2, 7), chain, own},
-                  ModelDrafter{ProcessedModel{support::LogTable(vocabulary, 2, 8), chain, own},
+    const auto own = own_processors(finished.sequence);
+    SpecDec alone{ProcessedModel{support::LogTable(vocabulary, 2, 7), steps, own},
+                  ModelDrafter{ProcessedModel{support::LogTable(vocabulary, 2, 8), steps, own},
                                Tree{shape, WithoutReplacement{}}},
                   TraversalVerifier{}};
     std::mt19937_64 rng(static_cast<std::uint64_t>(finished.sequence));

@@ -1,17 +1,20 @@
-// A model for one text whose type is hidden, so that a test over several models is compiled once.
+// Models whose type is hidden, so that a test over several models is compiled once.
 #pragma once
 
+#include <cstddef>
+#include <exception>
 #include <memory>
 #include <span>
 #include <specdec/specdec.hpp>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "support/layouts.hpp"
 
 namespace support {
 
-// Returns copies of the model's rows in double, which are exact. It has the functions for trees, which only a model that
+// A model for one text. Returns copies of the rows in double, which are exact. It has the functions for trees, which only a model that
 // takes trees may be asked for.
 class CopiedRows {
  public:
@@ -74,6 +77,72 @@ class CopiedRows {
   };
 
   std::unique_ptr<Model> held_;
+};
+
+// Rows of double, or what is thrown instead.
+class RowsOrErrors {
+ public:
+  RowsOrErrors() = default;
+  explicit RowsOrErrors(const auto& rows)
+      : p_(rows.rows(), rows.vocab_size()), errors_(static_cast<std::size_t>(rows.rows())) {
+    for (Index i = 0; i < p_.rows(); ++i) try {
+        const auto row = rows.row(i);
+        for (Token x = 0; x < p_.cols(); ++x) p_(i, x) = static_cast<double>(row.probability(x));
+      } catch (...) {
+        errors_[static_cast<std::size_t>(i)] = std::current_exception();
+      }
+  }
+  Index rows() const { return p_.rows(); }
+  Index vocab_size() const { return p_.cols(); }
+  specdec::DenseRow<double> row(Index i) const {
+    if (const auto& error = errors_[static_cast<std::size_t>(i)]) std::rethrow_exception(error);
+    return {p_.data() + i * p_.cols(), p_.cols()};
+  }
+
+ private:
+  RowMajor<double> p_;
+  std::vector<std::exception_ptr> errors_;
+};
+
+// A model for many texts, of lines. Returns copies of the rows in double.
+class CopiedTexts {
+ public:
+  template <class M>
+  explicit CopiedTexts(M model) : held_(std::make_unique<Held<M>>(std::move(model))) {}
+
+  Index vocab_size() const { return held_->vocab_size(); }
+  Index context_size() const { return held_->context_size(); }
+  const RowsOrErrors& forward(std::span<const specdec::BatchFeed> feeds) {
+    return rows_ = held_->forward(feeds);
+  }
+  void keep(Index sequence, Index length) { held_->keep(sequence, length); }
+  void release(Index sequence) { held_->release(sequence); }
+
+ private:
+  struct Model {
+    virtual ~Model() = default;
+    virtual Index vocab_size() const = 0;
+    virtual Index context_size() const = 0;
+    virtual RowsOrErrors forward(std::span<const specdec::BatchFeed> feeds) = 0;
+    virtual void keep(Index sequence, Index length) = 0;
+    virtual void release(Index sequence) = 0;
+  };
+  template <class M>
+  struct Held final : Model {
+    M model;
+    explicit Held(M given) : model(std::move(given)) {}
+    Index vocab_size() const override { return model.vocab_size(); }
+    Index context_size() const override { return specdec::context_size(model); }
+    RowsOrErrors forward(std::span<const specdec::BatchFeed> feeds) override {
+      const auto& output = model.forward(feeds);
+      return RowsOrErrors(specdec::distributions(output));
+    }
+    void keep(Index sequence, Index length) override { model.keep(sequence, length); }
+    void release(Index sequence) override { model.release(sequence); }
+  };
+
+  std::unique_ptr<Model> held_;
+  RowsOrErrors rows_;
 };
 
 }  // namespace support
