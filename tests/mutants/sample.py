@@ -68,7 +68,7 @@ mutant("batch-chains-pile-up", STEPS, TEXTS_TEST, "    steps_.clear();\n", "")
 mutant("batch-no-rows-of-a-width", "sample/model_logits.hpp", TEXTS_TEST, "!is_logit_columns<Logits> && rows > 0 && logits.cols()", "!is_logit_columns<Logits> && logits.cols()")
 mutant("batch-chain-asked-for-nothing", STEPS, TEXTS_TEST, "if (feed.rows < 1) continue;", "")
 mutant("batch-bad-rows-taken-in", MODEL, TEXTS_TEST,
-       "for (const BatchFeed& feed : feeds) this->inner().keep(feed.sequence, feed.from);", "")
+       "for (const BatchFeed& feed : feeds) this->inner().keep(feed.sequence, feed.from);", ";")
 mutant("batch-shape-unchecked", MODEL, TEXTS_TEST, "detail::check_shape(logits, detail::rows_of(feeds), this->vocab_size());", "(void)logits;")
 mutant("batch-tree-not-passed-on", "sample/fed_texts.hpp", TEXTS_TEST, "if (text == nullptr) return model.keep(sequence, path);", "if (text == nullptr) return;")
 mutant("batch-release-not-passed-on", "sample/fed_texts.hpp", TEXTS_TEST, "    model.release(sequence);\n", "    (void)model;\n")
