@@ -14,8 +14,8 @@
 
 namespace support {
 
-// A model for one text. Returns copies of the rows in double, which are exact. It has the functions for trees, which only a model that
-// takes trees may be asked for.
+// A model for one text. Returns copies of the rows in double, which are exact. It has the functions for trees, which only
+// a model that takes trees may be asked for.
 class CopiedRows {
  public:
   template <class M>

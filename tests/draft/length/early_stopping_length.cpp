@@ -16,8 +16,8 @@
 #include <variant>
 #include <vector>
 
+#include "support/any_tree_drafter.hpp"
 #include "support/catch.hpp"
-#include "support/layouts.hpp"
 #include "support/message_of.hpp"
 
 namespace test_draft_early_stopping_length {
@@ -417,35 +417,13 @@ struct Watching {
   }
 };
 
+constexpr Index vocabulary = 3;
 TableModel<> random_table(std::uint64_t seed) {
   SplitMix64 generator{seed};
-  return TableModel<>::random(3, 2, generator);
+  return TableModel<>::random(vocabulary, 2, generator);
 }
 const std::vector<Token> prompt{0, 1, 2};
 constexpr ConfidentTree small_tree{.width = 3, .depth = 4, .nodes = 12};
-
-using RowMajor = support::RowMajor<double>;
-using DraftView = specdec::Draft<Eigen::Map<const RowMajor>>;
-
-// A draft that owns its rows: one type for the drafts of all drafters.
-class CopiedDraft {
- public:
-  void assign(const auto& draft) {
-    const auto from = specdec::distributions(draft.rows);
-    const auto above = specdec::detail::parents_of(draft);
-    tokens_.assign(draft.tokens.begin(), draft.tokens.end());
-    parents_.assign(above.begin(), above.end());
-    rows_.resize(from.rows(), from.rows() > 0 ? from.row(0).vocab_size() : 0);
-    for (Index i = 0; i < rows_.rows(); ++i)
-      for (Token x = 0; x < rows_.cols(); ++x) rows_(i, x) = specdec::probability(from.row(i), x);
-  }
-  DraftView view() const { return {tokens_, {rows_.data(), rows_.rows(), rows_.cols()}, parents_}; }
-
- private:
-  std::vector<Token> tokens_;
-  std::vector<Index> parents_;
-  RowMajor rows_;
-};
 
 // One of several drafters, chosen at run time, so that the loop is compiled once. Its drafts are copies.
 template <class... Drafters>
@@ -453,10 +431,12 @@ class OneOf {
  public:
   explicit(false) OneOf(auto drafter) : drafter_(std::move(drafter)) {}
 
-  DraftView draft(std::span<const Token> context, const DraftLimits& limits, auto& chance,
-                  auto&... keep_drafting) {
+  auto draft(std::span<const Token> context, const DraftLimits& limits, auto& chance,
+             auto&... keep_drafting) {
     std::visit(
-        [&](auto& drafter) { copy_.assign(ask_drafter(drafter, context, limits, chance, keep_drafting...)); },
+        [&](auto& drafter) {
+          copy_.assign(ask_drafter(drafter, context, limits, chance, keep_drafting...), vocabulary);
+        },
         drafter_);
     return copy_.view();
   }
@@ -466,7 +446,7 @@ class OneOf {
 
  private:
   std::variant<Drafters...> drafter_;
-  CopiedDraft copy_;
+  support::ProposedTree copy_;
 };
 
 template <class Strategy>
@@ -490,9 +470,9 @@ class Together {
   void draft(std::span<Request> requests) {
     std::visit([&](auto& drafter) { drafter.draft(requests); }, drafter_);
   }
-  DraftView drafted(Index sequence) const {
-    CopiedDraft& copy = copies_[sequence];
-    std::visit([&](const auto& drafter) { copy.assign(drafter.drafted(sequence)); }, drafter_);
+  auto drafted(Index sequence) const {
+    support::ProposedTree& copy = copies_[sequence];
+    std::visit([&](const auto& drafter) { copy.assign(drafter.drafted(sequence), vocabulary); }, drafter_);
     return copy.view();
   }
   void keep(Index sequence, Index length) {
@@ -506,7 +486,7 @@ class Together {
   template <class Strategy>
   using With = ModelDrafter<ModelPerSequence<TableModel<>>, Strategy>;
   std::variant<With<Line>, With<ConfidentTree>> drafter_;
-  mutable std::map<Index, CopiedDraft> copies_;
+  mutable std::map<Index, support::ProposedTree> copies_;
 };
 
 using SameToken = TrunkAndSpares<SampleMatchVerifier>;
