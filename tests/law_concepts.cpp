@@ -187,7 +187,7 @@ TEST_CASE("verifiers take rows that are not an Eigen matrix") {
   CHECK(TokenVerifier{}(Rows(3), UnsizedRows(2), tokens, rng).accepted == 2);
   CHECK(BlockVerifier{}(Rows(3), UnsizedRows(2), tokens, rng).accepted == 2);
   GreedyBlockVerifier greedy_block;
-  CHECK(greedy_block(Rows(3), UnsizedRows(2), tokens, rng).accepted == 2);
+  CHECK(greedy_block(Rows(3), Rows(2), tokens, rng).accepted == 2);
   CHECK(LenientVerifier{0.5}(Rows(3), UnsizedRows(2), tokens, rng).accepted == 2);
   CHECK(ArgmaxVerifier{}(Rows(3), UnsizedRows(2), tokens, rng) == Verdict{1, 1});
   CHECK(SampleMatchVerifier{}(Rows(3), tokens, rng).accepted <= 2);
@@ -196,8 +196,8 @@ TEST_CASE("verifiers take rows that are not an Eigen matrix") {
 TEST_CASE("verifiers mix kinds of rows") {
   const std::vector<Token> tokens{1};
   std::mt19937_64 rng(1);
-  const Eigen::MatrixXd dense = Eigen::RowVector2d(0.25, 0.75).replicate(2, 1);
-  CHECK(BlockVerifier{}(dense, UnsizedRows(1), tokens, rng).accepted == 1);
+  const Eigen::MatrixXf dense = Eigen::RowVector2f(0.25f, 0.75f).replicate(2, 1);
+  CHECK(BlockVerifier{}(dense, Rows(1), tokens, rng).accepted == 1);
   CHECK(BlockVerifier{}(Rows(2), dense.topRows(1), tokens, rng).accepted == 1);
   CHECK(TokenVerifier{}(dense, UnsizedRows(1), tokens, rng).accepted == 1);
   const Verdict v = BlockVerifier{}(Rows(2), OneHotRows(tokens), tokens, rng);
@@ -207,8 +207,8 @@ TEST_CASE("verifiers mix kinds of rows") {
 TEST_CASE("verifiers need no more of a source of chance than its concept asks for") {
   const std::vector<Token> tokens{1};
   LeastChance chance;
-  CHECK(BlockVerifier{}(Rows(2), UnsizedRows(1), tokens, chance) == Verdict{1, 1});
-  CHECK(TokenVerifier{}(Rows(2), UnsizedRows(1), tokens, chance) == Verdict{1, 1});
+  CHECK(BlockVerifier{}(Rows(2), Rows(1), tokens, chance) == Verdict{1, 1});
+  CHECK(TokenVerifier{}(Rows(2), Rows(1), tokens, chance) == Verdict{1, 1});
 }
 
 TEST_CASE("the loop needs no more of models, drafters and verifiers than their concepts ask for") {
@@ -387,8 +387,8 @@ struct OddGenerator {
 template <class Generator>
 int accepted_of_3000() {
   static_assert(RandomSource<Generator>);
-  const Eigen::MatrixXd target = Eigen::RowVector2d(0.5, 0.5).replicate(2, 1);
-  const UnsizedRows draft(1);  // its row is 0.25, 0.75
+  const Eigen::Matrix2d target = Eigen::RowVector2d(0.5, 0.5).replicate(2, 1);
+  const Eigen::RowVector2d draft(0.25, 0.75);
   const std::vector<Token> tokens{1};
   Generator rng;
   TokenVerifier verifier;

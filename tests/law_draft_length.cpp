@@ -219,7 +219,11 @@ struct LineRule {
   Verdict judge(const auto& drafted, auto& chance) const {
     return std::visit([&](const auto& verifier) { return verifier.judge(drafted, chance); }, rule);
   }
+  double survival(double before, double p, double q) const {
+    return std::visit([&](const auto& verifier) { return verifier.survival(before, p, q); }, rule);
+  }
 };
+static_assert(tells_survival<LineRule>);
 
 void check_lines(const char* name, const LineRule& rule, const Looking& length) {
   check(name, law_over_models(law_with(honest, rule, length)));

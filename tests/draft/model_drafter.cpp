@@ -423,6 +423,29 @@ TEST_CASE(
   }
 }
 
+namespace {
+
+// Rows of three tokens in a matrix that is said to be over a vocabulary of four.
+struct Misshapen {
+  std::vector<double> values = std::vector<double>(3, 0.25);
+  std::vector<DenseRow<double>> views = {};
+  Index vocab_size() const { return 4; }
+  RowSpan<DenseRow<double>> forward(std::span<const Token>, Index rows) {
+    views.assign(static_cast<std::size_t>(rows), DenseRow<double>(values.data(), 3));
+    return {views, 4};
+  }
+  void truncate(Index) {}
+};
+
+}  // namespace
+
+TEST_CASE("a row that is narrower than its matrix is named in the error, and not read") {
+  ModelDrafter drafter{Misshapen{}};
+  std::mt19937_64 rng{1};
+  CHECK(message_of([&] { drafter.draft(Tokens{0}, {1}, rng); }) ==
+        "specdec: the draft model returned 1 rows over 3 tokens, expected 1 row over its vocabulary of 4");
+}
+
 TEST_CASE("rows of a wrong shape are named in the error and not read, by every strategy") {
   for (const Case& c : all_strategies()) {
     INFO(c.name);

@@ -29,8 +29,6 @@ const std::vector<Token> prompt{1, 2};
 // Where the rule does not matter: one that is small, and lossless.
 const SampleMatchVerifier rule;
 
-using Lines = SpecDec<TableModel<>&, ModelDrafter<TableModel<>>, GreedyBlockVerifier>;
-
 TableModel<> random_model(std::mt19937_64& rng) { return TableModel<>::random(5, 2, rng); }
 
 // The logits whose softmax gives a table's rows: a view, or a matrix that the caller owns.
@@ -268,7 +266,7 @@ TEST_CASE("If a row fails while a token is recorded, the token's entry is remove
 TEST_CASE("Log-probabilities that are not available are refused") {
   std::mt19937_64 rng{5};
   TableModel<> target = random_model(rng);
-  Lines decoder{target, ModelDrafter{random_model(rng)}, GreedyBlockVerifier{}};
+  SpecDec decoder{target, ModelDrafter{random_model(rng)}, GreedyBlockVerifier{}};
   const auto refusal = [&](const LogProbabilityOptions& wanted) {
     return message_of<std::invalid_argument>(
         [&] { decoder.generate(prompt, {.max_new_tokens = 1, .log_probabilities = wanted}, rng); });

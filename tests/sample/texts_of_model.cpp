@@ -241,7 +241,7 @@ TEST_CASE("a processed model of many texts names logits of a wrong shape, and th
 TEST_CASE("a processed model of many texts does not call the model if a sequence has no chain") {
   LogitsTable model(5);
   const std::map<Index, Steps> known{{1, own_steps(1)}};
-  ProcessedModel tested{model, StepsOf([&](Index sequence) { return known.at(sequence); })};
+  ProcessedModel tested{model, [&](Index sequence) -> const Steps& { return known.at(sequence); }};
   const Tokens a{1, 2, 3};
   CHECK_THROWS_AS(tested.forward(Feeds{feed(1, a, 1), feed(2, a, 1)}), std::out_of_range);
   CHECK(model.calls == 0);

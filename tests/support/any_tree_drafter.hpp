@@ -24,6 +24,11 @@ struct ProposedTree {
   specdec::Draft<Eigen::Ref<const RowMajor<double>, 0, Eigen::OuterStride<>>> view() const {
     return {tokens, rows, parents};
   }
+  // The rows are as wide as the draft's first row.
+  void assign(const auto& draft) {
+    const auto from = specdec::distributions(draft.rows);
+    assign(draft, from.rows() > 0 ? static_cast<Index>(from.row(0).vocab_size()) : 0);
+  }
   template <class Draft>
   void assign(const Draft& draft, Index vocab_size) {
     const auto from = specdec::distributions(draft.rows);

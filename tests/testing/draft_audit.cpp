@@ -1,10 +1,13 @@
 // An audit convicts drafters that draw their tokens from something other than the reported q, and no others.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <map>
+#include <memory>
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
@@ -12,6 +15,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -125,38 +129,26 @@ struct Step {
 
 auto word_drafter(Step step) { return ModelDrafter{ProcessedModel{WordModel(), std::move(step)}}; }
 
-struct Drafted {
-  std::vector<Token> tokens;
-  std::vector<Index> parents;
-};
-
-// An audited drafter of any type, so that the loops below are compiled once for all drafters.
-class Audited {
- public:
-  virtual ~Audited() = default;
-  virtual Drafted draft(std::span<const Token> context, const DraftLimits& limits, std::mt19937_64& rng) = 0;
-  virtual void truncate(Index length) = 0;
-  virtual DraftAuditReport report() const = 0;
+// An audited drafter as plain functions, so that the loop below is compiled once for all drafters.
+struct Audited {
+  std::function<std::vector<Token>(std::span<const Token>, Index, std::mt19937_64&)> draft;
+  std::function<void(Index)> truncate;
+  std::function<DraftAuditReport()> report;
 };
 
 template <class D>
-class AuditedOf final : public Audited {
- public:
-  AuditedOf(D& drafter, std::uint64_t seed) : drafter_(drafter, {.seed = seed}) {}
-  Drafted draft(std::span<const Token> context, const DraftLimits& limits, std::mt19937_64& rng) override {
-    const auto draft = drafter_.draft(context, limits, rng);
-    return {{draft.tokens.begin(), draft.tokens.end()}, {draft.parents.begin(), draft.parents.end()}};
-  }
-  void truncate(Index length) override { drafter_.truncate(length); }
-  DraftAuditReport report() const override { return drafter_.report(); }
-
- private:
-  AuditedDrafter<D&> drafter_;
-};
+Audited audited(D drafter, std::uint64_t seed) {
+  const auto held = std::make_shared<AuditedDrafter<D>>(std::move(drafter), AuditOptions{.seed = seed});
+  return {[held](std::span<const Token> context, Index gamma, std::mt19937_64& rng) {
+            const auto draft = held->draft(context, {gamma}, rng);
+            return std::vector<Token>(draft.tokens.begin(), draft.tokens.end());
+          },
+          [held](Index length) { held->truncate(length); }, [held] { return held->report(); }};
+}
 
 // Runs a drafter for a target by sample-and-match, in texts of 500 tokens, until it has drafted `tokens` tokens.
 // Returns the audit's report.
-DraftAuditReport audit_of_lines(Audited& audited, std::uint64_t seed, Index tokens) {
+DraftAuditReport audit_of(const Audited& audited, std::uint64_t seed, Index tokens) {
   const WordModel target;
   std::mt19937_64 rng(seed);
   RandomChance chance{rng};
@@ -165,7 +157,7 @@ DraftAuditReport audit_of_lines(Audited& audited, std::uint64_t seed, Index toke
     audited.truncate(0);
     while (text.size() < prompt.size() + 500) {
       bool matched = true;
-      const std::vector<Token> draft = audited.draft(text, {4}, rng).tokens;
+      const std::vector<Token> draft = audited.draft(text, 4, rng);
       drafted += std::ssize(draft);
       for (const Token x : draft) {
         text.push_back(chance.draw(target.after(text.back())));
@@ -179,27 +171,9 @@ DraftAuditReport audit_of_lines(Audited& audited, std::uint64_t seed, Index toke
   return audited.report();
 }
 
-// Runs a drafter of trees along texts of 500 tokens that a target writes.
-DraftAuditReport audit_of_trees(Audited& audited, std::uint64_t seed, Index tokens) {
-  const WordModel target;
-  std::mt19937_64 rng(seed);
-  RandomChance chance{rng};
-  std::vector<Token> text = prompt;
-  for (Index seen = 0; seen < tokens;) {
-    if (text.size() > 500) text.resize(prompt.size());
-    audited.truncate(std::ssize(text) - 1);
-    const Drafted drafted = audited.draft(text, {.nodes = 20}, rng);
-    REQUIRE(drafted.parents.size() == drafted.tokens.size());
-    seen += std::ssize(drafted.tokens);
-    text.push_back(chance.draw(target.after(text.back())));
-  }
-  return audited.report();
-}
-
 template <Drafter D>
 DraftAuditReport audit(D drafter, std::uint64_t seed, Index tokens = 5000) {
-  AuditedOf<D> audited(drafter, seed);
-  return drafts_trees<D> ? audit_of_trees(audited, seed, tokens) : audit_of_lines(audited, seed, tokens);
+  return audit_of(audited(std::move(drafter), seed), seed, tokens);
 }
 
 DraftAuditReport audit(const Lie& lie, std::uint64_t seed, Index tokens = 5000) {
@@ -213,38 +187,18 @@ std::string print(const auto& report) {
   return out.str();
 }
 
-// A conviction takes its tokens, so that under sanitizers it is the seeds that are fewer.
-void check_fault(const DraftAuditReport& report, DraftFault fault) {
-  INFO(report);
-  CHECK(report.convicted());
-  CHECK(report.tokens >= 5000);
-  CHECK(report.fault == fault);
-}
-
-// Audits liars, and compares the faults found with the expected ones.
+// Audits liars, and compares the faults found with the expected ones. A conviction takes its tokens, so that under
+// sanitizers it is the seeds that are fewer.
 template <class L>
 void check_faults(const std::vector<std::pair<L, DraftFault>>& lies) {
   for (const auto& [lie, fault] : lies)
-    for (int seed = 1; seed <= bound(3, 3); ++seed)
-      check_fault(audit(lie, static_cast<std::uint64_t>(seed)), fault);
-}
-
-void check_acquitted(const DraftAuditReport& report) {
-  INFO(report);
-  CHECK(report.acquitted());
-  CHECK(report.fault == DraftFault::none);
-}
-
-// The audit learns nothing from a drafter that chooses its tokens.
-void check_uninformed(const DraftAuditReport& report) {
-  INFO(report);
-  CHECK(report.tokens >= 1000);
-  CHECK_FALSE(report.convicted());
-  CHECK_FALSE(report.acquitted());
-  CHECK(report.informative == 0);
-  CHECK(report.likelier == 0);
-  CHECK(report.rarer == 0);
-  CHECK_FALSE(report.order);
+    for (int seed = 1; seed <= bound(3, 3); ++seed) {
+      const DraftAuditReport report = audit(lie, static_cast<std::uint64_t>(seed));
+      INFO(report);
+      CHECK(report.convicted());
+      CHECK(report.tokens >= 5000);
+      CHECK(report.fault == fault);
+    }
 }
 
 // How many tokens of an honest drafter are audited.
@@ -274,24 +228,38 @@ TEST_CASE("an audit convicts every common way of reporting a q that the tokens w
 // most 0.3 %.
 TEST_CASE("an audit acquits honest drafters") {
   for (const std::uint64_t seed : {1u, 2u, 3u}) {
-    check_acquitted(audit(Lie{}, seed, of_honest));
-    check_acquitted(audit(Lie{.close_below = 0.2}, seed, of_honest));  // reads the row, then does not draw
-    check_acquitted(audit(Lie{.keep_rare = true}, seed, of_honest));   // reads the token, and keeps it
-    check_acquitted(audit(word_drafter({Temperature{0.8}}), seed, of_honest));
-    check_acquitted(audit(word_drafter({Chain{Temperature{1.3}, TopK{12}}}), seed, of_honest));
+    const auto acquitted = [](const DraftAuditReport& report) {
+      INFO(report);
+      CHECK(report.acquitted());
+      CHECK(report.fault == DraftFault::none);
+    };
+    acquitted(audit(Lie{}, seed, of_honest));
+    acquitted(audit(Lie{.close_below = 0.2}, seed, of_honest));  // reads the row, then does not draw
+    acquitted(audit(Lie{.keep_rare = true}, seed, of_honest));   // reads the token, and keeps it
+    acquitted(audit(word_drafter({Temperature{0.8}}), seed, of_honest));
+    acquitted(audit(word_drafter({Chain{Temperature{1.3}, TopK{12}}}), seed, of_honest));
     std::mt19937_64 rng(seed);
-    check_acquitted(audit(ModelDrafter{LayoutModel<AsNarrow<Eigen::bfloat16>>(coarse_model(60, 1, rng))},
-                          seed, of_honest));
-    check_acquitted(audit(ModelDrafter{LayoutModel<AsSparse<double>>(TableModel<>::random(20, 1, rng))}, seed,
-                          of_honest));
-    check_acquitted(audit(FallbackDrafter{PromptLookupDrafter{{.min_ngram = 2}}, word_drafter({TopK{9}})},
-                          seed, of_honest));
+    acquitted(audit(ModelDrafter{LayoutModel<AsNarrow<Eigen::bfloat16>>(coarse_model(60, 1, rng))}, seed,
+                    of_honest));
+    acquitted(audit(ModelDrafter{LayoutModel<AsSparse<double>>(TableModel<>::random(20, 1, rng))}, seed,
+                    of_honest));
+    acquitted(audit(FallbackDrafter{PromptLookupDrafter{{.min_ngram = 2}}, word_drafter({TopK{9}})}, seed,
+                    of_honest));
   }
 }
 
 TEST_CASE("a greedy drafter that declares itself is not convicted, and the audit learns nothing from it") {
-  check_uninformed(audit(word_drafter({Temperature{0}}), 1, 1000));
-  check_uninformed(audit(PromptLookupDrafter{}, 1, 1000));
+  for (const auto& report :
+       {audit(word_drafter({Temperature{0}}), 1, 1000), audit(PromptLookupDrafter{}, 1, 1000)}) {
+    INFO(report);
+    CHECK(report.tokens >= 1000);
+    CHECK_FALSE(report.convicted());
+    CHECK_FALSE(report.acquitted());
+    CHECK(report.informative == 0);
+    CHECK(report.likelier == 0);
+    CHECK(report.rarer == 0);
+    CHECK_FALSE(report.order);
+  }
 }
 
 namespace {
@@ -373,15 +341,24 @@ class TreeLiar {
   RowMajor<double> rows_;
 };
 
-// A WordModel as a table, which takes trees. Strategies of all kinds see one type of rows.
-TableModel<> word_table() {
-  const WordModel model;
-  RowMajor<double> table(61, 60);
-  for (Token last = -1; last < 60; ++last) {
-    const auto row = model.after(std::max<Token>(last, 0)).tempered(0.8);
-    for (Token x = 0; x < 60; ++x) table(last + 1, x) = row.probability(x);
+// Runs a drafter of trees along texts of 500 tokens that a target writes.
+template <Drafter D>
+  requires drafts_trees<D>
+DraftAuditReport audit(D drafter, std::uint64_t seed, Index tokens = 5000) {
+  const WordModel target;
+  std::mt19937_64 rng(seed);
+  RandomChance chance{rng};
+  AuditedDrafter<D> audited(std::move(drafter), {.seed = seed});
+  std::vector<Token> text = prompt;
+  for (Index seen = 0; seen < tokens;) {
+    if (text.size() > 500) text.resize(prompt.size());
+    audited.truncate(std::ssize(text) - 1);
+    const auto drafted = audited.draft(text, DraftLimits{.nodes = 20}, rng);
+    REQUIRE(drafted.parents.size() == drafted.tokens.size());
+    seen += std::ssize(drafted.tokens);
+    text.push_back(chance.draw(target.after(text.back())));
   }
-  return {table, 1};
+  return audited.report();
 }
 
 DraftAuditReport audit(TreeLie lie, std::uint64_t seed, Index tokens = 5000) {
@@ -406,26 +383,35 @@ TEST_CASE(
 
 TEST_CASE("an audit acquits honest drafters of trees") {
   const TreeShape shape = TreeShape::of_widths({3, 2, 1});
-  const TableModel<> words = word_table();
+  const auto words = [] { return PathByPath{ProcessedModel{WordModel(), Step{Temperature{0.8}}}}; };
   for (const std::uint64_t seed : {1u, 2u, 3u}) {
-    check_acquitted(audit(TreeLie::none, seed, of_honest));
-    check_acquitted(audit(ModelDrafter{TableModel(words), Tree{shape, Independent{}}}, seed, of_honest));
-    check_acquitted(
-        audit(ModelDrafter{TableModel(words), Tree{shape, WithoutReplacement{}}}, seed, of_honest));
-    check_acquitted(audit(ModelDrafter{TableModel(words), Spares{4, {2, 1}, 2}}, seed, of_honest));
+    const auto acquitted = [](const DraftAuditReport& report) {
+      INFO(report);
+      CHECK(report.acquitted());
+      CHECK(report.fault == DraftFault::none);
+    };
+    acquitted(audit(TreeLie::none, seed, of_honest));
+    acquitted(audit(ModelDrafter{words(), Tree{shape, Independent{}}}, seed, of_honest));
+    acquitted(audit(ModelDrafter{words(), Tree{shape, WithoutReplacement{}}}, seed, of_honest));
+    acquitted(audit(ModelDrafter{words(), Spares{4, {2, 1}, 2}}, seed, of_honest));
     std::mt19937_64 rng(seed);
-    check_acquitted(audit(ModelDrafter{TableModel<>::random(20, 1, rng), Tree{shape, WithoutReplacement{}}},
-                          seed, of_honest));
+    acquitted(audit(ModelDrafter{TableModel<>::random(20, 1, rng), Tree{shape, WithoutReplacement{}}}, seed,
+                    of_honest));
   }
 }
 
 TEST_CASE("an audit learns nothing from trees of chosen tokens, except that their rows name the tokens") {
-  const TableModel<> words = word_table();
-  check_uninformed(
-      audit(ModelDrafter{TableModel(words), Tree{TreeShape::of_widths({3, 2}), Likeliest{}}}, 1, 1000));
-  check_uninformed(
-      audit(ModelDrafter{TableModel(words), ConfidentTree{.width = 3, .depth = 3, .nodes = 8}}, 1, 1000));
-  check_uninformed(audit(SuffixDrafter<Branching>{}, 1, 1000));
+  const auto words = [] { return PathByPath{ProcessedModel{WordModel(), Step{Temperature{0.8}}}}; };
+  for (const auto& report :
+       {audit(ModelDrafter{words(), Tree{TreeShape::of_widths({3, 2}), Likeliest{}}}, 1, 1000),
+        audit(ModelDrafter{words(), ConfidentTree{.width = 3, .depth = 3, .nodes = 8}}, 1, 1000),
+        audit(SuffixDrafter<Branching>{}, 1, 1000)}) {
+    INFO(report);
+    CHECK(report.tokens >= 1000);
+    CHECK_FALSE(report.convicted());
+    CHECK_FALSE(report.acquitted());
+    CHECK(report.informative == 0);
+  }
 }
 
 TEST_CASE("short audits keep their false-alarm rate, for rows of every shape") {
@@ -470,12 +456,16 @@ TEST_CASE("each of the five tests spends a fifth of the false-alarm rate") {
 }
 
 TEST_CASE("in a long run no bias adds up, for every kind of row") {
-  check_acquitted(audit(Lie{}, 4, support::bound(20000, 60000)));
+  CHECK(audit(Lie{}, 4, support::bound(20000, 60000)).acquitted());
   CHECK(audit(Lie{.temperature = 0.97}, 4, 60000).convicted());
   std::mt19937_64 rng(6);
-  check_acquitted(audit(word_drafter({Temperature{0.7}}), 1, bound(20000, 20000)));
-  check_acquitted(audit(ModelDrafter{LayoutModel<AsNarrow<Eigen::bfloat16>>(coarse_model(20, 1, rng))}, 1,
-                        bound(20000, 20000)));
+  const auto acquitted = [](const DraftAuditReport& report) {
+    INFO(report);
+    CHECK(report.acquitted());
+  };
+  acquitted(audit(word_drafter({Temperature{0.7}}), 1, bound(20000, 20000)));
+  acquitted(audit(ModelDrafter{LayoutModel<AsNarrow<Eigen::bfloat16>>(coarse_model(20, 1, rng))}, 1,
+                  bound(20000, 20000)));
 }
 
 TEST_CASE("a token that its row rules out convicts at once") {

@@ -97,12 +97,12 @@ TEST_CASE("a drafted token with q = 0 is an error, never accepted") {
 }
 
 TEST_CASE("when a list with ids out of order hides a drafted token, the error names the list") {
-  const auto complaint = [](const std::vector<std::int64_t>& ids) {
-    const std::vector<std::int64_t> in_order{0, 1, 2};
+  const auto complaint = [](const std::vector<Token>& ids) {
     const std::vector<double> p{0.25, 0.25, 0.5};
-    const std::vector<SparseRow<double, std::int64_t>> target(2, {in_order, p, 3}), draft(1, {ids, p, 3});
+    const std::vector<SparseRow<double>> rows(1, {ids, p, 3});
+    const Eigen::MatrixXd target = Eigen::MatrixXd::Constant(2, 3, 1.0 / 3);
     const std::vector<Token> tokens{2};
-    return message_of([&] { Drafted drafted(RowSpan(target, 3), RowSpan(draft, 3), tokens); });
+    return message_of([&] { Drafted drafted(target, RowSpan(rows, 3), tokens); });
   };
   CHECK(complaint({0, 1, 2}).empty());
   CHECK(complaint({2, 0, 1}) ==
@@ -289,12 +289,16 @@ TEST_CASE("an id outside the target's vocabulary has no one-hot row") {
   const Input in;
   std::mt19937_64 rng{1};
   const std::vector<Token> tokens{0, 3}, others{1, 1}, good{0, 2};
-  // The error comes before the rule runs. Only whether the rule reads q makes a difference.
-  const std::string outside = "specdec: tokens[1] = 3 is outside the vocabulary 0..2";
-  CHECK(message_of([&] { BlockVerifier{}(in.target, OneHotRows(tokens), tokens, rng); }) == outside);
-  CHECK(message_of([&] { SampleMatchVerifier{}(in.target, OneHotRows(tokens), tokens, rng); }) == outside);
-  CHECK(message_of([&] { BlockVerifier{}(in.target, OneHotRows(others), good, rng); }) ==
-        "specdec: tokens[0] = 0 has probability 0 in draft row 0, so it was not drawn from it");
+  for (AnyVerifier rule : support::all_rules) {
+    INFO(rule.name());
+    CHECK(message_of([&] { rule(in.target, OneHotRows(tokens), tokens, rng); }) ==
+          "specdec: tokens[1] = 3 is outside the vocabulary 0..2");
+  }
+  for (AnyVerifier rule : support::ratio_rules) {
+    INFO(rule.name());
+    CHECK(message_of([&] { rule(in.target, OneHotRows(others), good, rng); }) ==
+          "specdec: tokens[0] = 0 has probability 0 in draft row 0, so it was not drawn from it");
+  }
 }
 
 namespace {
@@ -670,7 +674,8 @@ TEST_CASE("a one-hot id beyond 32 bits is not taken for another token") {
   const std::vector<Token> tokens{1};
   const RowMajor<float> target = RowMajor<float>::Constant(2, 2, 0.5f);
   std::mt19937_64 rng{1};
-  CHECK(message_of([&] { BlockVerifier{}(target, OneHotRows(ids), tokens, rng); }) ==
+  AnyVerifier rule{BlockVerifier{}};
+  CHECK(message_of([&] { rule(target, OneHotRows(ids), tokens, rng); }) ==
         "specdec: tokens[0] = 1 has probability 0 in draft row 0, so it was not drawn from it");
 }
 
@@ -695,12 +700,13 @@ struct RaceOfNothing {
 
 TEST_CASE(
     "a rule that flips a coin with no valid probability gets an error that names the row it was judging") {
+  const Eigen::MatrixXd target = Eigen::RowVector2d(0.75, 0.25).replicate(11, 1),
+                        draft = Eigen::RowVector2d(0.5, 0.5).replicate(10, 1);
   const auto complaint = [&](auto rule, Index gamma) {
-    const RowMajor<float> target = Eigen::RowVector2f(0.75f, 0.25f).replicate(gamma + 1, 1),
-                          draft = Eigen::RowVector2f(0.5f, 0.5f).replicate(gamma, 1);
     const std::vector<Token> tokens(static_cast<std::size_t>(gamma), 1);
     std::mt19937_64 rng{1};
-    return message_of<InvalidDistribution>([&] { (void)verify(rule, target, draft, tokens, rng); });
+    return message_of<InvalidDistribution>(
+        [&] { (void)verify(rule, target.topRows(gamma + 1), draft.topRows(gamma), tokens, rng); });
   };
   CHECK(complaint(CoinOfNothing{}, 2) ==
         "specdec: a coin has probability nan, where a rule judges tokens[0] with p = 0.25, q = 0.5, "

@@ -417,10 +417,9 @@ struct Watching {
   }
 };
 
-constexpr Index vocabulary = 3;
 TableModel<> random_table(std::uint64_t seed) {
   SplitMix64 generator{seed};
-  return TableModel<>::random(vocabulary, 2, generator);
+  return TableModel<>::random(3, 2, generator);
 }
 const std::vector<Token> prompt{0, 1, 2};
 constexpr ConfidentTree small_tree{.width = 3, .depth = 4, .nodes = 12};
@@ -434,9 +433,7 @@ class OneOf {
   auto draft(std::span<const Token> context, const DraftLimits& limits, auto& chance,
              auto&... keep_drafting) {
     std::visit(
-        [&](auto& drafter) {
-          copy_.assign(ask_drafter(drafter, context, limits, chance, keep_drafting...), vocabulary);
-        },
+        [&](auto& drafter) { copy_.assign(ask_drafter(drafter, context, limits, chance, keep_drafting...)); },
         drafter_);
     return copy_.view();
   }
@@ -472,7 +469,7 @@ class Together {
   }
   auto drafted(Index sequence) const {
     support::ProposedTree& copy = copies_[sequence];
-    std::visit([&](const auto& drafter) { copy.assign(drafter.drafted(sequence), vocabulary); }, drafter_);
+    std::visit([&](const auto& drafter) { copy.assign(drafter.drafted(sequence)); }, drafter_);
     return copy.view();
   }
   void keep(Index sequence, Index length) {
