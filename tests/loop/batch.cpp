@@ -15,11 +15,11 @@
 #include <variant>
 #include <vector>
 
-#include "support/any_tree_drafter.hpp"
 #include "support/bookkeeper.hpp"
 #include "support/bounds.hpp"
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
+#include "support/one_of_drafters.hpp"
 #include "support/rules.hpp"
 #include "support/threads.hpp"
 #include "support/tree_models.hpp"
@@ -108,73 +108,38 @@ using Tree = specdec::Tree<Siblings>;
 
 // Drafts for one text, by one of several drafters; not for texts with the token `poison`.
 template <bool trees, class... Drafters>
-struct OwnDrafterOf {
+struct OwnDrafterOf : support::OneOfDrafters<Drafters...> {
+  using Any = support::OneOfDrafters<Drafters...>;
+  using Any::Any;
   static constexpr bool drafts_trees = trees;
 
   auto draft(std::span<const Token> context, const specdec::DraftLimits& limits, auto& chance) {
     if (std::ranges::find(context, poison) != context.end()) throw std::runtime_error("the drafter failed");
-    const auto propose = [&](auto& each) {
-      proposed.assign(specdec::ask_drafter(each, context, limits, chance), vocab_size);
-    };
-    std::visit(propose, drafter);
-    return proposed.view();
-  }
-  void truncate(Index length) {
-    std::visit([length](auto& each) { each.truncate(length); }, drafter);
+    return Any::draft(context, limits, chance);
   }
 
-  std::variant<Drafters...> drafter;
-  Index vocab_size = 5;
   Token poison = -1;
-  support::ProposedTree proposed = {};
 };
 using OwnModel = support::WatchedTreeModel;
 using FromText = specdec::FallbackDrafter<specdec::PromptLookupDrafter, specdec::NoDrafter>;
-struct OwnDrafter : OwnDrafterOf<false, ModelDrafter<OwnModel>, FromText> {};
-struct OwnTrees
-    : OwnDrafterOf<true, ModelDrafter<OwnModel, Tree>, ModelDrafter<OwnModel, specdec::Spares<>>> {};
+using OwnDrafter = OwnDrafterOf<false, ModelDrafter<OwnModel>, FromText>;
+using OwnTrees = OwnDrafterOf<true, ModelDrafter<OwnModel, Tree>, ModelDrafter<OwnModel, specdec::Spares<>>>;
 
 OwnDrafter drafter_of(const Table& small, Index most = specdec::unlimited) {
-  return {{ModelDrafter{OwnModel(small, most)}, small.vocab_size()}};
+  return ModelDrafter{OwnModel(small, most)};
 }
 template <class Strategy>
 OwnTrees trees_of(const Table& small, const Strategy& strategy) {
-  return {{ModelDrafter{OwnModel(small), strategy}}};
+  return ModelDrafter{OwnModel(small), strategy};
 }
 
 // Drafts trees for all texts at once, by one of two strategies.
-class TreesTogether {
- public:
-  static constexpr bool drafts_trees = true;
-
-  template <class Strategy>
-  TreesTogether(Bookkeeper& small, const Strategy& strategy)
-      : drafter_(ModelDrafter<Bookkeeper&, Strategy>(small, strategy)), vocab_size_(small.vocab_size()) {}
-
-  template <class Request>
-  void draft(std::span<Request> requests) {
-    std::visit([&](auto& each) { propose(each, requests); }, drafter_);
-  }
-  auto drafted(Index sequence) const { return proposed_.at(sequence).view(); }
-  void keep(Index sequence, Index length) {
-    std::visit([=](auto& each) { each.keep(sequence, length); }, drafter_);
-  }
-  void release(Index sequence) {
-    std::visit([=](auto& each) { each.release(sequence); }, drafter_);
-  }
-
- private:
-  template <class Request>
-  void propose(auto& drafter, std::span<Request> requests) {
-    drafter.draft(requests);
-    for (const Request& request : requests)
-      if (!request.error) proposed_[request.sequence].assign(drafter.drafted(request.sequence), vocab_size_);
-  }
-
-  std::variant<ModelDrafter<Bookkeeper&, Tree>, ModelDrafter<Bookkeeper&, specdec::Spares<>>> drafter_;
-  Index vocab_size_;
-  std::map<Index, support::ProposedTree> proposed_;
-};
+using TreesTogether =
+    support::OneOfDrafters<ModelDrafter<Bookkeeper&, Tree>, ModelDrafter<Bookkeeper&, specdec::Spares<>>>;
+template <class Strategy>
+TreesTogether trees_together(Bookkeeper& small, const Strategy& strategy) {
+  return ModelDrafter<Bookkeeper&, Strategy>(small, strategy);
+}
 
 using Executor = std::function<void(Index, const std::function<void(Index)>&)>;
 
@@ -386,7 +351,7 @@ void check_trees_together(const Strategy& strategy, const TreeRule& rule, BatchO
   std::mt19937_64 rng(15);
   const Models models = models_of(rng);
   Bookkeeper target(models.target), small(models.small);
-  Trees batch{target, TreesTogether(small, strategy), rule, options};
+  Trees batch{target, trees_together(small, strategy), rule, options};
   const auto step = [&] { return copied(batch.step(two_threads)); };
   const auto by_itself = [&](const Job& job) {
     return result_by(job, models.target, trees_of(models.small, strategy), rule, Length{});
@@ -442,7 +407,7 @@ TEST_CASE("each text of a batch is what it is alone, however little room a call 
 }
 
 TEST_CASE("each text of a batch is what it is alone, with drafters of its own on two threads") {
-  check_apart(OwnDrafter{{FromText{specdec::PromptLookupDrafter{}, specdec::NoDrafter{}}}}, block);
+  check_apart(OwnDrafter{FromText{specdec::PromptLookupDrafter{}, specdec::NoDrafter{}}}, block);
   check_apart(ModelDrafter{small_model()}, BlockVerifier{}, {.tokens_per_call = 7});
 }
 
@@ -896,7 +861,7 @@ TEST_CASE("an engine that calls its own forward takes a step in two halves, and 
   check(Together{small}, Together{small_again}, block, {.tokens_per_call = 7});
   check(drafter_of(models.small), drafter_of(models.small), block);
   const Tree tree{specdec::TreeShape::of_widths({2, 1}), {specdec::WithoutReplacement{}}};
-  check(TreesTogether{small, tree}, TreesTogether{small_again, tree}, traversal);
+  check(trees_together(small, tree), trees_together(small_again, tree), traversal);
 
   // Rows are refused if their number is not the number that the feeds ask for. The step can then begin again.
   LinesOfEngine batch{specdec::ExternalTarget{.vocabulary = models.target.vocab_size()}, Together{small},

@@ -10,8 +10,6 @@
 #include <functional>
 #include <iterator>
 #include <limits>
-#include <map>
-#include <memory>
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
@@ -21,15 +19,14 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
-#include <variant>
 #include <vector>
 
-#include "support/any_tree_drafter.hpp"
 #include "support/catch.hpp"
 #include "support/copied_rows.hpp"
 #include "support/many_texts.hpp"
 #include "support/message_of.hpp"
 #include "support/models.hpp"
+#include "support/one_of_drafters.hpp"
 #include "support/rules.hpp"
 #include "support/tree_models.hpp"
 
@@ -311,68 +308,25 @@ enum Kind { lines, drawn_trees, sure_trees, spare_tokens, lines_of_stable_rows }
 constexpr const char* kinds[] = {"lines", "drawn trees", "sure trees", "spare tokens",
                                  "lines of stable rows"};
 
-// A drafter of any kind. Its drafts are copies, so that the loops around it are compiled once.
+// The drafters of all kinds over a model.
 template <class M, class... More>
-class AnyKind {
- public:
-  template <class Model, class Strategy>
-  AnyKind(Model model, Strategy strategy)
-      : vocab_size_(model.vocab_size()),
-        drafter_(std::make_unique<Any>(std::in_place_type<ModelDrafter<Model, Strategy>>, std::move(model),
-                                       std::move(strategy))) {}
-
-  // For one text.
-  ProposedTree& draft(std::span<const Token> context, const DraftLimits& limits, auto& chance) {
-    std::visit([&](auto& drafter) { take(0, drafter.draft(context, limits, chance)); }, *drafter_);
-    return copies_[0];
-  }
-  void truncate(Index length) {
-    std::visit([&](auto& drafter) { drafter.truncate(length); }, *drafter_);
-  }
-
-  // For many texts.
-  template <class Request>
-  void draft(std::span<Request> requests) {
-    std::visit(
-        [&](auto& drafter) {
-          drafter.draft(requests);
-          for (const Request& request : requests)
-            if (!request.error) take(request.sequence, drafter.drafted(request.sequence));
-        },
-        *drafter_);
-  }
-  auto drafted(Index sequence) const { return copies_.at(sequence).view(); }
-  void keep(Index sequence, Index length) {
-    std::visit([&](auto& drafter) { drafter.keep(sequence, length); }, *drafter_);
-  }
-  void release(Index sequence) {
-    std::visit([&](auto& drafter) { drafter.release(sequence); }, *drafter_);
-  }
-
- private:
-  using Any = std::variant<ModelDrafter<M>, ModelDrafter<M, Tree<WithoutReplacement>>,
-                           ModelDrafter<M, ConfidentTree>, ModelDrafter<M, Spares<>>, More...>;
-  void take(Index sequence, const auto& draft) { copies_[sequence].assign(draft, vocab_size_); }
-
-  Index vocab_size_;
-  std::unique_ptr<Any> drafter_;
-  std::map<Index, ProposedTree> copies_;
-};
+using AnyKind = OneOfDrafters<ModelDrafter<M>, ModelDrafter<M, Tree<WithoutReplacement>>,
+                              ModelDrafter<M, ConfidentTree>, ModelDrafter<M, Spares<>>, More...>;
 using Alone = AnyKind<CommonTokens<TableModel<>>, ModelDrafter<CommonTokens<StableModel>>>;
 using Together = AnyKind<CommonTokens<ModelPerSequence<TableModel<>>>>;
 
 template <class Drafter>
 Drafter drafter_of(Kind kind, auto model, const Tokens& spelling) {
   CommonTokens wrapped{std::move(model), common_map(), spelled_as(spelling)};
-  if (kind == lines) return {std::move(wrapped), Line{}};
+  if (kind == lines) return ModelDrafter{std::move(wrapped)};
   if (kind == drawn_trees)
-    return {std::move(wrapped), Tree{TreeShape::of_widths({2, 1}), WithoutReplacement{}}};
-  if (kind == sure_trees) return {std::move(wrapped), ConfidentTree{.nodes = 3}};
-  return {std::move(wrapped), Spares{2, {1}}};
+    return ModelDrafter{std::move(wrapped), Tree{TreeShape::of_widths({2, 1}), WithoutReplacement{}}};
+  if (kind == sure_trees) return ModelDrafter{std::move(wrapped), ConfidentTree{.nodes = 3}};
+  return ModelDrafter{std::move(wrapped), Spares{2, {1}}};
 }
 Alone drafter_alone(Kind kind, const TableModel<>& table, const Tokens& spelling) {
   if (kind == lines_of_stable_rows)
-    return {CommonTokens{StableModel{table}, common_map(), spelled_as(spelling)}, Line{}};
+    return ModelDrafter{CommonTokens{StableModel{table}, common_map(), spelled_as(spelling)}};
   return drafter_of<Alone>(kind, table, spelling);
 }
 
@@ -421,7 +375,7 @@ TEST_CASE("common tokens: the reported rows are those of the text, as the text g
     Alone drafter = drafter_alone(kind, small, spelling);
     Tokens text{0};
     for (int step = 0; step < 200; ++step) {
-      const ProposedTree& draft = drafter.draft(text, DraftLimits{.nodes = 4, .depth = 3}, chance);
+      const auto draft = drafter.draft(text, DraftLimits{.nodes = 4, .depth = 3}, chance);
       const auto parent_of = [&](Index k) {
         return draft.parents.empty() ? k - 1 : draft.parents[static_cast<std::size_t>(k)];
       };
@@ -518,7 +472,7 @@ TEST_CASE("common tokens: a model's row that is not a distribution is named by i
   TableModel<>::Rows table(3, 2);  // after the empty context, after token 0, after token 1
   table << 0.5, 0.5, 0.0, 1.0, std::numeric_limits<double>::quiet_NaN(), 1.0;
   const auto complaint = [&](const Tokens& context, const auto& strategy) {
-    Alone drafter{CommonTokens{TableModel<>(table, 1), TokenMap{Tokens{0, 1}, 2}}, strategy};
+    Alone drafter = ModelDrafter{CommonTokens{TableModel<>(table, 1), TokenMap{Tokens{0, 1}, 2}}, strategy};
     std::mt19937_64 rng{1};
     RandomChance chance(rng);
     return message_of<InvalidDistribution>([&] { drafter.draft(context, DraftLimits{.nodes = 3}, chance); });

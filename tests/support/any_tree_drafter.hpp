@@ -1,6 +1,7 @@
 // Any of the drafters of trees, over small models of one type.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <span>
@@ -21,13 +22,14 @@ struct ProposedTree {
   RowMajor<double> rows;
   std::vector<Index> parents;
 
-  specdec::Draft<Eigen::Ref<const RowMajor<double>, 0, Eigen::OuterStride<>>> view() const {
-    return {tokens, rows, parents};
-  }
-  // The rows are as wide as the draft's first row.
+  using View = specdec::Draft<Eigen::Ref<const RowMajor<double>, 0, Eigen::OuterStride<>>>;
+  View view() const { return {tokens, rows, parents}; }
+  // All rows get the size of the widest one. A one-hot row ends with its token.
   void assign(const auto& draft) {
     const auto from = specdec::distributions(draft.rows);
-    assign(draft, from.rows() > 0 ? static_cast<Index>(from.row(0).vocab_size()) : 0);
+    Index width = 0;
+    for (Index i = 0; i < from.rows(); ++i) width = std::max<Index>(width, from.row(i).vocab_size());
+    assign(draft, width);
   }
   template <class Draft>
   void assign(const Draft& draft, Index vocab_size) {

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
-#include <map>
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
@@ -13,18 +12,18 @@
 #include <string>
 #include <tuple>
 #include <utility>
-#include <variant>
 #include <vector>
 
-#include "support/any_tree_drafter.hpp"
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
+#include "support/one_of_drafters.hpp"
 
 namespace test_draft_early_stopping_length {
 
 using namespace specdec;
 using namespace specdec::testing;
 using support::message_of;
+using support::OneOfDrafters;
 
 namespace {
 
@@ -424,67 +423,24 @@ TableModel<> random_table(std::uint64_t seed) {
 const std::vector<Token> prompt{0, 1, 2};
 constexpr ConfidentTree small_tree{.width = 3, .depth = 4, .nodes = 12};
 
-// One of several drafters, chosen at run time, so that the loop is compiled once. Its drafts are copies.
-template <class... Drafters>
-class OneOf {
- public:
-  explicit(false) OneOf(auto drafter) : drafter_(std::move(drafter)) {}
-
-  auto draft(std::span<const Token> context, const DraftLimits& limits, auto& chance,
-             auto&... keep_drafting) {
-    std::visit(
-        [&](auto& drafter) { copy_.assign(ask_drafter(drafter, context, limits, chance, keep_drafting...)); },
-        drafter_);
-    return copy_.view();
-  }
-  void truncate(Index length) {
-    std::visit([&](auto& drafter) { drafter.truncate(length); }, drafter_);
-  }
-
- private:
-  std::variant<Drafters...> drafter_;
-  support::ProposedTree copy_;
-};
-
 template <class Strategy>
 using With = ModelDrafter<TableModel<>, Strategy>;
-using LineOrTree = OneOf<With<Line>, With<ConfidentTree>>;
-using ByModel = OneOf<With<Line>, With<Spares<>>, With<ConfidentTree>, With<Tree<Likeliest>>>;
-using AnyDrafter = OneOf<ByModel, FallbackDrafter<NoDrafter, ByModel>, AuditedDrafter<ByModel>,
-                         CascadeDrafter<TableModel<>, PromptLookupDrafter>>;
+using LineOrTree = OneOfDrafters<With<Line>, With<ConfidentTree>>;
+using ByModel = OneOfDrafters<With<Line>, With<Spares<>>, With<ConfidentTree>, With<Tree<Likeliest>>>;
+using AnyDrafter = OneOfDrafters<ByModel, FallbackDrafter<NoDrafter, ByModel>, AuditedDrafter<ByModel>,
+                                 CascadeDrafter<TableModel<>, PromptLookupDrafter>>;
 
 ByModel by_model(TableModel<> table, const auto& strategy) {
   return ModelDrafter{std::move(table), strategy};
 }
 
-// The same for many texts.
-class Together {
- public:
-  explicit Together(const auto& strategy)
-      : drafter_(ModelDrafter{ModelPerSequence{random_table(2)}, strategy}) {}
+template <class Strategy>
+using WithMany = ModelDrafter<ModelPerSequence<TableModel<>>, Strategy>;
+using Together = OneOfDrafters<WithMany<Line>, WithMany<ConfidentTree>>;
 
-  template <class Request>
-  void draft(std::span<Request> requests) {
-    std::visit([&](auto& drafter) { drafter.draft(requests); }, drafter_);
-  }
-  auto drafted(Index sequence) const {
-    support::ProposedTree& copy = copies_[sequence];
-    std::visit([&](const auto& drafter) { copy.assign(drafter.drafted(sequence)); }, drafter_);
-    return copy.view();
-  }
-  void keep(Index sequence, Index length) {
-    std::visit([&](auto& drafter) { drafter.keep(sequence, length); }, drafter_);
-  }
-  void release(Index sequence) {
-    std::visit([&](auto& drafter) { drafter.release(sequence); }, drafter_);
-  }
-
- private:
-  template <class Strategy>
-  using With = ModelDrafter<ModelPerSequence<TableModel<>>, Strategy>;
-  std::variant<With<Line>, With<ConfidentTree>> drafter_;
-  mutable std::map<Index, support::ProposedTree> copies_;
-};
+Together drafting_together(const auto& strategy) {
+  return ModelDrafter{ModelPerSequence{random_table(2)}, strategy};
+}
 
 using SameToken = TrunkAndSpares<SampleMatchVerifier>;
 
@@ -572,7 +528,7 @@ TEST_CASE("in a batch each text's draft ends by its own rows") {
   const Options options{.max_new_tokens = 60, .gamma = 5};
   const auto expected = alone(by_model(random_table(2), Line{}), options);
   for (const auto& steps :
-       in_batches([] { return Together(Line{}); }, ModelDrafter{random_table(2)}, options)) {
+       in_batches([] { return drafting_together(Line{}); }, ModelDrafter{random_table(2)}, options)) {
     check_stops(steps, 5);
     CHECK((steps == expected));
   }
@@ -605,8 +561,8 @@ TEST_CASE("a record has the probabilities of the tokens whose parents were accep
 TEST_CASE("in a batch each text's tree grows by its own rows") {
   const Options options{.max_new_tokens = 60, .gamma = 12};
   const auto expected = alone(by_model(random_table(2), small_tree), options);
-  for (const auto& steps :
-       in_batches([] { return Together(small_tree); }, ModelDrafter{random_table(2), small_tree}, options))
+  for (const auto& steps : in_batches([] { return drafting_together(small_tree); },
+                                      ModelDrafter{random_table(2), small_tree}, options))
     CHECK((steps == expected));
 }
 
