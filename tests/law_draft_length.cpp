@@ -193,7 +193,7 @@ TEST_CASE("any policy leaves the law as it is") {
   for (const Blind& length :
        {Blind{FixedLength{}}, Blind{ScheduledLength(1)}, Blind{CostOptimalLength({.window = 2})},
         Blind{GoodputLength(4, target, draft, 2, 0.5)}})
-    for (const AnyVerifier& rule : support::sampling_rules)
+    for (const AnyVerifier& rule : support::rules_for_drafters)
       check(rule.name(), law_over_models(law_with(honest, support::for_loops(rule), length)));
 }
 
@@ -315,7 +315,7 @@ TEST_CASE("at temperature 0 trees by the rows write the text of greedy decoding"
   CHECK(accepted > 200);
 }
 
-TEST_CASE("dropping a token after it was drawn is lossy") {
+TEST_CASE("dropping a token after it was drawn is lossy", "[long]") {
   const auto dropping = [](const TableModel<>& small) { return Dropping(small); };
   for (const AnyVerifier& rule : {AnyVerifier{TokenVerifier{}}, AnyVerifier{BlockVerifier{}}})
     CHECK(law_over_models(law_with(dropping, support::for_loops(rule), Blind{})).difference > 1e-3);

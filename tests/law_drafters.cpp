@@ -92,7 +92,7 @@ class Capricious {
 
 }  // namespace
 
-TEST_CASE("the law convicts a drafter that reports a q its tokens were not drawn from", "[law]") {
+TEST_CASE("the law convicts a drafter that reports a q its tokens were not drawn from", "[law][long]") {
   std::mt19937_64 rng{33};
   const auto target = TableModel<>::random(3, 2, rng);
   const std::vector<Tokens> prompts{repetitive(3)};

@@ -19,7 +19,7 @@ using namespace support;
 namespace {
 
 // V in {2, 3, 4} × γ in {1, 2, 3, 4} × 84 pairs are 1008.
-const Index pairs = bound(84, 84);
+const Index pairs = 84 / every(42);
 // The joint law covers as many tokens as the loop emits in at most this many iterations.
 const Index length = std::max(bound(5, 6), 5);
 

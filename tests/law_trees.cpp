@@ -83,7 +83,8 @@ const std::vector<Token> prompt{0, 1};
 }  // namespace
 
 TEST_CASE("a loop over trees writes the target's law, under every rule") {
-  for_random_pairs(bound(160, 1600), [](const Pair& models, const TreeForm& form, std::size_t tokens) {
+  const int pairs = bound(160, 800) / every(2);
+  for_random_pairs(pairs, [](const Pair& models, const TreeForm& form, std::size_t tokens) {
     const Options options{.max_new_tokens = static_cast<Index>(tokens)};
     const Law expected = target_law(models.target, prompt, options);
     const auto check = [&](const char* rule, const auto& verifier) {
@@ -102,7 +103,7 @@ TEST_CASE("a loop over trees writes the target's law, under every rule") {
 
 TEST_CASE("traversal accepts at least as much as recursive rejection, for every tree") {
   double gained = 0;
-  for_random_pairs(bound(160, 1600), [&](const Pair& models, const TreeForm& form, std::size_t) {
+  for_random_pairs(bound(160, 800), [&](const Pair& models, const TreeForm& form, std::size_t) {
     const auto accepted = [&](const auto& rule) {
       return tree_step(models.target, models.draft, prompt, form, rule).accepted;
     };
@@ -116,7 +117,7 @@ TEST_CASE("traversal accepts at least as much as recursive rejection, for every 
 
 TEST_CASE(
     "on a tree of chosen tokens traversal and sample-and-match emit the same law and accept equally many") {
-  for_random_pairs(bound(160, 1600), [](const Pair& models, const TreeForm& form, std::size_t) {
+  for_random_pairs(bound(160, 800), [](const Pair& models, const TreeForm& form, std::size_t) {
     if (!chosen_alone(form)) return;
     const auto by_traversal = tree_step(models.target, models.draft, prompt, form, TraversalVerifier{});
     const auto by_match =

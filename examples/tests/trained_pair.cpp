@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "support/bounds.hpp"
 #include "support/catch.hpp"
 #include "support/rules.hpp"
 #include "trained_pair.hpp"
@@ -72,11 +73,11 @@ support::TrainedReport check_trained_pair(const AnyVerifier& rule) {
 }
 }  // namespace
 
-// False-alarm rate 1e-6 each; the seed is fixed. The usual run tests one rule; law_lossless tests all rules.
+// False-alarm rate 1e-6 each; the seed is fixed. The usual run tests the rule that remembers; law_lossless tests all
+// rules.
 TEST_CASE("what the trained pair writes follows the target's distribution, token after token",
           "[law][sampled]") {
-  for (const AnyVerifier& rule : {AnyVerifier{GreedyBlockVerifier{}}, AnyVerifier{TokenVerifier{}},
-                                  AnyVerifier{BlockVerifier{}}, AnyVerifier{SampleMatchVerifier{}}}) {
+  for (const AnyVerifier& rule : {AnyVerifier{GreedyBlockVerifier{}}, AnyVerifier{SampleMatchVerifier{}}}) {
     if (!support::exhaustive() && rule != AnyVerifier{GreedyBlockVerifier{}}) continue;
     const auto report = check_trained_pair(rule);
     INFO(rule.name() << ": " << report);

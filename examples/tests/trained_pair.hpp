@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "generate/sampled.hpp"
-#include "support/bounds.hpp"
 #include "transformer/tokenizer.hpp"
 #include "transformer/transformer.hpp"
 
@@ -116,17 +115,16 @@ class Places {
 /// - The mean of the places by q/p, and the mean of the places by p. A verifier that accepts too much, or corrects too
 ///   little, writes too many tokens that the draft overrates. This moves the first mean. Wrong temperatures and similar
 ///   errors move the second. The mean m of n uniform numbers is sub-Gaussian with variance 1/(12 n):
-///   P(|m − 1/2| >= z / √(12 n)) <= 2 exp(−z²/2), which is 1e-6/3 at z = 5.59. With n = 1800, a mean that is off by 0.038
-///   is found in one run of two, and one that is off by 0.052 in 98 of 100 (z + 2). Mass that goes from one half of the
-///   places to the other moves the mean by half of this mass: so 8 % and 10 % of the mass are found. If mass goes from one
-///   end to the other, 4 % and 5 % are enough.
+///   P(|m − 1/2| >= z / √(12 n)) <= 2 exp(−z²/2), which is 1e-6/3 at z = 5.59. With n = 3600, a mean that is off by 0.027
+///   is found in one run of two, and one that is off by 0.037 in 98 of 100 (z + 2). Mass that goes from one half of the
+///   places to the other moves the mean by half of this mass: so 5 % and 7 % of the mass are found. If mass goes from one
+///   end to the other, 3 % and 4 % are enough.
 /// - Pairs of neighbours, each by p in quarters, against the uniform law on 16 cells. This finds tokens that depend on each
 ///   other in a wrong way. X² on 15 degrees of freedom fails from 76 on: a relative error of 26 % in the cells, root mean
 ///   square, is found in one run of two.
 ///
-/// With SPECDEC_TEST_ALL set in the environment, n is 4 times as large, and all these errors are half as large.
 inline TrainedReport check_trained(const Decode& decode) {
-  const std::size_t size = exhaustive() ? 4 * 1800 : 1800;
+  constexpr std::size_t size = 3600;
   constexpr double false_alarm = 1e-6 / 3;
   std::vector<std::vector<specdec::Token>> prompts;
   for (const char* text : {"Call me", "The Congress of the United States", "He looked at the sea and said"})

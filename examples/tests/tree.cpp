@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "small_transformer.hpp"
+#include "support/bounds.hpp"
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
 #include "trained_pair.hpp"
@@ -163,7 +164,7 @@ TEMPLATE_TEST_CASE("a tree's rows are those of lines, to the bit, in calls of an
   }
 }
 
-TEMPLATE_TEST_CASE("a tree's rows of the trained models are those of lines", "", float, Eigen::half) {
+TEMPLATE_TEST_CASE("a tree's rows of the trained models are those of lines", "[long]", float, Eigen::half) {
   for (const char* const name : {"target.bin", "draft.bin"}) {
     Beside<TestType> tested(Transformer<TestType>(support::trained_weights + name), 15);
     tested.feed(tested.tokens(21));
@@ -178,7 +179,7 @@ TEMPLATE_TEST_CASE("trees grow call by call, and what is kept of them is a conte
   for (const Shape& shape : shapes) {
     INFO(shape);
     const auto fresh = transformer_of<TestType>(shape, 20);
-    for (std::uint64_t seed = 0; seed < 6; ++seed) {
+    for (std::uint64_t seed = 0; seed < static_cast<std::uint64_t>(support::bound(6)); ++seed) {
       Beside<TestType> tested(fresh, seed);
       for (int round = 0; round < 12; ++round) {
         if (tested.below(2) == 0 && tested.room() >= 5) tested.feed(tested.tokens(1 + tested.below(5)));

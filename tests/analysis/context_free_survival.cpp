@@ -127,7 +127,7 @@ TEST_CASE("the published toy example holds, alone and over many tokens") {
   }
 }
 
-TEST_CASE("survival is right for a vocabulary of over a thousand tokens") {
+TEST_CASE("survival is right for a vocabulary of over a thousand tokens", "[long]") {
   std::mt19937_64 rng{82};
   const Pair pair = random_pair(1000, 3, true, rng);
   const auto p = pair.target(), q = pair.draft();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "support/any_rows.hpp"
+#include "support/bounds.hpp"
 #include "support/catch.hpp"
 #include "support/layouts.hpp"
 #include "support/lists.hpp"
@@ -19,7 +20,7 @@
 namespace test_chance_keyed {
 
 using namespace specdec;
-using support::RowMajor;
+using support::bound, support::RowMajor;
 
 static_assert(Chance<Keyed> && RandomSource<Keyed>);
 static_assert(is_keyed<Keyed&> && !is_keyed<RandomChance<std::mt19937>>);
@@ -105,13 +106,13 @@ TEST_CASE("keyed draws have the row's law, and are independent over positions an
     const Token x = along.draw(row);
     return std::vector{x, along.draw(next)};
   };
-  CHECK(testing::check_sampled(neighbours, pairs, 100000));
+  CHECK(testing::check_sampled(neighbours, pairs, bound(100000)));
   std::uint64_t seed = 0;
   const auto seeds_in_a_row = [&] {
     const Token x = Keyed(seed++, 9).draw(row);
     return std::vector{x, Keyed(seed++, 9).draw(next)};
   };
-  CHECK(testing::check_sampled(seeds_in_a_row, pairs, 100000));
+  CHECK(testing::check_sampled(seeds_in_a_row, pairs, bound(100000)));
 }
 
 TEST_CASE("a keyed source moves on by one token a draw, except when the draw's place is given") {

@@ -371,7 +371,7 @@ TEST_CASE("a chain of a match and a small model is lossless", "[law]") {
     for (const Index vocab_size : {2, 3})
       for (const Index gamma : {1, 2, 3})
         for (int pair = 0; pair < 6; ++pair) {
-          if (models++ % every(8) != 0) continue;
+          if (models++ % every(16) != 0) continue;
           auto target = TableModel<>::random(vocab_size, 2, rng);
           const Index known =
               pair % 3 == 2 ? 5 - vocab_size : vocab_size;  // sometimes the other vocabulary size
@@ -387,8 +387,8 @@ TEST_CASE("a chain of a match and a small model is lossless", "[law]") {
           CHECK(rolled_back.accepted == Approx(got.accepted).epsilon(1e-12));
           CHECK(rolled_back.drafted == Approx(got.drafted).epsilon(1e-12));
         }
-    CHECK(members.match_log.proposed > bound(1000, 1000));
-    CHECK(members.dense_log.proposed > bound(1000, 1000));
+    CHECK(members.match_log.proposed > 1000 / every(50));
+    CHECK(members.dense_log.proposed > 1000 / every(50));
   }
 }
 
@@ -397,7 +397,7 @@ TEST_CASE("a chain with a list in the middle is lossless", "[law]") {
     CAPTURE(rule.rule.index());
     std::mt19937_64 rng(12);
     Members members{.match = {.min_ngram = 2}};
-    for (int pair = 0; pair < std::max(bound(10, 10), 2); ++pair) {
+    for (int pair = 0; pair < std::max(bound(10), 2); ++pair) {
       auto target = TableModel<>::random(3, 2, rng);
       members.lists = coarse_model(3, 2, rng);
       members.dense = TableModel<>::random(3, 2, rng);
@@ -409,9 +409,9 @@ TEST_CASE("a chain with a list in the middle is lossless", "[law]") {
                                target_law(target, prompt, options))
                 .size < 1e-12);
     }
-    CHECK(members.match_log.proposed > bound(100, 100));
-    CHECK(members.lists_log.proposed > bound(100, 100));
-    CHECK(members.dense_log.proposed > bound(100, 100));
+    CHECK(members.match_log.proposed > bound(100));
+    CHECK(members.lists_log.proposed > bound(100));
+    CHECK(members.dense_log.proposed > bound(100));
   }
 }
 

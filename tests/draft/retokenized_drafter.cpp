@@ -107,7 +107,7 @@ Tokens propose(Drafter& drafter, const Tokens& context, Index gamma, std::mt1993
 
 TEST_CASE("drafts of a model with another tokenizer are lossless under every rule", "[law]") {
   std::mt19937_64 rng{21};
-  for (const AnyVerifier& rule : sampling_rules) {
+  for (const AnyVerifier& rule : rules_for_drafters) {
     INFO(rule.name());
     double difference = 0, accepted = 0, rejected = 0;
     for (int pair = 0; pair < 6; pair += support::every(6))

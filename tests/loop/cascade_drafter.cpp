@@ -211,7 +211,7 @@ TEST_CASE("a cascade's draft may be cut anywhere, even if its inner rule remembe
   // The draft is cut after one token. The outer loop may go on with the very token that the inner loop had drafted
   // next. The inner rule must not take it for a token of its own text.
   std::mt19937_64 seed{6};
-  for (int pair = 0; pair < bound(4, 4); ++pair) {
+  for (int pair = 0; pair < bound(4); ++pair) {
     auto target = TableModel<>::random(2, 2, seed), model = TableModel<>::random(2, 2, seed),
          small = TableModel<>::random(2, 2, seed);
     SpecDec decoder{target, cascade_of(model, small, {GreedyBlockVerifier{}}, 3), BlockVerifier{},

@@ -1155,7 +1155,7 @@ TEST_CASE("a failure after the verdict does not bend the law of a rule that reme
   LoopModel target = LoopModel::random(2, 2, seed);
   Script script;
   Decoder decoder = scripted(target, LoopModel::random(2, 2, seed), script);
-  const Options options{.max_new_tokens = std::max(support::bound(4, 4), 3), .gamma = 2};
+  const Options options{.max_new_tokens = std::max(support::bound(4), 3), .gamma = 2};
   for (bool* trip : {&script.observer_fails, &script.verifier_fails})
     CHECK(largest_difference(law_with_retries(decoder, *trip, options), target_law(target, prompt, options))
               .size < 1e-12);
@@ -1184,7 +1184,7 @@ TEST_CASE("a rule that does not declare that it remembers is restored after a fa
   Script script;
   SpecDec decoder{LoopModel(target), ScriptedDrafter{ModelDrafter{LoopModel::random(2, 2, seed)}, &script},
                   Unsaid{{}, &script}};
-  const Options options{.max_new_tokens = std::max(support::bound(4, 4), 3), .gamma = 2};
+  const Options options{.max_new_tokens = std::max(support::bound(4), 3), .gamma = 2};
   for (bool* trip : {&script.observer_fails, &script.verifier_fails})
     CHECK(largest_difference(law_with_retries(decoder, *trip, options), target_law(target, prompt, options))
               .size < 1e-12);

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/bounds.hpp"
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
 
@@ -22,7 +23,7 @@ namespace test_model_head_model {
 
 using namespace specdec;
 using namespace specdec::testing;
-using support::message_of;
+using support::every, support::message_of;
 using Tokens = std::vector<Token>;
 using Numbers = std::vector<Index>;
 
@@ -508,7 +509,7 @@ namespace {
 template <class Strategy, class V>
 double difference(Strategy strategy, const V& rule, double& accepted) {
   double worst = 0;
-  for (unsigned seed = 1; seed <= 6; ++seed) {
+  for (unsigned seed = 1; seed <= 6; seed += static_cast<unsigned>(every(3))) {
     const Options options{.max_new_tokens = 4, .gamma = 2};
     const Tokens prompt{0, 2};
     Law law;
@@ -534,7 +535,7 @@ TEST_CASE("drafts of a head are lossless", "[law]") {
   CHECK(difference(Line{}, TokenVerifier{}, accepted) < 1e-12);
   CHECK(difference(Line{}, BlockVerifier{}, accepted) < 1e-12);
   CHECK(difference(Tree{TreeShape::of_widths({2, 1}), Independent{}}, TraversalVerifier{}, accepted) < 1e-12);
-  CHECK(accepted > 6);
+  CHECK(accepted > 6.0 / every(3));
 }
 
 }  // namespace test_model_head_model

@@ -83,7 +83,7 @@ TEST_CASE(
     "rejected sibling") {
   std::mt19937_64 rng(37);
   const Table target = fine_model(9, 2, rng), small = fine_model(9, 1, rng);
-  const Options options{.max_new_tokens = 300, .gamma = 8};
+  const Options options{.max_new_tokens = bound(300), .gamma = 8};
   const auto written = [&](auto& model) {
     ModelDrafter drafter{Table(small), Tree{TreeShape::of_widths({2, 2, 1}), Independent{}}};
     SpecDec decoder{model, std::move(drafter), TraversalVerifier{}};
@@ -98,7 +98,7 @@ TEST_CASE(
         Counted counted{&rank};
         ShardedModel model{model_of(rank, target), counted, std::mt19937_64{1}, {.draws = draws}};
         const Result result = written(model);
-        if (result.stats.accepted < 100) throw std::logic_error("hardly a drafted token is accepted");
+        if (result.stats.accepted < bound(100)) throw std::logic_error("hardly a drafted token is accepted");
         if (draws == 6 && counted.exchanges > 5 * result.stats.target_calls)
           throw std::logic_error("too many exchanges");
         return result.tokens;
@@ -228,7 +228,7 @@ TEST_CASE("any number of ranks writes the text of whole rows") {
 TEST_CASE("over ranks a chain of steps writes the text that it writes on whole rows") {
   std::mt19937_64 rng(36);
   const Table target = fine_model(30, 1, rng), small = fine_model(30, 1, rng);
-  const Options options{.max_new_tokens = bound(400, 400), .gamma = 3};
+  const Options options{.max_new_tokens = bound(400), .gamma = 3};
   const auto written = [&](auto& model) {
     SpecDec decoder{model, ModelDrafter{Table(small)}, BlockVerifier{}};
     std::mt19937_64 source(2);
@@ -256,7 +256,7 @@ TEST_CASE(
   const std::vector<Tokens> prompts{{1, 2}, {0}, {3, 1, 4, 1, 5, 8, 2, 6}, {1, 2}, {8, 8, 8}};
   const auto seeds = [](Index n) { return std::mt19937_64{static_cast<std::uint64_t>(100 + n)}; };
   const auto check = [&](const auto& drafter, const auto& rule, const auto& chain, Index draws, Index gamma) {
-    const Options options{.max_new_tokens = std::max(bound(60, 60), 15), .gamma = gamma};
+    const Options options{.max_new_tokens = std::max(bound(60), 15), .gamma = gamma};
     const ShardedOptions sharded{.temperature = 0.9, .draws = draws};
     for (const Index ranks : {1, 3})
       support::rethrow_first(support::on_ranks(ranks, [&](ThreadRank& rank) {

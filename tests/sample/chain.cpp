@@ -8,6 +8,7 @@
 #include <specdec/sample/top_p.hpp>
 #include <vector>
 
+#include "support/bounds.hpp"
 #include "support/catch.hpp"
 #include "support/sorted.hpp"
 
@@ -85,8 +86,8 @@ TEST_CASE("chains apply their steps in the order written") {
                         0.2 * uniform01(rng)};
     check(outcomes_of(logits, values), logits, values);
   };
-  for (int n = 0; n < 400; ++n) check_row(random_size(rng));
-  for (int n = 0; n < 12; ++n) check_row(n % 4 == 0 ? 128'256 : 20'000);
+  for (int n = 0; n < bound(400); ++n) check_row(random_size(rng));
+  for (int n = 0; n < bound(12); ++n) check_row(n % 4 == 0 ? 128'256 : 20'000);
 }
 
 TEST_CASE("neutral values leave a row as it is") {

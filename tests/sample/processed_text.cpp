@@ -296,7 +296,7 @@ Found lines(const AnyProcessor& processor, const AnyProcessor& of_drafter, std::
   };
   const Index length = std::max(bound(3, 4), 3);
   add({BlockVerifier{}}, {.max_new_tokens = length, .gamma = 1});
-  add({BlockVerifier{}}, {.max_new_tokens = std::max(bound(4, 4), 3), .gamma = 3});
+  add({BlockVerifier{}}, {.max_new_tokens = std::max(bound(4), 3), .gamma = 3});
   add({TokenVerifier{}}, {.max_new_tokens = length, .gamma = 2});
   return found;
 }

@@ -8,6 +8,7 @@
 #include <specdec/sample/token_weight.hpp>
 #include <vector>
 
+#include "support/bounds.hpp"
 #include "support/catch.hpp"
 #include "support/sorted.hpp"
 
@@ -66,7 +67,7 @@ TEST_CASE("long rows are sampled, at logits not below the floor") {
 TEST_CASE("nine of ten brackets hold the row's cut, and these brackets are narrow") {
   std::mt19937_64 rng{2};
   int inside = 0;
-  constexpr int rows = 100;
+  const int rows = bound(100);
   for (int n = 0; n < rows; ++n) {
     auto logits = normal_logits(100'000, rng);
     if (n % 2 == 0) std::ranges::sort(logits);
@@ -79,7 +80,7 @@ TEST_CASE("nine of ten brackets hold the row's cut, and these brackets are narro
             return ordered_key(l) >= range.low && ordered_key(l) <= range.high;
           }) < 20'000);
   }
-  CHECK(inside >= 90);
+  CHECK(10 * inside >= 9 * rows);
 }
 
 TEST_CASE("a bracket for few tokens is open above") {

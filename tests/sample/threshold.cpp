@@ -10,6 +10,7 @@
 #include <specdec/sample/token_weight.hpp>
 #include <vector>
 
+#include "support/bounds.hpp"
 #include "support/catch.hpp"
 #include "support/sorted.hpp"
 
@@ -101,7 +102,7 @@ TEST_CASE("the cut is the largest that leaves as many tokens as asked for") {
 
 TEST_CASE("the cut is the largest that leaves the mass asked for") {
   std::mt19937_64 rng{2};
-  for (int n = 0; n < 200; ++n) {
+  for (int n = 0; n < bound(200); ++n) {
     const auto logits =
         random_logits(n % 10 == 0 ? 20'000 : random_size(rng), rng, rounded_to<Eigen::bfloat16>);
     for (const double share : {1e-6, 0.3, 0.95, 0.9999}) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "support/bounds.hpp"
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
 #include "support/sorted.hpp"
@@ -36,7 +37,7 @@ void check(const std::vector<double>& logits, Index k) {
 
 TEST_CASE("top-k keeps the tokens that sorting keeps") {
   std::mt19937_64 rng{1};
-  for (int n = 0; n < 400; ++n) {
+  for (int n = 0; n < bound(400); ++n) {
     const auto logits = random_logits(random_size(rng), rng);
     const Index size = std::ssize(logits);
     for (const Index k :
@@ -44,14 +45,14 @@ TEST_CASE("top-k keeps the tokens that sorting keeps") {
       check(logits, k);
   }
   for (const std::size_t size : {20'000u, 128'256u})
-    for (int n = 0; n < (size > 100'000 ? 6 : 40); ++n) {
+    for (int n = 0; n < (size > 100'000 ? bound(6) : bound(40)); ++n) {
       auto logits = random_logits(size, rng);
       if (n % 3 == 0) std::ranges::shuffle(logits, rng);
       check(logits, n % 2 == 0 ? 40 : static_cast<Index>(rng() % size));
     }
 }
 
-TEST_CASE("top-k is right on rows that are hard to cut") {
+TEST_CASE("top-k is right on rows that are hard to cut", "[long]") {
   for (const auto& logits : hard_rows()) {
     const Index size = std::ssize(logits);
     for (const Index k : {Index{1}, Index{40}, size / 5, size / 2 - 1, size - 10, size - 1})

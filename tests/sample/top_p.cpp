@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "support/bounds.hpp"
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
 #include "support/sorted.hpp"
@@ -37,12 +38,12 @@ void check(const std::vector<double>& logits, double p) {
 
 TEST_CASE("top-p keeps the tokens that sorting keeps") {
   std::mt19937_64 rng{1};
-  for (int n = 0; n < 400; ++n) {
+  for (int n = 0; n < bound(400); ++n) {
     const auto logits = random_logits(random_size(rng), rng);
     for (const double p : {1e-9, 0.1, 0.5, 0.95, uniform01(rng), 1 - 1e-4}) check(logits, p);
   }
   for (const std::size_t size : {20'000u, 128'256u})
-    for (int n = 0; n < (size > 100'000 ? 6 : 40); ++n) {
+    for (int n = 0; n < (size > 100'000 ? bound(6) : bound(40)); ++n) {
       auto logits = random_logits(size, rng);
       if (n % 3 == 0) std::ranges::shuffle(logits, rng);
       check(logits, n % 2 == 0 ? 0.95 : uniform01(rng));

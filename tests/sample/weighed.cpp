@@ -9,6 +9,7 @@
 #include <specdec/sample/weighed.hpp>
 #include <vector>
 
+#include "support/bounds.hpp"
 #include "support/catch.hpp"
 
 namespace test_sample_weighed {
@@ -91,7 +92,7 @@ TEST_CASE("every question gets the answer of a loop over the numbers") {
       CAPTURE(size, spread);
       CHECK(weighed->smallest() == keys.front());
       CHECK(weighed->largest() == keys.back());
-      for (int n = 0; n < (size > 1000 ? 2 : 8); ++n) {
+      for (int n = 0; n < (size > 1000 ? support::bound(2) : support::bound(8)); ++n) {
         const Key a = keys[rng() % size], b = keys[rng() % size];
         const Key low = std::min(a, b), high = std::max(a, b);
         CHECK(weighed->at_least(a) == weight_at_least(pairs, a));

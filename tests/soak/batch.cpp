@@ -332,7 +332,7 @@ void soak(const V& verifier, const Length& length, Index tokens) {
 }  // namespace
 
 TEST_CASE("half a million tokens in batches: every text is what it is alone, and memory stays constant") {
-  const Index tokens = support::bound(500'000, 500'000);
+  const Index tokens = support::bound(500'000);
   soak<Together>(specdec::BlockVerifier{}, specdec::ScheduledLength{3}, tokens);
   soak<Together>(specdec::GreedyBlockVerifier{}, specdec::FixedLength{}, tokens);
   SharedConfidence shared;
@@ -341,7 +341,7 @@ TEST_CASE("half a million tokens in batches: every text is what it is alone, and
 
 TEST_CASE(
     "keyed texts with processors and stop strings in batches: every token is the one that its number draws") {
-  soak<Together>(specdec::KeyedVerifier{}, specdec::FixedLength{}, support::bound(250'000, 250'000));
+  soak<Together>(specdec::KeyedVerifier{}, specdec::FixedLength{}, support::bound(250'000));
 }
 
 }  // namespace test_soak_batch

@@ -7,32 +7,28 @@
 
 namespace support {
 
-#if defined(__has_feature)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SPECDEC_TEST_SANITIZED
+#elif defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define SPECDEC_TEST_SANITIZED
 #endif
 #endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SPECDEC_TEST_SANITIZED
+
+#ifdef SPECDEC_TEST_SANITIZED
+inline constexpr bool sanitized = true;
+#else
+inline constexpr bool sanitized = false;
 #endif
 
 inline bool exhaustive() { return std::getenv("SPECDEC_TEST_ALL") != nullptr; }
 
-inline int bound(int usual, [[maybe_unused]] int all) {
-#ifdef SPECDEC_TEST_SANITIZED
-  return std::max(1, usual / 8);
-#else
-  return exhaustive() ? all : usual;
-#endif
+inline int bound(int usual, int all) {
+  return sanitized ? std::max(1, usual / 8) : exhaustive() ? all : usual;
 }
+inline int bound(int usual) { return bound(usual, usual); }
 
 /// Loops over models take every one of them, or one of `many` under sanitizers.
-inline int every([[maybe_unused]] int many) {
-#ifdef SPECDEC_TEST_SANITIZED
-  return many;
-#else
-  return 1;
-#endif
-}
+inline int every(int many) { return sanitized ? many : 1; }
 
 }  // namespace support

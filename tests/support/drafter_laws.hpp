@@ -82,7 +82,7 @@ inline Tokens repetitive(Index vocab_size) {
 
 template <class Drafter>
 void check_lossless_with(Drafter (*make_drafter)()) {
-  for (const AnyVerifier& rule : sampling_rules) {
+  for (const AnyVerifier& rule : rules_for_drafters) {
     INFO(rule.name());
     std::mt19937_64 rng{31};
     for (const Index vocab_size : {2, 3})
@@ -108,7 +108,7 @@ void check_lossless_with(Drafter (*make_drafter)()) {
 
 template <class Drafter>
 void check_two_generations_with(Drafter (*make_drafter)()) {
-  for (const AnyVerifier& rule : sampling_rules) {
+  for (const AnyVerifier& rule : rules_for_drafters) {
     INFO(rule.name());
     std::mt19937_64 rng{32};
     for (const Index vocab_size : {2, 3}) {

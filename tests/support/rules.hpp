@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <map>
 #include <random>
 #include <span>
@@ -14,6 +15,7 @@
 #include <variant>
 #include <vector>
 
+#include "support/bounds.hpp"
 #include "support/layouts.hpp"
 
 namespace support {
@@ -137,6 +139,9 @@ inline const AnyVerifier ratio_rules[] = {{specdec::TokenVerifier{}},
 inline const AnyVerifier all_rules[] = {{specdec::TokenVerifier{}},       {specdec::BlockVerifier{}},
                                         {specdec::GreedyBlockVerifier{}}, {specdec::SampleMatchVerifier{}},
                                         {specdec::LenientVerifier{1.0}},  {specdec::ArgmaxVerifier{}}};
+// The rules of a law about drafters. Other tests run the code of every rule, so two are enough for sanitizers.
+inline const std::span rules_for_drafters =
+    std::span(sampling_rules).first(sanitized ? 2 : std::size(sampling_rules));
 
 // How law_by_hand has a draft judged.
 inline constexpr auto judge_plainly = [](AnyVerifier& verifier, const auto& target, const auto& draft,

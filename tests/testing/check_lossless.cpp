@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "support/bounds.hpp"
 #include "support/catch.hpp"
 #include "support/layouts.hpp"
 #include "support/message_of.hpp"
@@ -123,10 +124,12 @@ struct Rule {
   friend bool operator==(const Rule&, const Rule&) = default;
 };
 
-LosslessReport check(const Rule& rule, const LosslessCheck& options = {}) {
+const LosslessCheck usual{.models = 10 / support::every(5)};
+
+LosslessReport check(const Rule& rule, const LosslessCheck& options = usual) {
   return check_lossless(rule, options);
 }
-LosslessReport check(const AnyVerifier& rule, const LosslessCheck& options = {}) {
+LosslessReport check(const AnyVerifier& rule, const LosslessCheck& options = usual) {
   return check_lossless(Rule{nullptr, rule}, options);
 }
 
@@ -235,7 +238,7 @@ TEST_CASE("greedy block verification without its modifications is convicted") {
 }
 
 TEST_CASE("a lossy rule is convicted, and with l = 1 it passes") {
-  CHECK_FALSE(check_lossless([] { return Rule{nullptr, {LenientVerifier{0.9}}}; }));
+  CHECK_FALSE(check_lossless([] { return Rule{nullptr, {LenientVerifier{0.9}}}; }, usual));
   CHECK(check(AnyVerifier{LenientVerifier{1.0}}));
 }
 

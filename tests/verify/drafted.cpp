@@ -204,7 +204,7 @@ TEST_CASE("with disjoint supports nothing is accepted, and the correction is dra
 }
 
 TEST_CASE("no token of probability 0 comes out, whatever numbers the rows hold") {
-  const int drafts = support::bound(20000, 20000) / support::every(4);
+  const int drafts = support::bound(20000) / support::every(4);
   for (const AnyVerifier& rule : support::all_rules) {
     INFO(rule.name());
     // Rows of garbage of every kind: the answer is an error, or a token with positive mass in its row.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "support/answers_drafter.hpp"
+#include "support/bounds.hpp"
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
 
@@ -244,7 +245,7 @@ TEST_CASE("keyed texts have the target's law over seeds") {
     Keyed keyed(seed++);
     return decoder.generate(prompt, options, keyed).tokens;
   };
-  CHECK(testing::check_sampled(sample, testing::target_law(target, prompt, options), 30000));
+  CHECK(testing::check_sampled(sample, testing::target_law(target, prompt, options), support::bound(30000)));
 }
 
 }  // namespace test_verify_keyed

@@ -8,6 +8,7 @@
 #include <specdec/specdec.hpp>
 #include <vector>
 
+#include "support/bounds.hpp"
 #include "support/catch.hpp"
 #include "support/counted_trees.hpp"
 
@@ -64,7 +65,7 @@ TEST_CASE("an eldest child is the token with which a line goes on, even if its s
 TEST_CASE("trees of the likeliest continuations follow the definition, within all limits") {
   std::mt19937_64 rng{1};
   std::size_t branches = 0;
-  for (int n = 0; n < 120; ++n) {
+  for (int n = 0; n < bound(120); ++n) {
     const Index tokens = 2 + n % 6;
     const auto text = random_text(80, tokens, rng), context = random_text(6, tokens, rng);
     ScannedTexts counted({text, random_text(9, tokens, rng)}, 1 + n % 2, 1 + n % 5 + n % 2, 1 + n % 3 / 2);
@@ -77,7 +78,7 @@ TEST_CASE("trees of the likeliest continuations follow the definition, within al
         for (const Index parent : tree.parents) branches += std::ranges::count(tree.parents, parent) > 1;
       }
   }
-  CHECK(branches > 1000);
+  CHECK(branches > static_cast<std::size_t>(bound(1000)));
 }
 
 namespace {

@@ -319,7 +319,7 @@ TEST_CASE("while texts grow, end and are cut, matches, counts and proposals are 
   }
 }
 
-TEST_CASE("one large corpus and many texts are searched correctly, too") {
+TEST_CASE("one large corpus and many texts are searched correctly, too", "[long]") {
   std::mt19937_64 rng{7};
   for (const Index longest : {1, 2, 5, 9}) {
     const SuffixDrafter<>::Options options{.max_match = longest};

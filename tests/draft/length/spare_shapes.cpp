@@ -134,7 +134,7 @@ const std::vector<double> flat{1, 1}, cliff{1, 1, 1, 1, 3}, linear{1, 2};
 
 }  // namespace
 
-TEST_CASE("the policy's trunk and spares have nearly the least time per token, by the true costs") {
+TEST_CASE("the policy's trunk and spares have nearly the least time per token, by the true costs", "[long]") {
   const std::vector<std::vector<double>> falling{{0.4, 0.2, 0.1, 0.05}};
   const std::vector<World> worlds{
       {{0.6}, falling, 0.1, {1, 1.02, 1.04}},

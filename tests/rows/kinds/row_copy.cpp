@@ -66,13 +66,13 @@ Copied copied(Index size, bool read_before) {
   for (Index x = 0; x < view.vocab_size(); ++x) out.p.push_back(view.probability(static_cast<Token>(x)));
   out.sum = view.sum(0, size);
   auto sampler = view.sampler();
-  for (int n = 0; n < bound(100, 100); ++n) out.drawn.push_back(view.probability(sampler(uniform01(rng))));
+  for (int n = 0; n < bound(100); ++n) out.drawn.push_back(view.probability(sampler(uniform01(rng))));
   return out;
 }
 
 void check_copy(Copied (*copied)(Index size, bool read_before)) {
   // One segment, the edges of segments, many segments.
-  for (const int size : {1, 5, 1024, 1025, std::max(bound(5000, 5000), 2100)})
+  for (const int size : {1, 5, 1024, 1025, std::max(bound(5000), 2100)})
     for (const bool read_before : {false, true}) {
       CAPTURE(size, read_before);
       const Copied row = copied(size, read_before);

@@ -311,7 +311,7 @@ TEST_CASE("tokens handed in keep the law of one verdict in the loop of RandomCha
           outcome.push_back(v.token);
           return outcome;
         },
-        expected, bound(40000, 40000));
+        expected, bound(40000));
     INFO(rule.name() << ": " << report);
     CHECK(report.accepted);
     CHECK(report.degrees > 10);
