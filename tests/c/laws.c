@@ -4,7 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { vocabulary = 4, gamma = 3, trials = 20000 };
+#ifndef TRIALS
+#define TRIALS 20000
+#endif
+enum { vocabulary = 4, gamma = 3, trials = TRIALS };
 
 static const double target[gamma + 1][vocabulary] = {
     {0.1, 0.6, 0.2, 0.1}, {0.5, 0.1, 0.3, 0.1}, {0.2, 0.2, 0.1, 0.5}, {0.7, 0.1, 0.1, 0.1}};
