@@ -83,7 +83,7 @@ const std::vector<Token> prompt{0, 1};
 }  // namespace
 
 TEST_CASE("a loop over trees writes the target's law, under every rule") {
-  const int pairs = bound(160, 800) / every(2);
+  const int pairs = std::max(bound(160, 800) / every(2), static_cast<int>(forms.size()));
   for_random_pairs(pairs, [](const Pair& models, const TreeForm& form, std::size_t tokens) {
     const Options options{.max_new_tokens = static_cast<Index>(tokens)};
     const Law expected = target_law(models.target, prompt, options);

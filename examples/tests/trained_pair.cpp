@@ -73,8 +73,8 @@ support::TrainedReport check_trained_pair(const AnyVerifier& rule) {
 }
 }  // namespace
 
-// False-alarm rate 1e-6 each; the seed is fixed. The usual run tests the rule that remembers; law_lossless tests all
-// rules.
+// False-alarm rate 1e-6 each; the seed is fixed. The usual run tests the rule that remembers, --all also the
+// rule that uses no ratios; law_lossless tests all rules.
 TEST_CASE("what the trained pair writes follows the target's distribution, token after token",
           "[law][sampled]") {
   for (const AnyVerifier& rule : {AnyVerifier{GreedyBlockVerifier{}}, AnyVerifier{SampleMatchVerifier{}}}) {

@@ -120,9 +120,8 @@ class Places {
 ///   places to the other moves the mean by half of this mass: so 5 % and 7 % of the mass are found. If mass goes from one
 ///   end to the other, 3 % and 4 % are enough.
 /// - Pairs of neighbours, each by p in quarters, against the uniform law on 16 cells. This finds tokens that depend on each
-///   other in a wrong way. X² on 15 degrees of freedom fails from 76 on: a relative error of 26 % in the cells, root mean
+///   other in a wrong way. X² on 15 degrees of freedom fails from 76 on: a relative error of 18 % in the cells, root mean
 ///   square, is found in one run of two.
-///
 inline TrainedReport check_trained(const Decode& decode) {
   constexpr std::size_t size = 3600;
   constexpr double false_alarm = 1e-6 / 3;

@@ -52,7 +52,7 @@ TEST_CASE("top-k keeps the tokens that sorting keeps") {
     }
 }
 
-TEST_CASE("top-k is right on rows that are hard to cut", "[long]") {
+TEST_CASE("top-k is right on rows that are hard to cut") {
   for (const auto& logits : hard_rows()) {
     const Index size = std::ssize(logits);
     for (const Index k : {Index{1}, Index{40}, size / 5, size / 2 - 1, size - 10, size - 1})

@@ -26,9 +26,10 @@ inline bool exhaustive() { return std::getenv("SPECDEC_TEST_ALL") != nullptr; }
 inline int bound(int usual, int all) {
   return sanitized ? std::max(1, usual / 8) : exhaustive() ? all : usual;
 }
+/// For what `tests/run --all` does as often as the usual run.
 inline int bound(int usual) { return bound(usual, usual); }
 
-/// Loops over models take every one of them, or one of `many` under sanitizers.
+/// 1, or `many` under sanitizers: the step of a loop over models, rules or seeds, or what a number is divided by.
 inline int every(int many) { return sanitized ? many : 1; }
 
 }  // namespace support

@@ -464,9 +464,8 @@ TEST_CASE("in a long run no bias adds up, for every kind of row", "[long]") {
     INFO(report);
     CHECK(report.acquitted());
   };
-  acquitted(audit(word_drafter({Temperature{0.7}}), 1, bound(20000)));
-  acquitted(
-      audit(ModelDrafter{LayoutModel<AsNarrow<Eigen::bfloat16>>(coarse_model(20, 1, rng))}, 1, bound(20000)));
+  acquitted(audit(word_drafter({Temperature{0.7}}), 1, 20000));
+  acquitted(audit(ModelDrafter{LayoutModel<AsNarrow<Eigen::bfloat16>>(coarse_model(20, 1, rng))}, 1, 20000));
 }
 
 TEST_CASE("a token that its row rules out convicts at once") {
