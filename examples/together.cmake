@@ -8,7 +8,7 @@ cmake_minimum_required(VERSION 3.25)
 
 foreach(program IN LISTS PROGRAMS)
   cmake_path(GET program STEM name)
-  file(STRINGS ${program} include_lines REGEX "^#include <")
+  file(STRINGS ${program} include_lines REGEX "^#include ")
   list(APPEND includes ${include_lines})
   file(READ ${program} text)
   if(NOT text MATCHES "\nint main\\(\\) {\n")
