@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <random>
@@ -61,34 +62,35 @@ Tokens written(Target& target, bool tree, const Tokens& text = prompt, std::uint
       .tokens;
 }
 
+const Chain chain_of_steps{Temperature{1.2}, TopK{5}, TopP{0.9}};
 const auto chains = [](auto&& use) {
   use(Chain<>{});
-  use(Chain{Temperature{1.2}, TopK{5}, TopP{0.9}});
+  use(chain_of_steps);
 };
 
 }  // namespace
 
 TEST_CASE("a processor over ranks writes the text that it writes on whole rows, for lines and trees") {
   const LogTable target(vocabulary, 2, 5);
-  const auto check = [&](const auto& processor) {
-    chains([&](const auto& chain) {
-      for (const bool tree : {false, true}) {
-        support::DrawnAhead whole(ProcessedModel{LogTable(target), chain, processor}, 2);
-        const Tokens expected = written(whole, tree);
-        CHECK(std::set<Token>(expected.begin(), expected.end()).size() > 1);
-        for (Index ranks = 1; ranks <= 5; ranks += 2 * support::every(2))
-          support::check_texts(ranks, expected, [&](ThreadRank& rank) {
-            ShardedModel model{ProcessedModel{model_of(rank, target.table), processor}, rank,
-                               std::mt19937_64{1}, chain};
-            return written(model, tree);
-          });
-      }
-    });
+  const auto check = [&](const auto& processor, const auto& chain) {
+    for (const bool tree : {false, true}) {
+      support::DrawnAhead whole(ProcessedModel{LogTable(target), chain, processor}, 2);
+      const Tokens expected = written(whole, tree);
+      CHECK(std::set<Token>(expected.begin(), expected.end()).size() > 1);
+      for (Index ranks = support::every(3); ranks <= 5; ranks += 2 * support::every(2))
+        support::check_texts(ranks, expected, [&](ThreadRank& rank) {
+          ShardedModel model{ProcessedModel{model_of(rank, target.table), processor}, rank,
+                             std::mt19937_64{1}, chain};
+          return written(model, tree);
+        });
+    }
   };
-  for (const auto& processor : support::all_processors(std::ssize(prompt))) check(processor);
-  check(NoRepeat{});
+  for (const auto& processor : support::all_processors(std::ssize(prompt)))
+    chains([&](const auto& chain) { check(processor, chain); });
+  check(NoRepeat{}, Chain<>{});
   check(Processors{LogitBias{{4, 2.0}, {7, -std::numeric_limits<double>::infinity()}},
-                   AfterPrompt{prompt.size(), MinLength{40, {0, 3}}}});
+                   AfterPrompt{prompt.size(), MinLength{40, {0, 3}}}},
+        chain_of_steps);
 }
 
 TEST_CASE("a batch over ranks, with a processor for each text, writes what each text is alone") {
@@ -155,11 +157,12 @@ struct Forgets {
   void pop(Index) const {}
 };
 
-// What each of three ranks throws in a call after a text. Checks that contexts are as before and the next call is
-// right.
-template <class Processor>
+using Hook = std::function<void(std::span<const Token>, PartialLogits<double>)>;
+
+// What each of three ranks throws in a call after a text; of(rank) is its processor. Checks that contexts are as before
+// and the next call is right.
 std::vector<std::exception_ptr> failures(const Tokens& text, const Tokens& call, const auto& chain,
-                                         const Processor& of) {
+                                         const auto& of) {
   const LogTable target(vocabulary, 1, 8);
   return support::on_ranks(3, [&](ThreadRank& rank) {
     ColumnsModel columns = model_of(rank, target.table);
@@ -191,7 +194,9 @@ TEST_CASE(
     "before") {
   chains([](const auto& chain) {
     for (const std::size_t from : {3u, 4u}) {
-      const auto errors = failures({1, 2}, {3, 4, 5}, chain, [&](Index r) { return Fails{r == 1, from}; });
+      const auto errors = failures({1, 2}, {3, 4, 5}, chain, [&](Index r) -> Hook {
+        return Fails{r == 1, from};
+      });
       check_throws<InvalidDistribution>(errors[0]);
       check_throws<std::domain_error>(errors[1]);
       check_throws<InvalidDistribution>(errors[2]);
@@ -207,9 +212,8 @@ TEST_CASE("a hook that fails on one rank fails only its own text of a batch") {
     const auto hook = [&](Index n, std::span<const Token> context, PartialLogits<double> logits) {
       Fails{n == 1 && rank.rank() == 2, 9}(context, logits);
     };
-    const Chain chain{Temperature{1.2}, TopK{5}, TopP{0.9}};
     ShardedModel many{ProcessedModel{ManyColumnsModel(model_of(rank, target.table)), hook}, rank, seeds,
-                      chain};
+                      chain_of_steps};
     Batch batch{many, ModelDrafter{Table(small.table)}, BlockVerifier{}};
     for (std::size_t n = 0; n < 3; ++n) batch.add(prompt, options, std::mt19937_64(n));
     std::exception_ptr error;
@@ -219,7 +223,7 @@ TEST_CASE("a hook that fails on one rank fails only its own text of a batch") {
         continue;
       }
       if (finished.error) throw std::logic_error("another text fails");
-      ShardedModel one{model_of(rank, target.table), rank, seeds(finished.sequence), chain};
+      ShardedModel one{model_of(rank, target.table), rank, seeds(finished.sequence), chain_of_steps};
       if (written(one, false, prompt, static_cast<std::uint64_t>(finished.sequence)) !=
           finished.result.tokens)
         throw std::logic_error("another text than alone");
@@ -236,7 +240,7 @@ TEST_CASE(
     "ranks") {
   chains([](const auto& chain) {
     const auto of = [](std::size_t all_at) {
-      return [=](Index) { return Forbids{{0, 1, 2, 6, 7, 8}, all_at}; };
+      return [=](Index) -> Hook { return Forbids{{0, 1, 2, 6, 7, 8}, all_at}; };
     };
     for (const auto& error : failures({1, 2}, {3, 4, 5}, chain, of(9))) CHECK(!error);
     for (const auto& error : failures({1, 2}, {3, 4, 5}, chain, of(4)))

@@ -28,6 +28,7 @@
 #include "support/layouts.hpp"
 #include "support/message_of.hpp"
 #include "support/processors.hpp"
+#include "support/rules.hpp"
 #include "support/thread_ranks.hpp"
 
 namespace test_sample_sharded_model {
@@ -35,7 +36,6 @@ namespace test_sample_sharded_model {
 using namespace specdec;
 using support::bound;
 using support::ColumnsModel;
-using support::Counted;
 using support::ManyColumnsModel;
 using support::model_of;
 using support::RowMajor;
@@ -95,11 +95,10 @@ TEST_CASE(
     const Tokens expected = written(whole).tokens;
     for (const Index ranks : {1, 2, 4})
       support::check_texts(ranks, expected, [&](ThreadRank& rank) {
-        Counted counted{&rank};
-        ShardedModel model{model_of(rank, target), counted, std::mt19937_64{1}, {.draws = draws}};
+        ShardedModel model{model_of(rank, target), rank, std::mt19937_64{1}, {.draws = draws}};
         const Result result = written(model);
         if (result.stats.accepted < bound(100)) throw std::logic_error("hardly a drafted token is accepted");
-        if (draws == 6 && counted.exchanges > 5 * result.stats.target_calls)
+        if (draws == 6 && rank.exchanges() > 5 * result.stats.target_calls)
           throw std::logic_error("too many exchanges");
         return result.tokens;
       });
@@ -112,8 +111,7 @@ TEST_CASE("a tree over ranks looks tokens up after their parents, and is as befo
   support::rethrow_first(support::on_ranks(3, [&](ThreadRank& rank) {
     ColumnsModel columns = model_of(rank, target);
     if (rank.rank() == 1) columns.spoilt_from = 5, columns.spoilt_to = 8;
-    Counted counted{&rank};
-    ShardedModel model{columns, counted, std::mt19937_64{1}, {.draws = 0}};
+    ShardedModel model{columns, rank, std::mt19937_64{1}, {.draws = 0}};
     Table whole = target;
     // A line of two text tokens, two siblings after it, and a child of the second sibling.
     const Tokens tokens{3, 1, 0, 4, 2}, more{5, 1}, last{0, 3};
@@ -123,13 +121,13 @@ TEST_CASE("a tree over ranks looks tokens up after their parents, and is as befo
     const auto check = [&](bool right) {
       if (!right) throw std::logic_error("the tree is another");
     };
-    const Index exchanges = counted.exchanges;
+    const Index exchanges = rank.exchanges();
     for (Index k = 2; k < 5; ++k) {  // row 0 stands after token 1
       const Index row = parents[static_cast<std::size_t>(k)] - 1;
       const Token x = tokens[static_cast<std::size_t>(k)];
       check(std::abs(rows.row(row).probability(x) - expected(row, x)) < 1e-12);
     }
-    check(counted.exchanges == exchanges);
+    check(rank.exchanges() == exchanges);
     bool failed = false;
     try {
       model.forward(more, behind, 2);
@@ -164,8 +162,7 @@ TEST_CASE("truncate() forgets the open tree over ranks, and the next tree is num
   const Table target = fine_model(6, 2, rng);
   support::rethrow_first(support::on_ranks(3, [&](ThreadRank& rank) {
     ColumnsModel columns = model_of(rank, target);
-    Counted counted{&rank};
-    ShardedModel model{columns, counted, std::mt19937_64{1}, {.draws = 0}};
+    ShardedModel model{columns, rank, std::mt19937_64{1}, {.draws = 0}};
     Table whole = target;
     const Tokens text{3, 1}, siblings{0, 4, 2}, line{5, 1, 2};
     const std::vector<Index> behind_the_context{-1, -1, -1}, in_line{-1, 0, 1}, path{0, 1};
@@ -183,12 +180,12 @@ TEST_CASE("truncate() forgets the open tree over ranks, and the next tree is num
       check(columns.length() == length);
       const auto rows = model.forward(line, in_line, 3);
       const RowMajor<double> expected = whole.forward(line, in_line, 3);
-      const Index exchanges = counted.exchanges;
+      const Index exchanges = rank.exchanges();
       for (Index k = 1; k < 3; ++k) {  // each token follows the one before it
         const Token x = line[static_cast<std::size_t>(k)];
         check(std::abs(rows.row(k - 1).probability(x) - expected(k - 1, x)) < 1e-12);
       }
-      check(counted.exchanges == exchanges);
+      check(rank.exchanges() == exchanges);
       model.keep(path);
       whole.keep(path);
       check(columns.length() == length + 2);
@@ -214,11 +211,10 @@ TEST_CASE("any number of ranks writes the text of whole rows") {
     const Tokens expected = written(whole).tokens;
     for (const Index ranks : {1, 2, 4})
       support::check_texts(ranks, expected, [&](ThreadRank& rank) {
-        Counted counted{&rank};
-        ShardedModel model{model_of(rank, target), counted, std::mt19937_64{1}, {.draws = draws}};
+        ShardedModel model{model_of(rank, target), rank, std::mt19937_64{1}, {.draws = draws}};
         const Result result = written(model);
         if (result.stats.accepted <= 30) throw std::logic_error("hardly a drafted token is accepted");
-        if (draws == 2 && counted.exchanges >= 3 * result.stats.target_calls)
+        if (draws == 2 && rank.exchanges() >= 3 * result.stats.target_calls)
           throw std::logic_error("too many exchanges");
         return result.tokens;
       });
@@ -255,26 +251,25 @@ TEST_CASE(
   const Table target = fine_model(9, 2, rng), small = fine_model(9, 1, rng);
   const std::vector<Tokens> prompts{{1, 2}, {0}, {3, 1, 4, 1, 5, 8, 2, 6}, {1, 2}, {8, 8, 8}};
   const auto seeds = [](Index n) { return std::mt19937_64{static_cast<std::uint64_t>(100 + n)}; };
-  const auto check = [&](const auto& drafter, const auto& rule, const auto& chain, Index draws, Index gamma) {
+  const auto check = [&](const auto& drafter, const auto& rule, const Steps& chain, Index draws,
+                         Index gamma) {
     const Options options{.max_new_tokens = std::max(bound(60), 15), .gamma = gamma};
     const ShardedOptions sharded{.temperature = 0.9, .draws = draws};
     for (const Index ranks : {1, 3})
       support::rethrow_first(support::on_ranks(ranks, [&](ThreadRank& rank) {
         std::vector<Result> alone;
-        Index exchanges_alone = 0, calls_alone = 0;
+        Index calls_alone = 0;
         for (std::size_t n = 0; n < prompts.size(); ++n) {
-          Counted counted{&rank};
-          ShardedModel model{model_of(rank, target), counted, seeds(std::ssize(alone)), chain, sharded};
+          ShardedModel model{model_of(rank, target), rank, seeds(std::ssize(alone)), chain, sharded};
           SpecDec decoder{model, std::remove_cvref_t<decltype(drafter)>(drafter), rule};
           std::mt19937_64 source(n);
           const Result result = decoder.generate(prompts[n], options, source);
           alone.push_back(result);
-          exchanges_alone += counted.exchanges;
           calls_alone += result.stats.target_calls;
         }
+        const Index exchanges_alone = rank.exchanges();
         for (const Index tokens_per_call : {unlimited, gamma + 4}) {
-          Counted counted{&rank};
-          ShardedModel model{ManyColumnsModel(model_of(rank, target)), counted, seeds, chain, sharded};
+          ShardedModel model{ManyColumnsModel(model_of(rank, target)), rank, seeds, chain, sharded};
           Batch batch{model, std::remove_cvref_t<decltype(drafter)>(drafter), rule,
                       BatchOptions{.tokens_per_call = tokens_per_call}};
           for (std::size_t n = 0; n < prompts.size(); ++n) {
@@ -296,17 +291,20 @@ TEST_CASE(
           if (tokens_per_call != unlimited) continue;
           // What a call exchanges regardless of its texts is exchanged once for all texts.
           if (2 * batch.target_calls() > calls_alone) throw std::logic_error("calls for each text");
-          if (counted.exchanges + 2 * (calls_alone - batch.target_calls()) > exchanges_alone)
+          const Index exchanges = rank.exchanges() - exchanges_alone;
+          if (exchanges + 2 * (calls_alone - batch.target_calls()) > exchanges_alone)
             throw std::logic_error("exchanges for each text");
         }
       }));
   };
-  check(ModelDrafter{Table(small)}, BlockVerifier{}, Chain<>{}, 2, 3);
-  check(ModelDrafter{Table(small)}, TokenVerifier{}, Chain<>{}, 2, 3);
-  check(ModelDrafter{Table(small)}, GreedyBlockVerifier{}, Chain{TopK{6}, TopP{0.95}}, 1, 4);
+  using Rule = support::AnyOf<true, BlockVerifier, TokenVerifier, GreedyBlockVerifier>;
+  const ModelDrafter line{Table(small)};
+  check(line, Rule{BlockVerifier{}}, steps(1), 2, 3);
+  check(line, Rule{TokenVerifier{}}, steps(1), 2, 3);
+  check(line, Rule{GreedyBlockVerifier{}}, steps(1, 1, 6, 0.95), 1, 4);
   const ModelDrafter tree{Table(small), Tree{TreeShape::of_widths({2, 2, 1}), Independent{}}};
-  check(tree, TraversalVerifier{}, Chain<>{}, 3, 8);
-  check(tree, TraversalVerifier{}, Chain{Temperature{0.9}, TopP{0.9}}, 0, 8);
+  check(tree, TraversalVerifier{}, steps(1), 3, 8);
+  check(tree, TraversalVerifier{}, steps(0.9, 1, 0, 0.9), 0, 8);
 }
 
 TEST_CASE("if a call of many texts fails on one rank, all contexts are as before, lines and open trees") {

@@ -104,18 +104,6 @@ class ManyColumnsModel {
   RowMajor<double> logits_;
 };
 
-// Counts the calls and numbers that pass through.
-struct Counted {
-  Index rank() const { return inner->rank(); }
-  Index size() const { return inner->size(); }
-  void all_gather(std::span<const double> mine, std::span<double> all) {
-    ++exchanges;
-    inner->all_gather(mine, all);
-  }
-  ThreadRank* inner;
-  Index exchanges = 0;
-};
-
 // A row with some tokens already drawn.
 template <class R>
 struct Drawn : R {

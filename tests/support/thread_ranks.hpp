@@ -63,10 +63,12 @@ class ThreadRank {
 
   Index rank() const { return rank_; }
   Index size() const { return std::ssize(meeting_->given); }
+  Index exchanges() const { return exchanges_; }
 
   // If ranks give different numbers of numbers, all of them throw. A rank that would wait for one that has left
   // throws, too.
   void all_gather(std::span<const double> mine, std::span<double> all) {
+    ++exchanges_;
     meeting_->given[static_cast<std::size_t>(rank_)] = mine;
     meeting_->barrier.arrive_and_wait();
     const bool alone = std::ranges::count(meeting_->gone, 0) < size();
@@ -84,7 +86,7 @@ class ThreadRank {
 
  private:
   Meeting* meeting_;
-  Index rank_;
+  Index rank_, exchanges_ = 0;
 };
 static_assert(specdec::Communicator<ThreadRank>);
 
