@@ -19,7 +19,7 @@ using namespace support;
 namespace {
 
 // V in {2, 3, 4} × γ in {1, 2, 3, 4} × 84 pairs are 1008.
-const Index pairs = 84 / every(42);
+const Index pairs = 84 / every(84);
 // The joint law covers as many tokens as the loop emits in at most this many iterations.
 const Index length = std::max(bound(5, 6), 5);
 
@@ -71,7 +71,7 @@ template <class V>
 TwoLaws two_laws(const V& verifier, const Options& options, Index vocab_size, std::vector<Token> prompt) {
   std::mt19937_64 rng{21};
   TwoLaws laws;
-  for (int pair = 0; pair < bound(3, 30); ++pair) {
+  for (int pair = 0; pair < bound(3, 15); ++pair) {
     auto target = TableModel<>::random(vocab_size, 2, rng);
     ModelDrafter drafter{TableModel<>::random(vocab_size, 2, rng)};
     SpecDec decoder{target, drafter, verifier};

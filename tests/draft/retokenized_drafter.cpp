@@ -111,7 +111,7 @@ TEST_CASE("drafts of a model with another tokenizer are lossless under every rul
     INFO(rule.name());
     double difference = 0, accepted = 0, rejected = 0;
     for (int pair = 0; pair < 6; pair += support::every(6))
-      for (const Index gamma : {1, 2, 3}) {
+      for (Index gamma = 1; gamma <= (support::sanitized ? 2 : 3); ++gamma) {
         auto target = TableModel<>::random(3, 2, rng);
         Pieces pieces = target_pieces, others = draft_pieces;
         pieces.from_the_right = pair % 3 == 1;
