@@ -71,7 +71,7 @@ template <class V>
 TwoLaws two_laws(const V& verifier, const Options& options, Index vocab_size, std::vector<Token> prompt) {
   std::mt19937_64 rng{21};
   TwoLaws laws;
-  for (int pair = 0; pair < bound(3, 15); ++pair) {
+  for (int pair = 0; pair < bound(3, 30); ++pair) {
     auto target = TableModel<>::random(vocab_size, 2, rng);
     ModelDrafter drafter{TableModel<>::random(vocab_size, 2, rng)};
     SpecDec decoder{target, drafter, verifier};

@@ -77,12 +77,14 @@ TEST_CASE("a processor over ranks writes the text that it writes on whole rows, 
       support::DrawnAhead whole(ProcessedModel{LogTable(target), chain, processor}, 2);
       const Tokens expected = written(whole, tree);
       CHECK(std::set<Token>(expected.begin(), expected.end()).size() > 1);
-      for (Index ranks = support::every(3); ranks <= 5; ranks += 2 * support::every(2))
+      for (const Index ranks : {3, 1, 5}) {
         support::check_texts(ranks, expected, [&](ThreadRank& rank) {
           ShardedModel model{ProcessedModel{model_of(rank, target.table), processor}, rank,
                              std::mt19937_64{1}, chain};
           return written(model, tree);
         });
+        if (support::sanitized) break;
+      }
     }
   };
   for (const auto& processor : support::all_processors(std::ssize(prompt)))
