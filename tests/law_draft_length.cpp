@@ -133,7 +133,7 @@ Findings law_over_models(const LawOf& law_of) {
   std::map<Index, Index> drafted;
   SplitMix64 generator{5};
   for (const Index vocab_size : {2, 3})
-    for (const Index gamma : {2, 3})
+    for (Index gamma = 3; gamma >= 2; gamma -= support::every(2))
       for (int pair = 0; pair < 3; pair += support::every(3)) {
         const auto target = TableModel<>::random(vocab_size, 2, generator);
         const auto small = TableModel<>::random(vocab_size, 2, generator);

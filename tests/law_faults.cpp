@@ -328,7 +328,9 @@ TEST_CASE("a new generation may go on from the text that a callback was shown, i
           "[law]") {
   std::mt19937_64 rng{41};
   const Pair pair(rng);
-  for (const Case& rule : pair.cases()) {
+  const std::vector<Case> cases = pair.cases();
+  for (std::size_t k = 0; k < cases.size(); k += static_cast<std::size_t>(support::every(2))) {
+    const Case& rule = cases[k];
     Scene scene(pair.target, pair.draft, rule.rule);
     if (!std::holds_alternative<GreedyBlockVerifier>(rule.rule.rule)) {
       Tried tried;

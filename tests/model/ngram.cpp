@@ -136,7 +136,8 @@ TEST_CASE("NgramModel has the values of Witten and Bell, worked out by hand") {
 
 TEST_CASE("NgramModel agrees with a direct count of the n-grams in every context") {
   std::mt19937_64 rng{1};
-  for (const Index vocab_size : {1, 2, 3, 5})
+  for (const Index vocab_size : {1, 2, 3, 5}) {
+    if (support::sanitized && vocab_size > 3) break;
     for (const std::size_t size : {1u, 2u, 3u, 7u, 20u, 60u}) {
       const Tokens text = random_tokens(size, vocab_size, rng);
       const Oracle oracle(text, vocab_size);
@@ -160,6 +161,7 @@ TEST_CASE("NgramModel agrees with a direct count of the n-grams in every context
         CHECK(smallest > 0);
       }
     }
+  }
 }
 
 TEST_CASE("NgramModel: the rows over a large vocabulary sum to 1") {

@@ -102,7 +102,7 @@ TEST_CASE(
     "races that need more than the tokens drawn ahead are settled over ranks with the law of whole rows",
     "[law]") {
   std::mt19937_64 rng(26);
-  for (int pair = 0; pair < support::bound(6, 20); ++pair) {
+  for (int pair = 0; pair < support::bound(6, 15); ++pair) {
     const Index vocab_size = 3 + pair % 3, ranks = 1 + pair % 5;
     const RowMajor<double> target = random_rows(3, vocab_size, rng);
     const RowMajor<double> draft = 0.75 * random_rows(2, vocab_size, rng) + 0.25 * target.topRows(2);

@@ -106,7 +106,8 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a long draft that pays off is found, however long drafts may be, and no longer drafts are tried") {
+TEST_CASE("a long draft that pays off is found, however long drafts may be, and no longer drafts are tried",
+          "[long]") {
   const Pair sure{0.995, 1, 0.002, flat}, usual{0.6, 1, 0.07, stepped};
   constexpr Index most = 30'000'000;
   for (const Pair& pair : {sure, usual}) {
