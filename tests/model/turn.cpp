@@ -37,9 +37,10 @@ TEST_CASE("a copy does not have the turn, and a moved object takes the turn alon
   Turns turns = Turns::of<int>(model);
   Turn a;
   a.take(turns);
-  Turn copied(a), assigned;
+  Turn assigned;
   assigned.take(turns);
   a.take(turns);
+  const Turn copied(a);
   assigned = a;
   CHECK(a.lasts(turns));
   CHECK_FALSE(copied.lasts(turns));

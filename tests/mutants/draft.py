@@ -320,8 +320,7 @@ mutant("model-of-another-taken-as-it-is", "draft/model_drafter.hpp", "tests/draf
 mutant("strategy-unchecked", "draft/model_drafter.hpp", "tests/draft/strategies/confident_tree",
        "if constexpr (requires { strategy_.check(); }) strategy_.check();",
        "")
-mutant("wish-for-no-row", "draft/strategies/strategy.hpp", "tests/draft/strategies/line",
-       "std::max<Index>(1, std::ssize(tokens))", "std::ssize(tokens)")
+mutant("wish-for-the-last-row-alone", "draft/cached_draft.hpp", "tests/draft/strategies/tree", ".rows = std::ssize(wish.tokens), .parents", ".rows = 1, .parents")
 mutant("last-token-with-no-room", "draft/drafter.hpp", "tests/draft/strategies/line tests/draft/model_drafter",
        "room == unlimited ? room : room + 1;",
        "room;")

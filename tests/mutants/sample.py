@@ -209,7 +209,7 @@ mutant("token-beyond-the-row", "sample/partial_logits.hpp", "tests/sample/partia
 mutant("counts-list-full", "sample/token_counts.hpp", "tests/sample/penalties", "if (distinct_ < counts_.size()) return;", "if (distinct_ + 1 < slots_.size()) return;")
 mutant("counts-window-too-long", "sample/token_counts.hpp", "tests/sample/penalties", "if (size() > window_) drop(", "if (size() > window_ + 1) drop(")
 mutant("counts-window-not-taken-back", "sample/token_counts.hpp", "tests/sample/penalties", "      if (size() > window_) add(leaves_window(size()));\n", "")
-mutant("counts-gap-not-closed", "sample/token_counts.hpp", "tests/sample/penalties", "if (from_home < from_gap) continue;", "continue;")
+mutant("counts-gap-not-closed", "sample/token_counts.hpp", "tests/sample/penalties", "if (from_home < from_gap) continue;", "continue;", endless=True)
 mutant("counts-moved-before-their-home", "sample/token_counts.hpp", "tests/sample/penalties", "if (from_home < from_gap) continue;", "")
 mutant("ngram-by-hash-alone", "sample/no_repeat_ngrams.hpp", "tests/sample/no_repeat_ngrams", " && std::equal(begun.begin(), begun.end(), ngram_before(end).begin()))", ")")
 mutant("ngram-latest-alone", "sample/no_repeat_ngrams.hpp", "tests/sample/no_repeat_ngrams", "previous_.back() = std::exchange(latest, end);", "latest = end;")

@@ -51,7 +51,7 @@ class CachedLine {
     }
     if (wish.tokens.empty()) return feed_of_context(sequence, context, cached_, vocab_size, replaced);
     line_.reserve(line_.size() + wish.tokens.size());  // so that taken() throws nothing
-    return {{.tokens = wish.tokens, .from = cached_, .rows = wish.rows()}, sequence};
+    return {{.tokens = wish.tokens, .from = cached_, .rows = std::ssize(wish.tokens)}, sequence};
   }
   void taken(const BatchFeed& feed, const DraftWish& wish) {
     cached_ += std::ssize(feed.tokens);
@@ -102,7 +102,9 @@ class CachedTree {
                  std::vector<Token>& replaced) {
     if (wish.tokens.empty()) return feed_of_context(sequence, context, cached_, vocab_size, replaced);
     reserve(wish.tokens.size());
-    return {{.tokens = wish.tokens, .from = cached_, .rows = wish.rows(), .parents = wish.parents}, sequence};
+    return {
+        {.tokens = wish.tokens, .from = cached_, .rows = std::ssize(wish.tokens), .parents = wish.parents},
+        sequence};
   }
   void taken(const BatchFeed& feed, const DraftWish& wish) {
     if (wish.tokens.empty()) cached_ += std::ssize(feed.tokens);

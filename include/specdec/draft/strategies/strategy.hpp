@@ -4,9 +4,7 @@
 // ModelDrafter calls the model, for one text or for many.
 #pragma once
 
-#include <algorithm>
 #include <concepts>
-#include <iterator>
 #include <span>
 
 #include "specdec/chance/chance.hpp"
@@ -27,8 +25,6 @@ struct DraftWish {
   std::span<const Index> parents = {};
   /// For a strategy that does not branch: how many of the cached drafted tokens stay before these tokens.
   Index kept = unlimited;
-
-  Index rows() const { return std::max<Index>(1, std::ssize(tokens)); }
 };
 
 /// How a draft grows, the second argument of ModelDrafter:
