@@ -757,6 +757,9 @@ TEST_CASE("half steps out of order are errors that lose nothing") {
         }).starts_with("specdec: the drafter, or a model that it refers to, was used elsewhere"));
   second.accept(rows, rng);
   first.propose(rng);
+  auto copied = first;  // the proposal stays with the original
+  CHECK(complaint([&] { copied.accept(rows, rng); }) ==
+        "specdec: accept() has no proposal to judge: propose() first");
   first.accept(rows, rng);
   CHECK(complaint([&] { first.accept(rows, rng); }) ==
         "specdec: accept() has no proposal to judge: propose() first");
