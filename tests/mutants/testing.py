@@ -61,7 +61,7 @@ mutant("audit-of-trees-blind", "testing/audited_drafter.hpp", "tests/testing/aud
        "")
 mutant("audit-of-trees-unlimited", "testing/audited_drafter.hpp", "tests/testing/audited_drafter",
        "ask_drafter(drafter_, context, limits, source, keep_drafting...)",
-       "ask_drafter(drafter_, context, DraftLimits{}, source, keep_drafting...)")
+       "ask_drafter(drafter_, context, DraftLimits{}, source, keep_drafting...)", endless=True)
 mutant("audit-of-trees-keeps-verdicts", "testing/audited_drafter.hpp", "tests/testing/audited_drafter",
        "    drafter_.observe(target_rows, tokens, parents, verdict);\n",
        "")

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <limits>
 #include <span>
 #include <specdec/specdec.hpp>
@@ -25,8 +27,9 @@ namespace {
 template <class Scalar>
 struct Wavering {
   double behind = 0x1p-10, moves = 0;
-  double above = 0;        // added to all logits
-  bool lets_pass = false;  // calls for one row allow a token that is otherwise forbidden
+  double above = 0;              // added to all logits
+  bool lets_pass = false;        // calls for one row allow a token that is otherwise forbidden
+  std::vector<Token> text = {};  // what the context must be the beginning of, if it is not empty
 
   std::vector<Token> context = {};
   RowMajor<Scalar> logits = {};
@@ -34,6 +37,7 @@ struct Wavering {
   Index vocab_size() const { return 6; }
   const RowMajor<Scalar>& forward(std::span<const Token> tokens, Index rows) {
     context.insert(context.end(), tokens.begin(), tokens.end());
+    if (!text.empty()) CHECK(std::ranges::equal(context, std::span(text).first(context.size())));
     logits = RowMajor<Scalar>::Constant(rows, 6, Scalar(static_cast<float>(above - 8)));
     for (Index i = 0; i < rows; ++i) {
       const Token x = context[context.size() - static_cast<std::size_t>(rows - i)];
@@ -109,6 +113,8 @@ TEST_CASE("The calls at the divergence have the shapes of verification calls, wh
     for (Index i = 0; i < 200; ++i) alone.push_back(static_cast<Token>((i + 1) % 6));
     other.assign(alone.begin(), alone.begin() + position);
     other.push_back((alone[static_cast<std::size_t>(position)] + 1) % 6);
+    moving.text = prompt;
+    moving.text.insert(moving.text.end(), alone.begin(), alone.end());
     const Divergence found = explain_divergence(moving, prompt, alone, other);
     CHECK(found.position == position);
     CHECK(found.kind == Kind::numbers);
