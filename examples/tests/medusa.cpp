@@ -58,11 +58,12 @@ struct RandomMedusa : support::RandomHead {
     add("norm", 1, dim, 1);
     add("down", heads * hidden, dim);
     for (int k = 0; k < heads; ++k) add("up" + std::to_string(k), dim, hidden);
+    if (rank == 0) return;
     add("before", vocab, rank);
     add("after", vocab, rank);
   }
 
-  std::string file() const { return RandomHead::file({0x7564656d, 1, vocab, dim, heads, hidden, rank}); }
+  std::string file() const { return RandomHead::file({0x7564656d, 2, vocab, dim, heads, hidden, rank}); }
   template <class Scalar>
   Medusa<Scalar> on(const Transformer<Scalar>& target) const {
     const TemporaryFile written(file());

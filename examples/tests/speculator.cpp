@@ -67,7 +67,7 @@ struct RandomSpeculator : support::RandomHead {
   }
 
   std::string file() const {
-    return RandomHead::file({0x63657073, 1, vocab, target_dim, dim, hidden, layers, 2, 4});
+    return RandomHead::file({0x63657073, 2, vocab, target_dim, dim, hidden, layers, 2, 4});
   }
 
   Eigen::VectorXd begin(const Eigen::VectorXd& hidden_state) const {

@@ -11,8 +11,8 @@
 
 #include "transformer/checkpoint.hpp"
 #include "transformer/error.hpp"
-#include "transformer/half_file.hpp"
 #include "transformer/shape.hpp"
+#include "transformer/weight_file.hpp"
 
 namespace transformer {
 
@@ -30,7 +30,7 @@ class LongContext {
   /// Throws: std::runtime_error if the file cannot be read, is of another kind or size, or holds a number that is not
   /// finite. The message names the file.
   static LongContext read(const std::string& path) {
-    HalfFile file(path, 0x676e6f6c, "adapter for long contexts");
+    WeightFile file(path, 0x676e6f6c, "adapter for long contexts");
     LongContext adapter;
     adapter.path_ = path;
     adapter.dim_ = file.word(2, "dim");
@@ -38,8 +38,8 @@ class LongContext {
     const Index layers = file.word(4, "the number of layers"), rank = file.word(5, "rank");
     adapter.trained_context_ = file.word(6, "the trained context", 2, longest);
     adapter.context_size_ = file.word(7, "the context", adapter.trained_context_, longest);
-    file.check_size(layers * (adapter.dim_ + rank * (3 * adapter.dim_ + adapter.kv_dim_)));
     for (Index l = 0; l < layers; ++l) adapter.layers_.push_back(adapter.layer(file, rank));
+    file.end();
     return adapter;
   }
 
@@ -80,9 +80,9 @@ class LongContext {
   };
 
   // In the order of the file.
-  Layer layer(HalfFile& file, Index rank) const {
+  Layer layer(WeightFile& file, Index rank) const {
     Layer layer;
-    layer.attention_norm = file.matrix(1, dim_);
+    layer.attention_norm = file.row(dim_);
     layer.query.down = file.matrix(rank, dim_);
     layer.query.up = file.matrix(dim_, rank);
     layer.key.down = file.matrix(rank, dim_);

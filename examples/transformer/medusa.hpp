@@ -18,11 +18,11 @@
 
 #include "transformer/error.hpp"
 #include "transformer/feed_forward.hpp"
-#include "transformer/half_file.hpp"
 #include "transformer/layers.hpp"
 #include "transformer/panels.hpp"
 #include "transformer/product.hpp"
 #include "transformer/transformer.hpp"
+#include "transformer/weight_file.hpp"
 #include "transformer/weights.hpp"
 
 namespace transformer {
@@ -43,16 +43,16 @@ struct MedusaWeights {
   /// Throws: std::runtime_error if the file cannot be read, is of another kind or size, or holds a number that is not
   /// finite. The message names the file.
   static MedusaWeights read(const std::string& path) {
-    HalfFile file(path, 0x7564656d, "Medusa");
+    WeightFile file(path, 0x7564656d, "Medusa");
     MedusaWeights weights;
     weights.read_header(file);
-    file.check_size(weights.numbers());
     weights.take(file);
+    file.end();
     return weights;
   }
 
  private:
-  void read_header(const HalfFile& file) {
+  void read_header(const WeightFile& file) {
     vocab_size = file.word(2, "vocab_size");
     dim = file.word(3, "dim");
     heads = file.word(4, "heads", 1, 64);
@@ -60,11 +60,10 @@ struct MedusaWeights {
     rank = file.word(6, "rank", 0);
   }
 
-  Index numbers() const { return dim + 2 * heads * hidden * dim + 2 * vocab_size * rank; }
-
   // Takes the matrices in the order of the file.
-  void take(HalfFile& file) {
+  void take(WeightFile& file) {
     norm = file.vector(dim);
+    file.check_room(heads * hidden * dim);
     down = Panels<Scalar>(heads * padded(hidden), dim);
     for (Index k = 0; k < heads; ++k) down.set_rows(k * padded(hidden), file.matrix(hidden, dim));
     for (Index k = 0; k < heads; ++k) up.push_back(file.panels<Scalar>(dim, hidden));

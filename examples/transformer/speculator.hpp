@@ -16,10 +16,10 @@
 
 #include "transformer/error.hpp"
 #include "transformer/feed_forward.hpp"
-#include "transformer/half_file.hpp"
 #include "transformer/layers.hpp"
 #include "transformer/panels.hpp"
 #include "transformer/product.hpp"
+#include "transformer/weight_file.hpp"
 
 namespace transformer {
 
@@ -38,36 +38,33 @@ struct SpeculatorWeights {
   /// Throws: std::runtime_error if the file cannot be read, is of another kind or size, or holds a number that is not
   /// finite. The message names the file.
   static SpeculatorWeights read(const std::string& path) {
-    HalfFile file(path, 0x63657073, "speculator");
+    WeightFile file(path, 0x63657073, "speculator");
     SpeculatorWeights weights;
     weights.read_header(file);
-    file.check_size(weights.numbers());
     weights.take(file);
+    file.end();
     return weights;
   }
 
  private:
-  void read_header(const HalfFile& file) {
+  void read_header(const WeightFile& file) {
     vocab_size = file.word(2, "vocab_size");
     target_dim = file.word(3, "target_dim");
     dim = file.word(4, "dim");
     hidden = file.word(5, "hidden");
-    const Index count = file.word(6, "the number of layers", 1, Index{HalfFile::header / 4 - 7});
+    const Index count = file.word(6, "the number of layers", 1, Index{WeightFile::header / 4 - 7});
     for (Index i = 0; i < count; ++i) layers.push_back(file.word(static_cast<std::size_t>(7 + i), "a layer"));
   }
 
-  Index numbers() const {
-    return features_size() * (1 + dim) + 2 * vocab_size * dim + 3 * (1 + hidden) * dim + dim * dim;
-  }
-
   // Takes the matrices in the order of the file.
-  void take(HalfFile& file) {
+  void take(WeightFile& file) {
     features_norm = file.vector(features_size());
     features = file.panels<Scalar>(dim, features_size());
     embedding = file.panels<Scalar>(vocab_size, dim);
     feed_forward_norm = file.vector(dim);
+    const WeightFile::Matrix gate = file.matrix(hidden, dim);
     gate_up = Panels<Scalar>(padded(hidden) + hidden, dim);
-    gate_up.set_rows(0, file.matrix(hidden, dim));
+    gate_up.set_rows(0, gate);
     gate_up.set_rows(padded(hidden), file.matrix(hidden, dim));
     down = file.panels<Scalar>(dim, hidden);
     norm = file.vector(dim);

@@ -174,21 +174,25 @@ mutant("hidden-from-the-middle-of-a-text", TRANSFORMER, SPECULATOR_TEST, "if (le
 
 mutant = promise("a speculator computes its formulae")
 mutant("speculator-gate-and-up-change-places", SPECULATOR, SPECULATOR_TEST,
-       "gate_up.set_rows(0, file.matrix(hidden, dim));\n    gate_up.set_rows(padded(hidden), file", "gate_up.set_rows(padded(hidden), file.matrix(hidden, dim));\n    gate_up.set_rows(0, file")
+       "gate_up.set_rows(0, gate);\n    gate_up.set_rows(padded(hidden), file.matrix(hidden, dim));", "gate_up.set_rows(padded(hidden), gate);\n    gate_up.set_rows(0, file.matrix(hidden, dim));")
 mutant("speculator-next-state-not-normed", SPECULATOR, SPECULATOR_TEST, "    normalise(weights_->state_norm, 0, count);\n", "")
 mutant("speculator-rows-of-the-first-tokens", SPECULATOR, SPECULATOR_TEST, "normalise(weights_->norm, count - rows, rows);", "normalise(weights_->norm, 0, rows);")
 mutant("speculator-features-of-any-size", SPECULATOR, SPECULATOR_TEST, "if (hidden.size() != features_size())", "if (false)")
 mutant("norm-without-its-floor", "examples/transformer/feed_forward.hpp", "examples/tests/speculator examples/tests/transformer", "+ 1e-5f", "+ 1e-2f")
 mutant("swiglu-of-the-wrong-half", "examples/transformer/feed_forward.hpp", "examples/tests/speculator examples/tests/transformer", "gate *= up / (1 + (-gate).exp());", "gate = up * up / (1 + (-gate).exp());")
 
-HEAD_FILE, HEAD_TESTS = "examples/transformer/half_file.hpp", "examples/tests/speculator examples/tests/medusa"
+WEIGHT_FILE, WEIGHT_FILE_TEST = "examples/transformer/weight_file.hpp", "examples/tests/weight_file"
 
-mutant = promise("no broken file is read as a head")
-mutant("head-of-any-length", HEAD_FILE, HEAD_TESTS, "if (bytes_.size() != expected)", "if (false)")
-mutant("head-of-a-header-cut-short", HEAD_FILE, HEAD_TESTS, "bytes_.size() < header || ", "")
-mutant("head-of-another-kind", HEAD_FILE, HEAD_TESTS, "static_cast<std::uint32_t>(at(0)) != magic || ", "")
-mutant("head-of-infinite-weights", HEAD_FILE, HEAD_TESTS, "if (!numbers.allFinite())", "if (false)")
-mutant("head-of-any-sizes", HEAD_FILE, HEAD_TESTS, "at(i) < least || ", "")
+mutant = promise("a file of weights holds the numbers that it should, and no broken one is read")
+mutant("weights-of-more-than-is-read", WEIGHT_FILE, WEIGHT_FILE_TEST, "if (bytes_.size() != at_)", "if (false)")
+mutant("weights-beyond-the-file", WEIGHT_FILE, WEIGHT_FILE_TEST, "    need(2 * size);\n", "")
+mutant("weights-of-a-header-cut-short", WEIGHT_FILE, "examples/tests/speculator examples/tests/medusa", "bytes_.size() < header || ", "")
+mutant("weights-of-another-kind", WEIGHT_FILE, "examples/tests/speculator examples/tests/medusa", "static_cast<std::uint32_t>(at(0)) != magic || ", "")
+mutant("weights-of-another-version", WEIGHT_FILE, WEIGHT_FILE_TEST, " || at(1) > 2", "")
+mutant("weights-of-infinity", WEIGHT_FILE, WEIGHT_FILE_TEST, "if (!numbers.allFinite())", "if (false)")
+mutant("weights-of-any-sizes", WEIGHT_FILE, "examples/tests/speculator examples/tests/medusa", "at(i) < least || ", "")
+mutant("weights-without-their-scale", WEIGHT_FILE, WEIGHT_FILE_TEST, "const float scale = scaled ? half() : 1;", "const float scale = scaled ? half() * 0 + 1 : 1;")
+mutant("weights-without-a-sign", WEIGHT_FILE, WEIGHT_FILE_TEST, "static_cast<signed char>", "static_cast<unsigned char>")
 
 MEDUSA, MEDUSA_TEST = "examples/transformer/medusa.hpp", "examples/tests/medusa"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Writes a trained model for the C++ backend, in half precision (half_file.py), or in llama2.c's legacy float32 format."""
+"""Writes a trained model for the C++ backend, in half precision (weight_file.py), or in llama2.c's legacy float32 format."""
 
 import argparse
 import dataclasses
@@ -9,7 +9,7 @@ import struct
 import numpy
 import torch
 
-import half_file
+import weight_file
 from train import load
 
 
@@ -35,7 +35,7 @@ def write_legacy(model, path):
     arrays = tensors(model)
     arrays["cosines"], arrays["sines"] = model.factors.real.numpy(), model.factors.imag.numpy()
     with open(path, "wb") as file:
-        file.write(struct.pack("<7i", *half_file.dimensions(model.shape)))
+        file.write(struct.pack("<7i", *weight_file.dimensions(model.shape)))
         for name in order:
             file.write(arrays[name].astype("<f4").tobytes())
 
@@ -50,7 +50,7 @@ def main():
     model = load(options.checkpoint)
     if options.vocab_size:
         keep_tokens(model, options.vocab_size)
-    (write_legacy if options.legacy else half_file.write)(model, options.output)
+    (write_legacy if options.legacy else weight_file.write)(model, options.output)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ The exits of a step rotate, so that a step pays for a few of them only. Unlike t
 exit after the first layer would have no weight.
 
 The learning rate follows the elapsed share of the given minutes, as in train.py. They are minutes of the processor, so a run
-that is stopped for a while learns no less. The file that --out names is for the C++ backend (half_file.py).
+that is stopped for a while learns no less. The file that --out names is for the C++ backend (weight_file.py).
 """
 
 import argparse
@@ -19,7 +19,7 @@ import numpy
 import torch
 from torch.nn import functional
 
-import half_file
+import weight_file
 from muon import Optimizer
 from train import Windows, load, prepare, rate, validation_loss
 
@@ -104,7 +104,7 @@ def main():
         average = loss if average is None else 0.95 * average + 0.05 * loss
         if step % 25 == 0 or share >= 1:
             print(f"step {step} share {share:.4f} tokens {step * options.batch} loss {average:.4f}", flush=True)
-    half_file.write(model, options.out)
+    weight_file.write(model, options.out)
     print_validation("after", model, valid, context)
 
 

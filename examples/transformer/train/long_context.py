@@ -12,7 +12,7 @@ arXiv:2106.09685) and by new attention norms; all else stays as it is. Some rows
 more tokens near the beginning of a row, where the stretched model must stay good, too.
 
 Minutes are minutes of the processor, as in layer_skip.py. The file that --out names is for the C++ backend. The words of its
-header are (half_file.py) dim, the keys' dim, layers, rank, the trained context and the new one. For each layer in turn come
+header are (weight_file.py) dim, the keys' dim, layers, rank, the trained context and the new one. For each layer in turn come
 the attention norm, the query's down (rank, dim) and up (dim, rank), and the key's down (rank, dim) and up (the keys' dim,
 rank). The new query matrix is the model's one plus the product up * down.
 """
@@ -28,7 +28,7 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-import half_file
+import weight_file
 from model import attend, rope_speeds, rotations
 from tokenizer import BOS
 from train import load, prepare, rate
@@ -177,7 +177,7 @@ def main():
         if step % 10 == 0 or share >= 1:
             print(f"step {step} share {share:.4f} tokens {step * context} loss {average:.4f}", flush=True)
     words = shape.dim, shape.kv_heads * shape.head_size, shape.layers, options.rank, shape.context, context
-    half_file.write_head(options.out, MAGIC, words, parameters)
+    weight_file.write_adapter(options.out, MAGIC, words, parameters)
     print_validation("after", model, valid, context)
 
 

@@ -5,7 +5,7 @@ Head k adds a residual block of low rank to the state of the last token that the
 norm and classifier make logits of the sum. Beside the heads stands a Markov term: the logits of a place get a term of rank
 --markov that follows from the token before this place. head.py says how they learn.
 
-The file that --out names is for the C++ backend. The words of its header are (half_file.py) vocab, dim of the target, heads,
+The file that --out names is for the C++ backend. The words of its header are (weight_file.py) vocab, dim of the target, heads,
 hidden, and the rank of the Markov term, 0 if there is none. The matrices are in the order of Medusa's parameters.
 """
 
@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-import half_file
+import weight_file
 import head
 from model import Norm
 
@@ -48,7 +48,7 @@ class Medusa(nn.Module):
         return rows
 
     def write(self, path):
-        half_file.write_head(path, MAGIC, self.dimensions, self.parameters())
+        weight_file.write_head(path, MAGIC, self.dimensions, self.parameters())
 
 
 def main():

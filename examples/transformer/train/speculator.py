@@ -5,7 +5,7 @@ Its first state is made of what the target's layers returned for the last token 
 turns a state into logits for the next token, and into the next state. The weights are the same at every depth of a draft
 (as in Recurrent Drafter, Cheng et al., 2024). So a draft may have any length. head.py says how it learns.
 
-The file that --out names is for the C++ backend. The words of its header are (half_file.py) vocab, dim of the target, dim,
+The file that --out names is for the C++ backend. The words of its header are (weight_file.py) vocab, dim of the target, dim,
 hidden, the number of the target's layers that are read, and the numbers of these layers. The matrices are in the order of
 Speculator's parameters.
 """
@@ -13,7 +13,7 @@ Speculator's parameters.
 from torch import nn
 from torch.nn import functional
 
-import half_file
+import weight_file
 import head
 from model import Norm
 
@@ -56,7 +56,7 @@ class Speculator(nn.Module):
         return rows
 
     def write(self, path):
-        half_file.write_head(path, MAGIC, [*self.dimensions, len(self.layers), *self.layers], self.parameters())
+        weight_file.write_head(path, MAGIC, [*self.dimensions, len(self.layers), *self.layers], self.parameters())
 
 
 def main():

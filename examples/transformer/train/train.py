@@ -14,7 +14,7 @@ import numpy
 import torch
 from torch.nn import functional
 
-import half_file
+import weight_file
 from model import Shape, Transformer
 from muon import Optimizer
 from tokenizer import BOS
@@ -79,7 +79,7 @@ def save(path, model, **rest):
 def load(path):
     """The model of a checkpoint, or of a file of half precision (.bin), in float32."""
     if path.suffix == ".bin":
-        return half_file.read(path)
+        return weight_file.read(path)
     state = torch.load(path)
     model = Transformer(state["shape"])
     model.load_state_dict(state["model"])

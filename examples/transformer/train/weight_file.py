@@ -1,12 +1,14 @@
-"""Models and heads in files of half precision, as the C++ backend reads them.
+"""Models in files of half precision, and heads in files of bytes, as the C++ backend reads them.
 
 The format of a model is llama2.c's "version 1" layout with version number 16. A 256 byte header (zero padded) holds uint32
 0x616b3432, int32 16, int32 dim, hidden, layers, heads, kv_heads, vocab, context and uint8 1 for the shared classifier. IEEE
 half numbers follow, matrices as rows of outputs: every layer's attention norm, every layer's feed forward norm, the final
 norm, the embedding, then for q, k, v, o, gate, down and up in turn every layer's matrix.
 
-A head's file has a header of 256 bytes (zero padded), too: a uint32 that says what kind of head it is, int32 1, and int32
-words that the trainer of the head names. IEEE half numbers follow, matrices as rows of outputs.
+The file of a head or an adapter has a header of 256 bytes (zero padded), too: a uint32 that says what kind of file it is,
+the int32 version, and int32 words that the trainer names. The numbers follow. In version 1 all of them are IEEE halves,
+matrices as rows of outputs. In version 2 a row of a matrix is a half, its scale, and a signed byte for each number, which is
+the scale times the byte; vectors are halves.
 """
 
 import struct
@@ -34,19 +36,37 @@ def parameters(model):
 
 
 def write(model, path):
-    write_halves(path, struct.pack("<Ii7iB", MAGIC, VERSION, *dimensions(model.shape), 1), parameters(model))
+    header = struct.pack("<Ii7iB", MAGIC, VERSION, *dimensions(model.shape), 1)
+    write_numbers(path, header, map(halves, parameters(model)))
+
+
+def write_adapter(path, magic, words, parameters):
+    """Writes a file of version 1."""
+    write_numbers(path, struct.pack(f"<Ii{len(words)}i", magic, 1, *words), map(halves, parameters))
 
 
 def write_head(path, magic, words, parameters):
-    """Writes a head of version 1."""
-    write_halves(path, struct.pack(f"<Ii{len(words)}i", magic, 1, *words), parameters)
+    """Writes a file of version 2: half of the size, and drafts are as good."""
+    write_numbers(path, struct.pack(f"<Ii{len(words)}i", magic, 2, *words),
+                  (scaled_bytes(parameter) if parameter.dim() == 2 else halves(parameter) for parameter in parameters))
 
 
-def write_halves(path, header, parameters):
+def write_numbers(path, header, parts):
     with open(path, "wb") as file:
         file.write(header.ljust(HEADER_BYTES, b"\0"))
-        for parameter in parameters:
-            file.write(parameter.detach().numpy().astype("<f2").tobytes())
+        for part in parts:
+            file.write(part)
+
+
+def halves(parameter):
+    return parameter.detach().numpy().astype("<f2").tobytes()
+
+
+def scaled_bytes(matrix):
+    numbers = matrix.detach().numpy()
+    scales = (abs(numbers).max(1, keepdims=True) / 127).astype("<f2")
+    rounded = numpy.rint(numbers / numpy.maximum(scales.astype(numpy.float32), 1e-12)).clip(-127, 127).astype("i1")
+    return b"".join(scale.tobytes() + row.tobytes() for scale, row in zip(scales, rounded))
 
 
 @torch.no_grad()
