@@ -6,6 +6,7 @@
 #include <iterator>
 #include <limits>
 #include <span>
+#include <specdec/model/eagle_model.hpp>
 #include <specdec/model/head_model.hpp>
 #include <specdec/ranks.hpp>
 #include <specdec/specdec.hpp>
@@ -47,7 +48,8 @@ struct MyModelForMany {
 
 struct MyModelWithHidden : MyModel {
   Index length() const { return cached; }
-  Eigen::VectorXf hidden() const { return Eigen::VectorXf::Unit(4, cached % 4); }  // after the last token
+  Eigen::VectorXf hidden() const { return hidden_at(cached - 1); }  // after the last token
+  Eigen::VectorXf hidden_at(Index token) const { return Eigen::VectorXf::Unit(4, token % 4); }
 };
 
 struct MyHead {  // a row of logits for each depth of a draft, like Medusa's heads
@@ -60,6 +62,20 @@ struct MyHead {  // a row of logits for each depth of a draft, like Medusa's hea
     next.row(4).array() += 1;
     return next.topRightCorner(4, rows).transpose() * next(4, 0);
   }
+};
+
+struct MyLayer {  // a row of logits for each place, like a layer with a KV cache
+  Index vocab_size() const { return 4; }
+  Index state_size() const { return 4; }
+  void begin(const Eigen::VectorXf& hidden, Eigen::Ref<Eigen::VectorXf> state) { state = hidden; }
+  Eigen::MatrixXf forward(const Eigen::Ref<const Eigen::MatrixXf>& states, std::span<const Token> tokens,
+                          Eigen::Ref<Eigen::MatrixXf> next, Index rows) {
+    cached += std::ssize(tokens);
+    next = states;
+    return next.rightCols(rows).transpose() * static_cast<float>(cached);
+  }
+  void truncate(Index length) { cached = std::min(cached, length); }
+  Index cached = 0;
 };
 
 // ---- Drafters ----
@@ -230,6 +246,11 @@ int main() {
   specdec::SpecDec headed{shows,
                           specdec::ModelDrafter{specdec::ProcessedModel{head, specdec::Temperature{1}}}};
   std::cout << "by a head: " << headed.generate(prompt, options, rng).text(my_bytes) << "\n";
+
+  specdec::EagleModel layer{shows, MyLayer{}};
+  specdec::SpecDec layered{shows,
+                           specdec::ModelDrafter{specdec::ProcessedModel{layer, specdec::Temperature{1}}}};
+  std::cout << "by a layer: " << layered.generate(prompt, options, rng).text(my_bytes) << "\n";
 
   const std::vector<Token> tokens{1, 2};
   const specdec::Verdict verdict = specdec::verify(MyRule{}, MyRows{3}, MyRows{2}, tokens, rng);

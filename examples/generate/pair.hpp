@@ -36,6 +36,7 @@ class Model {
   virtual Index context_size() const = 0;
   virtual Logits forward(std::span<const Token> tokens, Index rows) = 0;
   virtual void truncate(Index length) = 0;
+  virtual bool can_draft(Index /*length*/) const { return true; }
 
   /// Whether the model takes trees. If not, the two functions below throw std::logic_error.
   virtual bool takes_trees() const = 0;
@@ -53,6 +54,10 @@ class ModelOf final : public Model {
   Index context_size() const override { return specdec::context_size(*model_); }
   Logits forward(std::span<const Token> tokens, Index rows) override { return model_->forward(tokens, rows); }
   void truncate(Index length) override { model_->truncate(length); }
+  bool can_draft(Index length) const override {
+    if constexpr (requires { model_->can_draft(length); }) return model_->can_draft(length);
+    else return true;
+  }
 
   bool takes_trees() const override { return specdec::takes_trees<M>; }
   Logits forward(std::span<const Token> tokens, std::span<const Index> parents, Index rows) override {
@@ -102,7 +107,8 @@ struct Pair {
   std::shared_ptr<Model> target, draft;
   /// Make draft models of the target's own layers: see transformer/self_draft.hpp. Empty for n-grams.
   std::function<std::shared_ptr<Model>(const OwnLayers&)> early_exit, skip_layers;
-  /// Draft models on the target's hidden states (transformer/speculator.hpp, medusa.hpp), by the names of their drafters.
+  /// Draft models on the target's hidden states (transformer/speculator.hpp, eagle.hpp, medusa.hpp), by the names of their
+  /// drafters.
   std::map<std::string_view, std::shared_ptr<Model>> heads = {};
   /// Makes a copy of the draft model that learns. Empty for n-grams.
   std::function<OnlineDraft(double temperature)> online = {};

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
-#include <map>
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
@@ -17,60 +16,20 @@
 
 #include "support/bounds.hpp"
 #include "support/catch.hpp"
+#include "support/knowing.hpp"
 #include "support/message_of.hpp"
 
 namespace test_model_head_model {
 
 using namespace specdec;
 using namespace specdec::testing;
-using support::every, support::message_of;
+using support::every, support::Knowing, support::ManyKnowing, support::message_of;
 using Tokens = std::vector<Token>;
 using Numbers = std::vector<Index>;
 
 namespace {
 
 constexpr Index vocab = 3;
-
-// A table that shows a hidden state. The state depends on the whole context. All numbers are small integers, so every sum is
-// exact.
-struct Knowing {
-  TableModel<> table;
-  Tokens context = {}, tree = {};
-
-  Index vocab_size() const { return table.vocab_size(); }
-  Index context_size() const { return 40; }
-  const TableModel<>::Rows& forward(std::span<const Token> tokens, Index rows) {
-    const auto& output = table.forward(tokens, rows);
-    context.insert(context.end(), tokens.begin(), tokens.end());
-    return output;
-  }
-  const TableModel<>::Rows& forward(std::span<const Token> tokens, std::span<const Index> parents,
-                                    Index rows) {
-    const auto& output = table.forward(tokens, parents, rows);
-    tree.insert(tree.end(), tokens.begin(), tokens.end());
-    return output;
-  }
-  void keep(std::span<const Index> path) {
-    table.keep(path);
-    for (const Index node : path) context.push_back(tree[static_cast<std::size_t>(node)]);
-    tree.clear();
-  }
-  void truncate(Index length) {
-    table.truncate(length);
-    context.resize(std::min(context.size(), static_cast<std::size_t>(length)));
-    tree.clear();
-  }
-
-  Index length() const { return std::ssize(context); }
-  Eigen::Vector2f hidden() const { return hidden_of(context); }
-
-  static Eigen::Vector2f hidden_of(std::span<const Token> tokens) {
-    REQUIRE(!tokens.empty());
-    int value = 5;
-    for (const Token x : tokens) value = (3 * value + x + 1) % 97;
-    return {static_cast<float>(value), static_cast<float>(tokens.size())};
-  }
-};
 
 // A state is a number and the depth in the draft.
 struct Counting {
@@ -119,51 +78,11 @@ static_assert(ShowsHidden<Knowing> && !ShowsHidden<TableModel<>>);
 static_assert(Head<Counting> && !Head<Knowing>);
 static_assert(Model<Model3> && takes_trees<Model3>);
 
-// Many texts, each on a Knowing of its own.
-struct ManyKnowing {
-  Knowing fresh;
-  std::map<Index, Knowing> texts = {};
-  TableModel<>::Rows rows = {};
-
-  Index vocab_size() const { return vocab; }
-  Index context_size() const { return 40; }
-  const TableModel<>::Rows& forward(std::span<const BatchFeed> feeds) {
-    Eigen::MatrixXd all(0, vocab);
-    for (const BatchFeed& feed : feeds) {
-      Knowing& text = texts.try_emplace(feed.sequence, fresh).first->second;
-      REQUIRE(text.length() == feed.from);
-      const Index least = std::max<Index>(feed.rows, 1), before = all.rows();
-      const auto& output = feed.parents.empty() ? text.forward(feed.tokens, least)
-                                                : text.forward(feed.tokens, feed.parents, least);
-      all.conservativeResize(before + feed.rows, vocab);
-      all.bottomRows(feed.rows) = output.topRows(feed.rows);
-    }
-    rows = all;
-    return rows;
-  }
-  void keep(Index sequence, Index length) {
-    if (const auto text = texts.find(sequence); text != texts.end()) text->second.truncate(length);
-  }
-  void keep(Index sequence, std::span<const Index> path) {
-    if (const auto text = texts.find(sequence); text != texts.end()) text->second.keep(path);
-  }
-  void release(Index sequence) { texts.erase(sequence); }
-
-  Index length(Index sequence) const {
-    const auto text = texts.find(sequence);
-    return text == texts.end() ? 0 : text->second.length();
-  }
-  Eigen::Vector2f hidden(Index sequence) const { return texts.at(sequence).hidden(); }
-};
-
 using ManyModel3 = HeadModel<ManyKnowing, Counting>;
 static_assert(ShowsHidden<ManyKnowing> && BatchModel<ManyModel3> && takes_trees<ManyModel3>);
 static_assert(!BatchModel<Model3> && !Model<ManyModel3>);
 
-Knowing knowing(unsigned seed = 1) {
-  std::mt19937_64 rng{seed};
-  return {TableModel<>::random(vocab, 2, rng)};
-}
+Knowing knowing(unsigned seed = 1) { return support::knowing(vocab, seed); }
 
 // The row after all tokens, for a state that was begun after the first `begun` of them.
 Eigen::RowVectorXd row_after(std::span<const Token> tokens, Index begun, bool known) {
@@ -437,6 +356,33 @@ TEST_CASE("a drafter with a head is not steady, in whatever wrapper the head is"
   CHECK(has_steady_rows<Knowing>);
   CHECK(has_steady_rows<PathByPath<Knowing&>>);
   CHECK(is_steady<ModelDrafter<Knowing&>>);
+}
+
+TEST_CASE(
+    "after a long prompt that the target has not taken in, nothing is drafted, and the head is not called") {
+  const Tokens prompt(17, 1);
+  std::mt19937_64 rng{1};
+  const auto check = [&](auto strategy) {
+    Knowing target = knowing();
+    Model3 head(target, Counting{});
+    ModelDrafter drafter{PathByPath<Model3&>{head}, strategy};
+    CHECK(drafter.draft(prompt, {3}, rng).tokens.empty());
+    CHECK(head.head().columns.empty());
+    target.forward(std::span(prompt).first(1), 1);
+    CHECK(!drafter.draft(prompt, {3}, rng).tokens.empty());
+  };
+  check(Line{});
+  check(Tree{TreeShape::of_widths({2, 1}), Independent{}});
+  check(ConfidentTree{});
+  check(Spares{1, {1}});
+  Knowing target = knowing();
+  CHECK(Model3(target, Counting{}).can_draft(16));
+  ManyKnowing many{knowing()};
+  ManyModel3 of_many(many, Counting{});
+  PathByPath<ManyModel3&> wrapped{of_many};
+  many.forward(std::vector{BatchFeed{{.tokens = std::span(prompt).first(2), .rows = 1}, 3}});
+  CHECK((wrapped.can_draft(3, 18) && !wrapped.can_draft(3, 19)));
+  CHECK((wrapped.can_draft(4, 16) && !wrapped.can_draft(4, 17)));
 }
 
 TEST_CASE("it holds to the promises of a model") {

@@ -122,9 +122,9 @@ bool drafts_another(const KeepDrafting& keep_drafting, const Row& row, Index i) 
 /// Each context begins with the tokens that survived the last step, so a cache takes in only the new tokens. Of a tree at
 /// most one path survives; the next context shows which.
 ///
-/// A head on the target's hidden states (Medusa, an MLP speculator) is a draft model: see model/head_model.hpp. A drafter
-/// of yours that refers to the target's model may read its states in observe(), where the model still holds those of the
-/// call; the next draft begins from the state at verdict.node.
+/// A head on the target's hidden states (Medusa, an MLP speculator, EAGLE) is a draft model: see model/head_model.hpp and
+/// model/eagle_model.hpp. A drafter of yours that refers to the target's model may read its states in observe(), where the
+/// model still holds those of the call; the next draft begins from the state at verdict.node.
 /// Example: examples/transformer/self_draft.hpp, draft models that share the target's layers and KV cache.
 template <class D, class Source = RandomChance<SplitMix64>>
 concept Drafter = detail::Drafts<D, Source> && requires(D& drafter, Index n) { drafter.truncate(n); };

@@ -62,7 +62,8 @@ struct BatchOptions {
 ///
 /// A sequence has its own options, rule, statistics and generator. Its text is the text of SpecDec::generate with the same
 /// seed. The other sequences, the order of arrival and the number of threads do not change the text, if the target's rows do
-/// not depend on the other tokens in a call. One exception: a shared draft length looks at all sequences.
+/// not depend on the other tokens in a call. Two exceptions: a shared draft length looks at all sequences; and if a prompt is
+/// fed in parts, a head on the target's hidden states drafts earlier than alone (the text has the same law).
 ///
 /// target     a BatchModel; for drafts that are trees, one that takes trees
 /// drafter    a BatchDrafter, which drafts for all sequences at once; or a Drafter that can be copied: each sequence gets

@@ -192,6 +192,7 @@ class PerSequence<State, true> {
 ///   keep_length(sequence, length)      must not throw
 ///   keep_path(sequence, path)          if it takes trees
 ///   forget(sequence)                   if it is for many texts; must not throw
+///   drafts_after(sequence, length)     whether it can_draft (see Model) after a context of so many tokens
 template <class W, bool many, bool trees>
 class ModelOverFeeds {
  protected:
@@ -247,8 +248,20 @@ class ModelOverFeeds {
     model().forget(sequence);
   }
 
+  bool can_draft(Index length) const
+    requires(!many)
+  {
+    return model().drafts_after(0, length);
+  }
+  bool can_draft(Index sequence, Index length) const
+    requires many
+  {
+    return model().drafts_after(sequence, length);
+  }
+
  private:
   W& model() { return static_cast<W&>(*this); }
+  const W& model() const { return static_cast<const W&>(*this); }
 
   Index cached_ = 0;  // for one text: how many tokens of the context were fed here
 };
@@ -272,6 +285,9 @@ class WrapsModel : public ModelOverFeeds<W, OverFeeds<M>::for_many, trees> {
   explicit WrapsModel(M&& model) : inner_(std::forward<M>(model)) {}
 
   OverFeeds<M>& inner() { return inner_; }
+  bool drafts_after(Index sequence, Index length) const {
+    return can_draft_after(inner_.model(), sequence, length);
+  }
 
  private:
   OverFeeds<M> inner_;

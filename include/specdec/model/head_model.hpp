@@ -19,6 +19,7 @@
 #include "specdec/model/batch_model.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"
+#include "specdec/model/hidden_states.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/trees.hpp"
 #include "specdec/parents.hpp"
@@ -27,32 +28,6 @@
 #include "specdec/types.hpp"
 
 namespace specdec {
-namespace detail {
-
-template <class M>
-concept ShowsHiddenOfOne = requires(const M& model, Eigen::Ref<Eigen::VectorXf> column) {
-  { model.length() } -> Count;
-  column = model.hidden();
-};
-template <class M>
-concept ShowsHiddenOfMany = requires(const M& model, Eigen::Ref<Eigen::VectorXf> column, Index sequence) {
-  { model.length(sequence) } -> Count;
-  column = model.hidden(sequence);
-};
-
-}  // namespace detail
-
-/// A model that shows its hidden states, so that heads can draft from them:
-///
-///   length()    the number of tokens in the context, without an open tree
-///   hidden()    what the model knows after the last token of the context: a column of floats, for example what some of its
-///               layers returned for that token. A rollback restores it, as truncate(length) and keep(path) restore the KV
-///               cache. Not called while the context is empty. The column lives until the next call of the model.
-///
-/// A model for many texts has length(sequence), which is 0 for an unknown number, and hidden(sequence).
-template <class M>
-concept ShowsHidden = detail::ShowsHiddenOfOne<M> || detail::ShowsHiddenOfMany<M>;
-
 /// A head: what turns a hidden state and drafted tokens into logits.
 ///
 ///   vocab_size()                           number of tokens in the vocabulary
@@ -65,8 +40,8 @@ concept ShowsHidden = detail::ShowsHiddenOfOne<M> || detail::ShowsHiddenOfMany<M
 ///                                          call.
 ///
 /// Medusa's heads: a state is the hidden state and the depth in the draft; only a Markov term looks at the tokens. An MLP
-/// speculator or a recurrent drafter: a state is the network's own. A head with attention over the draft (EAGLE) has a KV
-/// cache of its own: write it as a Model that reads hidden().
+/// speculator or a recurrent drafter: a state is the network's own. A head with attention over the text (EAGLE) has a KV
+/// cache of its own: see EagleModel.
 template <class H>
 concept Head = requires(H& head, const H& constant, const Eigen::Ref<const Eigen::MatrixXf>& states,
                         std::span<const Token> tokens, Eigen::Ref<Eigen::MatrixXf> next,
@@ -115,7 +90,8 @@ consteval bool fits_head() {
 /// The first row of a draft follows from the target's hidden state and the tokens that the target has not taken in yet,
 /// usually the last token of the text. Each drafted token turns the state before it into the state after it. The state begins
 /// again from hidden() as soon as the target has taken in more tokens. Before the target's first call no hidden state is
-/// known: then the state of the empty context is all zeros.
+/// known: then the state of the empty context is all zeros. If the target is more than 16 tokens behind, as with a long prompt,
+/// a ModelDrafter proposes nothing (can_draft), because each of these tokens would take a call of the head.
 ///
 /// steady_rows = false: the row after a token may change once the target has taken the token in. So a rule that remembers
 /// its sequence (GreedyBlockVerifier) does not compile with it.
@@ -127,14 +103,14 @@ consteval bool fits_head() {
 /// Tokens that the target has taken in, too, are skipped if their rows are not wanted. No allocation in steady state.
 template <class Target, class H>
 class HeadModel
-    : public detail::ModelOverFeeds<HeadModel<Target, H>, detail::ShowsHiddenOfMany<Target>, true> {
+    : public detail::ModelOverFeeds<HeadModel<Target, H>, detail::HiddenStates<Target>::for_many, true> {
   static_assert(
       ShowsHidden<Target>,
       "the target shows no hidden states: it has no length() const, or no hidden() const that returns "
       "a column of floats: see specdec::ShowsHidden");
   static_assert(detail::fits_head<H>());
 
-  using Base = detail::ModelOverFeeds<HeadModel, detail::ShowsHiddenOfMany<Target>, true>;
+  using Base = detail::ModelOverFeeds<HeadModel, detail::HiddenStates<Target>::for_many, true>;
   friend Base;
   using Base::for_many;
   using Output = std::remove_cvref_t<decltype(std::declval<H&>().forward(
@@ -148,13 +124,13 @@ class HeadModel
                             Eigen::OuterStride<>>;
   static constexpr bool steady_rows = false;
 
-  HeadModel(Target& target, H head) : target_(&target), head_(std::move(head)) {
+  HeadModel(Target& target, H head) : target_(target), head_(std::move(head)) {
     if constexpr (!for_many) texts_.make(0, head_.state_size());
   }
 
   const H& head() const { return head_; }
   Index vocab_size() const { return head_.vocab_size(); }
-  Index context_size() const { return specdec::context_size(*target_); }
+  Index context_size() const { return specdec::context_size(target_.target()); }
 
  private:
   using Columns = Eigen::MatrixXf;
@@ -258,21 +234,12 @@ class HeadModel
   // Begins again from the target's hidden state, if it is of a later token than the known one, and of none after the first
   // `most` tokens, because rows after later tokens are wanted.
   void begin_again(Text& text, Index sequence, Index most) {
-    const Index length = target_length(sequence);
+    const Index length = target_.length(sequence);
     if (length < text.length || length > most || (text.known && length == text.begun)) return;
     text.begin_unknown(length);
-    if (length > 0) begin(sequence, text.states.col(0));
+    if (length > 0) head_.begin(target_.last(sequence), text.states.col(0));
     text.known = true;
   }
-  Index target_length([[maybe_unused]] Index sequence) const {
-    if constexpr (for_many) return static_cast<Index>(target_->length(sequence));
-    else return static_cast<Index>(target_->length());
-  }
-  void begin([[maybe_unused]] Index sequence, Eigen::Ref<Eigen::VectorXf> state) {
-    if constexpr (for_many) head_.begin(target_->hidden(sequence), state);
-    else head_.begin(target_->hidden(), state);
-  }
-
   // Finds the tokens whose parents have states, of all texts: they go through the head together. Returns whether there are
   // any.
   bool next_level() {
@@ -338,8 +305,9 @@ class HeadModel
   }
 
   void forget(Index sequence) { texts_.erase(sequence); }
+  bool drafts_after(Index sequence, Index length) const { return target_.almost_at(sequence, length); }
 
-  Target* target_;
+  detail::HiddenStates<Target> target_;
   H head_;
   detail::PerSequence<Text, for_many> texts_;
   // Of a call:

@@ -32,7 +32,10 @@ namespace specdec {
 ///   static constexpr bool steady_rows = false   the row after a token may change between calls, though the tokens before it
 ///                                               stay: see steady in draft/drafter.hpp
 ///   Index context_size() const                  the context is bounded: see context_size
-///   length(), hidden()                          shows its hidden states, for heads: see ShowsHidden in model/head_model.hpp
+///   length(), hidden(), hidden_at(i)            shows its hidden states, for heads: see model/hidden_states.hpp
+///   bool can_draft(Index length) const          whether a draft after a context of `length` tokens is worth its calls. Where
+///                                               it is not, a ModelDrafter proposes nothing. With a BatchModel:
+///                                               can_draft(sequence, length)
 ///   std::vector<const void*> identities() const for a wrapper that refers to a model: returns specdec::identities(model).
 ///                                               Wrappers around one model then know that they share its context.
 ///
@@ -145,6 +148,25 @@ inline constexpr bool has_stable_rows = [] {
   if constexpr (requires { M::stable_rows; }) return static_cast<bool>(M::stable_rows);
   else return false;
 }();
+
+namespace detail {
+
+/// Whether the model can draft after a context of `length` tokens. True where the model has no can_draft().
+template <class M>
+bool can_draft_after(const M& model, [[maybe_unused]] Index sequence, Index length) {
+  if constexpr (requires { model.can_draft(length); }) return model.can_draft(length);
+  else if constexpr (requires { model.can_draft(sequence, length); })
+    return model.can_draft(sequence, length);
+  else {
+    static_assert(
+        !requires { &M::can_draft; },
+        "the model's can_draft is neither bool can_draft(specdec::Index length) const nor, for many texts, "
+        "bool can_draft(specdec::Index sequence, specdec::Index length) const: see specdec::Model");
+    return true;
+  }
+}
+
+}  // namespace detail
 
 /// Whether each row of the model depends only on the tokens before it. True where the model has no `steady_rows`.
 template <class M>

@@ -1,0 +1,90 @@
+// What a target shows of its hidden states, so that heads and layers can draft from them.
+#pragma once
+
+#include <Eigen/Core>
+
+#include "specdec/model/model.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec {
+namespace detail {
+
+template <class M>
+concept CountsTokensOfOne = requires(const M& model) {
+  { model.length() } -> Count;
+};
+template <class M>
+concept CountsTokensOfMany = requires(const M& model, Index sequence) {
+  { model.length(sequence) } -> Count;
+};
+
+}  // namespace detail
+
+/// A model that shows its hidden states, so that heads can draft from them:
+///
+///   length()    the number of tokens in the context, without an open tree
+///   hidden()    what the model knows after the last token of the context: a column of floats, for example what some of its
+///               layers returned for that token. A rollback restores it, as truncate(length) and keep(path) restore the KV
+///               cache. Not called while the context is empty. The column lives until the next call of the model.
+///
+/// A model for many texts has length(sequence), which is 0 for an unknown number, and hidden(sequence).
+template <class M>
+concept ShowsHidden =
+    (detail::CountsTokensOfOne<M> &&
+     requires(const M& model, Eigen::Ref<Eigen::VectorXf> column) { column = model.hidden(); }) ||
+    (detail::CountsTokensOfMany<M> && requires(const M& model, Eigen::Ref<Eigen::VectorXf> column,
+                                               Index sequence) { column = model.hidden(sequence); });
+
+/// A model that shows the hidden state of each token of its context, so that a layer with a KV cache can draft from them:
+///
+///   length()         as in ShowsHidden
+///   hidden_at(i)     what the model knows after token number i of the context, 0 <= i < length(): a column as hidden() is
+///                    after the last token. The column lives until the next call of the model.
+///
+/// Any token may be asked for, and more than once. So an engine keeps the states of all tokens beside its KV cache.
+/// A model for many texts has length(sequence), which is 0 for an unknown number, and hidden_at(sequence, i).
+template <class M>
+concept ShowsHiddenAt =
+    (detail::CountsTokensOfOne<M> && requires(const M& model, Eigen::Ref<Eigen::VectorXf> column,
+                                              Index token) { column = model.hidden_at(token); }) ||
+    (detail::CountsTokensOfMany<M> &&
+     requires(const M& model, Eigen::Ref<Eigen::VectorXf> column, Index sequence, Index token) {
+       column = model.hidden_at(sequence, token);
+     });
+
+namespace detail {
+
+/// The hidden states of a target for one text or for many. With one text, the number of the sequence is not used.
+template <class Target>
+class HiddenStates {
+ public:
+  static constexpr bool for_many = CountsTokensOfMany<Target>;
+
+  explicit HiddenStates(const Target& target) : target_(&target) {}
+
+  const Target& target() const { return *target_; }
+  Index length([[maybe_unused]] Index sequence) const {
+    if constexpr (for_many) return static_cast<Index>(target_->length(sequence));
+    else return static_cast<Index>(target_->length());
+  }
+  decltype(auto) last([[maybe_unused]] Index sequence) const {
+    if constexpr (for_many) return target_->hidden(sequence);
+    else return target_->hidden();
+  }
+  decltype(auto) at([[maybe_unused]] Index sequence, Index token) const {
+    if constexpr (for_many) return target_->hidden_at(sequence, token);
+    else return target_->hidden_at(token);
+  }
+
+  /// Whether the target has taken in all but a few of the first `context` tokens. Otherwise, as after a long prompt, a draft
+  /// would cost a head a call for each of these tokens.
+  bool almost_at(Index sequence, Index context) const { return context - length(sequence) <= most_behind; }
+
+ private:
+  static constexpr Index most_behind = 16;
+
+  const Target* target_;
+};
+
+}  // namespace detail
+}  // namespace specdec
