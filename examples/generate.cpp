@@ -63,6 +63,7 @@ struct Settings {
   std::string other_model = SPECDEC_EXAMPLES "/transformer/weights/draft512.bin";
   std::string other_tokenizer = SPECDEC_EXAMPLES "/transformer/weights/tokenizer512.bin";
   std::string speculator = SPECDEC_EXAMPLES "/transformer/weights/speculator.bin";
+  std::string eagle = SPECDEC_EXAMPLES "/transformer/weights/eagle.bin";
   std::string medusa = SPECDEC_EXAMPLES "/transformer/weights/medusa.bin";
   bool half = false;
   std::optional<Index> target_layers;
@@ -106,7 +107,8 @@ struct Settings {
       const bool compared = compare == "drafters" && (model == shipped.model || path != own);
       return drafter == name || compared ? std::optional(path) : std::nullopt;
     };
-    return {file("speculator", speculator, shipped.speculator), file("medusa", medusa, shipped.medusa)};
+    return {file("speculator", speculator, shipped.speculator), file("eagle", eagle, shipped.eagle),
+            file("medusa", medusa, shipped.medusa)};
   }
   /// Without --skip, the shipped target skips the sublayer that it misses least, and another target nothing.
   generate::OwnLayers own_layers() const {
@@ -196,6 +198,8 @@ void add_options(CLI::App& app, Settings& settings) {
       ->group(models);
   app.add_option("--speculator", settings.speculator,
                  "Head on the target's hidden states, for --drafter speculator")
+      ->group(models);
+  app.add_option("--eagle", settings.eagle, "Layer on the target's hidden states, for --drafter eagle")
       ->group(models);
   app.add_option("--medusa", settings.medusa, "Heads on the target's last state, for --drafter medusa")
       ->group(models);

@@ -74,7 +74,7 @@ class OwningDrafter {
 
 /// Whether the drafter of this name drafts with a head on the target's hidden states.
 inline bool drafts_with_head(std::string_view drafter) {
-  return drafter == "speculator" || drafter == "medusa";
+  return drafter == "speculator" || drafter == "eagle" || drafter == "medusa";
 }
 
 /// The model that a drafter drafts with: a head of the pair, or its draft model.
@@ -86,12 +86,16 @@ inline Model& drafting_model(Pair& pair, std::string_view drafter) {
   return *pair.heads.at(drafter);
 }
 
-inline constexpr std::array<DrafterKind, 16> drafters{{
+inline constexpr std::array<DrafterKind, 17> drafters{{
     {"model", "draft model",
      [](Pair& pair, const DrafterSettings& s) { return erased(model_drafter(*pair.draft, s.temperature)); }},
     {"speculator", "MLP speculator",
      [](Pair& pair, const DrafterSettings& s) {
        return erased(model_drafter(drafting_model(pair, "speculator"), s.temperature));
+     }},
+    {"eagle", "EAGLE layer",
+     [](Pair& pair, const DrafterSettings& s) {
+       return erased(model_drafter(drafting_model(pair, "eagle"), s.temperature));
      }},
     {"medusa", "Medusa heads",
      [](Pair& pair, const DrafterSettings& s) {

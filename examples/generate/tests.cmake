@@ -6,7 +6,7 @@ specdec_expects(example/generate/deepened generate OUTPUT "deepened to 9 layers.
 add_test(NAME example/generate/ngram COMMAND generate --ngram --tokens 50 --table-tokens 100)
 
 # All drafters and all draft lengths write the target's text. Otherwise the program's exit status is 1.
-string(CONCAT every_drafter "draft model.*MLP speculator.*Medusa heads.*learning draft model.*early exit.*skipped layers.*prompt lookup.*"
+string(CONCAT every_drafter "draft model.*MLP speculator.*EAGLE layer.*Medusa heads.*learning draft model.*early exit.*skipped layers.*prompt lookup.*"
   "suffix.*lookahead.*then model.*for the model.* after 40 prompts.*token for token: yes")
 specdec_expects(example/generate/drafters generate OUTPUT "${every_drafter}"
   ARGUMENTS --temperature 0 --tokens 1 --table-tokens 10 --compare drafters --gamma auto --rounds 2)
@@ -24,7 +24,7 @@ specdec_expects(example/generate/vocabularies generate
 # the weights were committed. With new weights or drafters, take the new ones from the output of the failing tests, if
 # example/generate/drafters passes: it says that the text is the target's own. The example over PyTorch writes this text
 # with these weights, too, in as many calls.
-foreach(drafter_and_calls model:${recorded_calls} speculator:16 medusa:20 early-exit:21 skip-layers:15 prompt-lookup:26 suffix:25 lookahead:25 retrieval:21 chain:17 cascade:18 none:40)
+foreach(drafter_and_calls model:${recorded_calls} speculator:16 eagle:19 medusa:20 early-exit:21 skip-layers:15 prompt-lookup:26 suffix:25 lookahead:25 retrieval:21 chain:17 cascade:18 none:40)
   string(REPLACE ":" ";" drafter_and_calls ${drafter_and_calls})
   list(POP_FRONT drafter_and_calls drafter calls)
   specdec_expects(example/generate/${drafter} generate
@@ -44,7 +44,7 @@ foreach(tree_and_calls spares:16 likeliest:15 confident:15 suffix:23)
     OUTPUT "${recorded_text}.*${tree}, block: 40 tokens in ${calls} target calls"
     ARGUMENTS --tree ${tree} --tokens 40 --temperature 0 --table-tokens 0 --prompt "The white whale")
 endforeach()
-foreach(head_and_calls speculator:14 medusa:18)
+foreach(head_and_calls speculator:14 eagle:14 medusa:18)
   string(REPLACE ":" ";" head_and_calls ${head_and_calls})
   list(POP_FRONT head_and_calls head calls)
   specdec_expects(example/generate/tree_of_${head} generate

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <specdec/model/eagle_model.hpp>
 #include <specdec/model/head_model.hpp>
 #include <sstream>
 #include <stdexcept>
@@ -18,6 +19,7 @@
 #include "generate/pair.hpp"
 #include "transformer/checkpoint.hpp"
 #include "transformer/deepened.hpp"
+#include "transformer/eagle.hpp"
 #include "transformer/medusa.hpp"
 #include "transformer/online_model.hpp"
 #include "transformer/self_draft.hpp"
@@ -62,7 +64,7 @@ std::shared_ptr<Model> skip_layers(const std::shared_ptr<transformer::Transforme
 
 /// The files of heads on the target's hidden states. A head without a file is left out.
 struct HeadFiles {
-  std::optional<std::string> speculator, medusa;
+  std::optional<std::string> speculator, eagle, medusa;
 };
 
 /// The states of some of the layers that a target shows, for one of several heads.
@@ -77,6 +79,7 @@ class PartOfHidden {
   Index context_size() const { return target_->context_size(); }
   Index length() const { return target_->length(); }
   auto hidden() const { return target_->hidden().segment(first_, count_); }
+  auto hidden_at(Index token) const { return target_->hidden_at(token).segment(first_, count_); }
 
  private:
   const transformer::Transformer<Scalar>* target_;
@@ -89,21 +92,21 @@ class Heads {
  public:
   explicit Heads(transformer::Transformer<Scalar>& target) : target_(target) {}
 
-  /// Adds a head as a draft model. The target then shows its layers, after those of the heads before it.
-  template <class Head>
+  /// Adds a head as a draft model: a specdec::HeadModel, or an EagleModel. The target then shows its layers, after those of
+  /// the heads before it.
+  template <template <class, class> class DraftModel, class Head>
   std::shared_ptr<Model> add(Head head) {
     const auto first = std::ssize(layers_), count = std::ssize(head.layers());
     layers_.insert(layers_.end(), head.layers().begin(), head.layers().end());
     target_.show_hidden(layers_);
     struct Drafting {
       PartOfHidden<Scalar> hidden;
-      specdec::HeadModel<PartOfHidden<Scalar>, Head> model;
+      DraftModel<PartOfHidden<Scalar>, Head> model;
       Drafting(PartOfHidden<Scalar> part, Head own) : hidden(part), model(hidden, std::move(own)) {}
     };
     const auto drafting =
         std::make_shared<Drafting>(PartOfHidden<Scalar>(target_, first, count), std::move(head));
-    return erased(
-        std::shared_ptr<specdec::HeadModel<PartOfHidden<Scalar>, Head>>(drafting, &drafting->model));
+    return erased(std::shared_ptr<DraftModel<PartOfHidden<Scalar>, Head>>(drafting, &drafting->model));
   }
 
  private:
@@ -111,11 +114,11 @@ class Heads {
   std::vector<Index> layers_;
 };
 
+/// Reads a head.
 /// Throws: std::runtime_error on a bad file, std::invalid_argument if it was made for another target.
-template <class Scalar>
-transformer::Speculator<Scalar> speculator(const transformer::Transformer<Scalar>& target,
-                                           const std::string& path) {
-  transformer::Speculator<Scalar> head(path);
+template <class Head, class Scalar>
+Head head_for(const transformer::Transformer<Scalar>& target, const std::string& path) {
+  Head head(path);
   const auto numbers = std::ssize(head.layers()) * target.shape().dim;
   if (head.features_size() != numbers)
     throw std::invalid_argument("'" + path + "' reads states of " + std::to_string(head.features_size()) +
@@ -130,8 +133,14 @@ std::map<std::string_view, std::shared_ptr<Model>> heads_of(transformer::Transfo
                                                             const HeadFiles& files) {
   Heads<Scalar> heads(target);
   std::map<std::string_view, std::shared_ptr<Model>> models;
-  if (files.speculator) models["speculator"] = heads.add(speculator(target, *files.speculator));
-  if (files.medusa) models["medusa"] = heads.add(transformer::Medusa<Scalar>(*files.medusa, target));
+  using specdec::EagleModel, specdec::HeadModel, transformer::Eagle, transformer::Medusa,
+      transformer::Speculator;
+  if (files.speculator)
+    models["speculator"] =
+        heads.template add<HeadModel>(head_for<Speculator<Scalar>>(target, *files.speculator));
+  if (files.eagle)
+    models["eagle"] = heads.template add<EagleModel>(head_for<Eagle<Scalar>>(target, *files.eagle));
+  if (files.medusa) models["medusa"] = heads.template add<HeadModel>(Medusa<Scalar>(*files.medusa, target));
   return models;
 }
 

@@ -8,11 +8,13 @@
 #include <limits>
 #include <map>
 #include <random>
+#include <specdec/model/eagle_model.hpp>
 #include <specdec/model/head_model.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "generate/sampled.hpp"
@@ -116,13 +118,20 @@ void check_refusals(const std::string& file, const std::string& kind, const Read
   CHECK(message_of<std::runtime_error>([&] { read("/no/such/file"); }) == "/no/such/file: cannot be read");
 }
 
+/// The draft model that a head, or a layer with a KV cache, is on a target.
+template <class Target, class H>
+auto draft_model(Target& target, const H& own) {
+  if constexpr (specdec::DraftLayer<H>) return specdec::EagleModel{target, own};
+  else return specdec::HeadModel{target, own};
+}
+
 /// The shipped target and a head on its hidden states.
 template <class H>
 struct HeadPair {
   transformer::Transformer<float> target = trained_pair<float>().target, plain = target;
-  specdec::HeadModel<transformer::Transformer<float>, H> head;
+  decltype(draft_model(target, std::declval<const H&>())) head;
 
-  explicit HeadPair(const H& own) : head(target, own) { target.show_hidden(own.layers()); }
+  explicit HeadPair(const H& own) : head(draft_model(target, own)) { target.show_hidden(own.layers()); }
   HeadPair(const HeadPair&) = delete;  // the head refers to the target
   HeadPair& operator=(const HeadPair&) = delete;
 
@@ -184,7 +193,7 @@ void check_batch(const H& own) {
   const specdec::Temperature chain{0.8};
   transformer::TransformerBatch<float> together(trained_weights + "target.bin");
   together.show_hidden(own.layers());
-  specdec::HeadModel heads{together, own};
+  auto heads = draft_model(together, own);  // a HeadModel, or an EagleModel
   specdec::Batch batch{specdec::ProcessedModel{together, chain},
                        specdec::ModelDrafter{specdec::ProcessedModel{heads, chain}}};
   const std::vector<Tokens> prompts{trained_tokenizer().encode("Call me"),

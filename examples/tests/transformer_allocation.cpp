@@ -18,6 +18,7 @@
 #include "support/counted_allocations.hpp"
 #include "support/temporary_file.hpp"
 #include "transformer/batch.hpp"
+#include "transformer/eagle.hpp"
 #include "transformer/medusa.hpp"
 #include "transformer/online_model.hpp"
 #include "transformer/sublayers.hpp"
@@ -119,6 +120,33 @@ TEST_CASE("a transformer of many contexts allocates nothing, though sequences co
   generation(4);
   CHECK_FALSE(allocates([&] {
     for (Index n = 2; n < 10; ++n) generation(4 * n);
+  }));
+}
+
+TEST_CASE("an EAGLE layer allocates nothing, though its context grows and is cut") {
+  std::string weights;
+  for (const std::int32_t word : {0x6c676165, 1, 40, 16, 32, 2, 1, 48, 64, 2, 1, 2})
+    support::append(weights, word);
+  const int norms = 32 + 5 * 32,
+            matrices = 32 * 32 + 40 * 32 + 32 * 64 + 32 * (32 + 16 + 16 + 32) + 3 * 48 * 32;
+  weights.resize(256 + 2 * (norms + matrices));  // all are zero
+  const support::TemporaryFile file(weights);
+  transformer::Eagle<float> layer(file.path());
+  const std::vector<Token> tokens(6, 2);
+  const std::vector<Index> parents{-1, 0, 0, 1, -1, 3}, path{0, 1, 3};
+  const Eigen::VectorXf hidden = Eigen::VectorXf::Ones(32);
+  Eigen::MatrixXf states(32, 6), next(32, 6);
+  const auto draft = [&](Index rows) {
+    for (Index i = 0; i < 6; ++i) layer.begin(hidden, states.col(i));
+    layer.forward(states, tokens, next, rows);
+    layer.forward(states, tokens, parents, next, rows);
+    layer.keep(path);
+    layer.truncate(2);
+  };
+  draft(4);
+  CHECK_FALSE(allocates([&] {
+    draft(4);
+    draft(1);
   }));
 }
 

@@ -66,6 +66,8 @@ class TransformerBatch {
   /// specdec::ShowsHidden. The column lives until the next call.
   /// Pre: show_hidden() was called, and the context is not empty.
   auto hidden(Index sequence) const { return context_of(sequence).state(); }
+  /// The same for token number `token` of the context: see specdec::ShowsHiddenAt.
+  auto hidden_at(Index sequence, Index token) const { return context_of(sequence).state(token); }
   /// The number of contexts, including the unused ones.
   Index contexts() const { return std::ssize(seats_); }
 

@@ -35,9 +35,10 @@ class Context {
   }
   /// The hidden states of the last `count` tokens of the tree, one column for each.
   auto last_states(Index count) { return states_.middleCols(length_ + tree_.size() - count, count); }
-  /// The hidden state of the text's last token.
-  /// Pre: the text is not empty.
-  auto state() const { return states_.col(length_ - 1); }
+  /// The hidden state of a token of the text, and of its last token.
+  /// Pre: the text has the token.
+  auto state(Index token) const { return states_.col(token); }
+  auto state() const { return state(length_ - 1); }
 
   /// Throws: std::logic_error while a tree is open. The message begins with `words`.
   template <class... Words>

@@ -119,6 +119,12 @@ class Layers {
           weights_->embedding.row(token).template cast<float>().transpose();
   }
 
+  /// Puts a state into the stream.
+  template <class State>
+  void enter(const State& state, Index column) {
+    stream_.col(column).head(shape().dim) = state;
+  }
+
   /// Runs the stretches through a layer. Their states stand in the stream from column `first` on, one stretch after another.
   /// The outputs of attention and feed-forward network are added to the last `rows` tokens of each stretch. For the tokens
   /// before them, only keys and values are stored, which is enough in the last layer. If there are fewer rows than tokens,

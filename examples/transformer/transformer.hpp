@@ -138,6 +138,9 @@ class Transformer {
   /// specdec::ShowsHidden. The column lives until the next call.
   /// Pre: show_hidden() was called, and the context is not empty.
   auto hidden() const { return context_.state(); }
+  /// The same for token number `token` of the context: see specdec::ShowsHiddenAt.
+  /// Pre: 0 <= token < length().
+  auto hidden_at(Index token) const { return context_.state(token); }
 
   /// Forgets an open tree, and keeps the first `length` tokens of the context, or all if it has fewer.
   /// Cost: O(1). The next tokens overwrite the keys and values that are left.

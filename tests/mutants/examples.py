@@ -169,7 +169,8 @@ mutant("hidden-of-the-layer-before", LAYERS, SPECULATOR_TEST, "if (shown[i] == l
 mutant("hidden-of-another-branch", CONTEXT, SPECULATOR_TEST,
        "      if (states_.size() > 0) states_.col(length_ + i) = states_.col(length_ + token);\n", "")
 mutant("hidden-of-the-first-tokens", CONTEXT, SPECULATOR_TEST, "states_.middleCols(length_ + tree_.size() - count, count)", "states_.middleCols(length_, count)")
-mutant("hidden-of-the-last-call", CONTEXT, SPECULATOR_TEST, "states_.col(length_ - 1)", "states_.col(std::max<Index>(length_ - 2, 0))")
+mutant("hidden-of-the-last-call", CONTEXT, SPECULATOR_TEST, "return state(length_ - 1);", "return state(std::max<Index>(length_ - 2, 0));")
+mutant("hidden-of-the-token-before", CONTEXT, "examples/tests/speculator", "return states_.col(token);", "return states_.col(std::max<Index>(token - 1, 0));")
 mutant("hidden-from-the-middle-of-a-text", TRANSFORMER, SPECULATOR_TEST, "if (length() > 0 || !context_.tree().empty())", "if (false)")
 
 mutant = promise("a speculator computes its formulae")
@@ -193,6 +194,21 @@ mutant("weights-of-infinity", WEIGHT_FILE, WEIGHT_FILE_TEST, "if (!numbers.allFi
 mutant("weights-of-any-sizes", WEIGHT_FILE, "examples/tests/speculator examples/tests/medusa", "at(i) < least || ", "")
 mutant("weights-without-their-scale", WEIGHT_FILE, WEIGHT_FILE_TEST, "const float scale = scaled ? half() : 1;", "const float scale = scaled ? half() * 0 + 1 : 1;")
 mutant("weights-without-a-sign", WEIGHT_FILE, WEIGHT_FILE_TEST, "static_cast<signed char>", "static_cast<unsigned char>")
+
+EAGLE_LAYER, EAGLE_LAYER_TEST = "examples/transformer/eagle.hpp", "examples/tests/eagle"
+
+mutant = promise("an EAGLE layer computes its formulae, in trees too")
+mutant("eagle-layer-halves-change-places", EAGLE_LAYER, EAGLE_LAYER_TEST, "of_token.set_rows(0, halves.leftCols(dim));\n    of_state.set_rows(0, halves.rightCols(dim));", "of_token.set_rows(0, halves.rightCols(dim));\n    of_state.set_rows(0, halves.leftCols(dim));")
+mutant("eagle-layer-state-not-normed", EAGLE_LAYER, EAGLE_LAYER_TEST, "    normalise(weights_->state_norm, count);\n", "    normed_.topLeftCorner(dim, count) = x_.topLeftCorner(dim, count);\n")
+mutant("eagle-layer-token-replaced-by-its-state", EAGLE_LAYER, EAGLE_LAYER_TEST, "    add_product(weights_->of_state", "    product(weights_->of_state")
+mutant("eagle-layer-rows-of-the-first-tokens", EAGLE_LAYER, EAGLE_LAYER_TEST, "layers_.classify(count - rows, rows)", "layers_.classify(0, rows)")
+mutant("eagle-layer-line-stays-a-tree", EAGLE_LAYER, EAGLE_LAYER_TEST, "    context_.take_line();\n", "")
+mutant("eagle-layer-norms-as-matrices", EAGLE_LAYER, EAGLE_LAYER_TEST, "own.set(part, 0, file.row(dim));", "own.set(part, 0, file.matrix(1, dim));")
+mutant("eagle-layer-line-in-an-open-tree", EAGLE_LAYER, EAGLE_LAYER_TEST, "    context_.check_closed();\n", "")
+mutant("eagle-layer-any-parents", EAGLE_LAYER, EAGLE_LAYER_TEST, '    layers_.check_parents(context_, tokens, parents, "EAGLE layer: ");\n', "")
+mutant("eagle-layer-features-of-any-size", EAGLE_LAYER, EAGLE_LAYER_TEST, "if (hidden.size() != features_size())", "if (false)")
+mutant("eagle-layer-of-any-heads", EAGLE_LAYER, EAGLE_LAYER_TEST, "shape.dim % (2 * heads) == 0 && ", "")
+mutant("eagle-layer-beyond-its-context", EAGLE_LAYER, EAGLE_LAYER_TEST, '    layers_.check(context_, tokens, rows, 0, "EAGLE layer: ");\n', "")
 
 MEDUSA, MEDUSA_TEST = "examples/transformer/medusa.hpp", "examples/tests/medusa"
 

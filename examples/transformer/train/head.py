@@ -4,9 +4,9 @@ A head learns the target's whole next-token distributions on rows that the targe
 after each place of a row. First the loss is the cross entropy, then the total variation: the share of drafted tokens that
 speculative sampling rejects. The learning rate follows the elapsed share of the given minutes, as in train.py.
 
-A head is a module that is called with features and tokens, and returns a list of logits (batch, places, vocab), one for each
-of tokens (steps, batch, places). The first tokens follow the token that features (batch, places, target_dim times layers)
-are of.
+A head is a module with compare(): its logits beside the target's, for drafts from places of rows. By default it is called with
+features (batch, places, target_dim times layers) and tokens (steps, batch, places), where the first tokens follow the token
+that the features are of, and returns a list of logits (batch, places, vocab), one for each step.
 """
 
 import argparse
@@ -46,6 +46,14 @@ class Divergence(torch.autograd.Function):
         return gradient * (scale * gradient.shape[-1] / gradient.numel()), None, None
 
 
+class Head(torch.nn.Module):
+    def compare(self, rows, chosen, places, steps):
+        """The head's logits and the target's, each a list over the steps of (batch, places, vocab). In each chosen row a draft
+        begins at each place."""
+        features, tokens, wanted = rows.batch(chosen, places, steps)
+        return self(features, tokens), wanted
+
+
 class Rows:
     """The rows of a pool with the states of the target's layers, which are computed once: 0.8 MB a row for three layers."""
 
@@ -76,8 +84,7 @@ def accepted(rows, head, steps):
         chosen = torch.nonzero(rows.pool.temperatures == temperature).flatten()
         shares = torch.zeros(steps)
         for row in chosen.split(1):
-            features, tokens, wanted = rows.batch(row, places, steps)
-            for depth, (p, q) in enumerate(zip(wanted, head(features, tokens))):
+            for depth, (q, p) in enumerate(zip(*head.compare(rows, row, places, steps))):
                 if temperature > 0:
                     both = torch.minimum((p / temperature).softmax(-1), (q / temperature).softmax(-1)).sum(-1)
                 else:
@@ -121,8 +128,9 @@ def load_target(options):
     return load(options.target).requires_grad_(False)
 
 
-def run(head, target, layers, steps, parts, options):
-    """Trains a head that reads these layers for `steps` tokens after each place, with optimizers() as parts. Measures it."""
+def run(head, target, layers, steps, parts, options, depths=None):
+    """Trains a head that reads these layers for `steps` tokens after each place, with optimizers() as parts. Measures it on
+    so many tokens, or on `depths`."""
     rows, held_out = (Rows(target, Pool(path, options.seed), layers) for path in (options.pool, options.held_out))
     size = sum(parameter.numel() for parameter in head.parameters())
     print(f"{size} parameters against {target.size()}, {len(rows.pool.rows)} rows", flush=True)
@@ -140,7 +148,7 @@ def run(head, target, layers, steps, parts, options):
         average = loss if average is None else 0.98 * average + 0.02 * loss
         if step % 250 == 0 or share >= 1:
             print(f"step {step} share {share:.4f} loss {average:.4f}", flush=True)
-    accepted(held_out, head, steps)
+    accepted(held_out, head, depths or steps)
 
 
 def learn(head, rows, steps, total_variation, options):
@@ -149,10 +157,9 @@ def learn(head, rows, steps, total_variation, options):
     places = 1 + torch.randperm(rows.pool.rows.shape[1] - steps)[:options.places]
     scale = rows.pool.temperatures[chosen].clamp(min=GREEDY)[:, None, None]
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        features, tokens, wanted = rows.batch(chosen, places, steps)
-        given = head(features, tokens)
+        given, wanted = head.compare(rows, chosen, places, steps)
     loss = sum(options.decay ** depth *
                Divergence.apply(q.float() / scale, (p.float() / scale).softmax(-1), total_variation)
-               for depth, (p, q) in enumerate(zip(wanted, given)))
+               for depth, (q, p) in enumerate(zip(given, wanted)))
     loss.backward()
     return loss.item()

@@ -20,7 +20,7 @@ from model import Norm
 MAGIC = 0x7564656D  # "medu"
 
 
-class Medusa(nn.Module):
+class Medusa(head.Head):
     def __init__(self, target, heads, hidden, markov):
         super().__init__()
         vocab, dim = target.shape.vocab, target.shape.dim

@@ -20,7 +20,7 @@ from model import Norm
 MAGIC = 0x63657073  # "spec"
 
 
-class Speculator(nn.Module):
+class Speculator(head.Head):
     def __init__(self, vocab, target_dim, dim, hidden, layers):
         super().__init__()
         self.layers = layers
