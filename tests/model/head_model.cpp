@@ -448,39 +448,13 @@ TEST_CASE("what is refused, and that nothing has changed then") {
         "specdec: the head returned 1 rows over 4 tokens, expected 1 row over its vocabulary of 3");
 }
 
-namespace {
-
-// The largest difference between the law of a text that is drafted by the head and the target's law. Counts what was
-// accepted.
-template <class Strategy, class V>
-double difference(Strategy strategy, const V& rule, double& accepted) {
-  double worst = 0;
-  for (unsigned seed = 1; seed <= 6; seed += static_cast<unsigned>(every(3))) {
-    const Options options{.max_new_tokens = 4, .gamma = 2};
-    const Tokens prompt{0, 2};
-    Law law;
-    enumerate([&](Enumerator& chance) {
-      Knowing target = knowing(seed);
-      Model3 head(target, Counting{});
-      SpecDec decoder{target, ModelDrafter{head, strategy}, V(rule)};
-      const Result result = decoder.generate(prompt, options, chance);
-      const double p = chance.probability();
-      law[result.tokens] += p;
-      accepted += p * static_cast<double>(result.stats.accepted);
-    });
-    const Law expected = target_law(knowing(seed).table, prompt, options);
-    worst = std::max(worst, largest_difference(law, expected).size);
-  }
-  return worst;
-}
-
-}  // namespace
-
 TEST_CASE("drafts of a head are lossless", "[law]") {
+  const auto draft_model = [](Knowing& target) { return Model3(target, Counting{}); };
   double accepted = 0;
-  CHECK(difference(Line{}, TokenVerifier{}, accepted) < 1e-12);
-  CHECK(difference(Line{}, BlockVerifier{}, accepted) < 1e-12);
-  CHECK(difference(Tree{TreeShape::of_widths({2, 1}), Independent{}}, TraversalVerifier{}, accepted) < 1e-12);
+  CHECK(support::law_difference(draft_model, Line{}, TokenVerifier{}, accepted) < 1e-12);
+  CHECK(support::law_difference(draft_model, Line{}, BlockVerifier{}, accepted) < 1e-12);
+  CHECK(support::law_difference(draft_model, Tree{TreeShape::of_widths({2, 1}), Independent{}},
+                                TraversalVerifier{}, accepted) < 1e-12);
   CHECK(accepted > 6.0 / every(3));
 }
 

@@ -8,10 +8,11 @@
 #include <map>
 #include <random>
 #include <span>
-#include <specdec/model/feed.hpp>
+#include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <vector>
 
+#include "support/bounds.hpp"
 #include "support/catch.hpp"
 
 namespace support {
@@ -67,6 +68,32 @@ struct Knowing {
 inline Knowing knowing(specdec::Index vocab_size, unsigned seed = 1) {
   std::mt19937_64 rng{seed};
   return {Knowing::Table::random(vocab_size, 2, rng)};
+}
+
+// The largest difference between the law of a text with drafts of draft_model(target) and the target's law. Counts what was
+// accepted.
+template <class DraftModel, class Strategy, class V>
+double law_difference(const DraftModel& draft_model, const Strategy& strategy, const V& rule,
+                      double& accepted) {
+  using namespace specdec::testing;
+  double worst = 0;
+  for (unsigned seed = 1; seed <= 6; seed += static_cast<unsigned>(every(3))) {
+    const specdec::Options options{.max_new_tokens = 4, .gamma = 2};
+    const std::vector<specdec::Token> prompt{0, 2};
+    Law law;
+    enumerate([&](Enumerator& chance) {
+      Knowing target = knowing(3, seed);
+      auto model = draft_model(target);
+      specdec::SpecDec decoder{target, specdec::ModelDrafter{model, strategy}, V(rule)};
+      const specdec::Result result = decoder.generate(prompt, options, chance);
+      const double p = chance.probability();
+      law[result.tokens] += p;
+      accepted += p * static_cast<double>(result.stats.accepted);
+    });
+    const Law expected = target_law(knowing(3, seed).table, prompt, options);
+    worst = std::max(worst, largest_difference(law, expected).size);
+  }
+  return worst;
 }
 
 // Many texts, each on a Knowing of its own.
