@@ -205,8 +205,8 @@ mutant("eagle-fresh-text-keeps-any-path", EAGLE, EAGLE_TEST, "    if constexpr (
 mutant("eagle-layer-not-emptied", EAGLE, EAGLE_TEST, "    layer_.truncate(0);\n", "")
 mutant("eagle-steady", EAGLE, EAGLE_TEST, "steady_rows = false;", "steady_rows = true;")
 HIDDEN, BOTH_TESTS = "model/hidden_states.hpp", "tests/model/head_model tests/model/eagle_model"
-mutant("drafted-after-a-prompt-that-is-not-known", HIDDEN, BOTH_TESTS, "context - length(sequence) <= most_behind", "true")
-mutant("never-drafted-before-the-target", HIDDEN, BOTH_TESTS, "context - length(sequence) <= most_behind", "length(sequence) > 0")
+mutant("drafted-after-a-prompt-that-is-not-known", HIDDEN, BOTH_TESTS, "context - length(sequence) <= most_lacking", "true")
+mutant("never-drafted-before-the-target", HIDDEN, BOTH_TESTS, "context - length(sequence) <= most_lacking", "length(sequence) > 0")
 mutant("drafting-asked-of-nobody", "draft/model_drafter.hpp", BOTH_TESTS, "if (!detail::can_draft_after(model_.model(), request.sequence, std::ssize(request.context)))", "if (false)")
 mutant("drafting-asked-of-the-wrapper", "model/feeds.hpp", BOTH_TESTS, "    return can_draft_after(inner_.model(), sequence, length);", "    return true;")
 mutant("eagle-rows-while-a-tree-is-open", EAGLE, EAGLE_TEST, "    check.branches(text != nullptr && !text->parents.empty());\n", "")

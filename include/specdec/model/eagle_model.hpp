@@ -108,8 +108,8 @@ consteval bool fits_draft_layer() {
 /// Each token goes into the layer with the state after the token before it: this is what ports get wrong. If the target has
 /// taken the token before it in, this is the target's state. If not, it is the layer's own state, and the token is fed again
 /// later, with the target's. Zeros stand for a state that nobody knows: before the first token, and sometimes after a rollback.
-/// If the target is more than 16 tokens behind, as with a long prompt, a ModelDrafter proposes nothing (can_draft), because
-/// each of these tokens would take a call of the layer.
+/// If the target lacks more than 16 tokens of the context, as with a long prompt, a ModelDrafter proposes nothing (can_draft),
+/// because each of these tokens would take a call of the layer.
 ///
 /// steady_rows = false: the row after a token may change once the target has taken the tokens before it in. So a rule that
 /// remembers its sequence (GreedyBlockVerifier) does not compile with it.
@@ -168,7 +168,7 @@ class EagleModel
     explicit Nothing(const Layer&) {}
   };
 
-  // A text, and what its layer knows of it. The layer may be behind, for example after an error.
+  // A text, and what its layer knows of it. The layer may lack the last tokens, for example after an error.
   struct Text {
     explicit Text(const Layer& first) : layer(first), own(Columns::Zero(first.state_size(), 1)) {}
 
@@ -202,11 +202,8 @@ class EagleModel
   }
 
   Logits forward_feeds(std::span<const BatchFeed> feeds) {
-    Index rows = 0;
-    for (std::size_t k = 0; k < feeds.size(); ++k) {
-      check(feeds[k], k);
-      rows += feeds[k].rows;
-    }
+    for (std::size_t k = 0; k < feeds.size(); ++k) check(feeds[k], k);
+    const Index rows = detail::rows_of(feeds);
     if (logits_.rows() < rows) logits_.resize(rows, vocab_size());
     row_ = 0;
     std::size_t entered = 0;
@@ -231,7 +228,7 @@ class EagleModel
       detail::check_parents(feed.tokens, feed.parents, text == nullptr ? 0 : std::ssize(text->parents));
   }
 
-  // Adds the tokens of a feed to its text. The layer is behind then.
+  // Adds the tokens of a feed to its text, not yet to its layer.
   void enter(const BatchFeed& feed) {
     Text& text = texts_.make(feed.sequence, layer_);
     detail::append(text.parents, feed.parents);

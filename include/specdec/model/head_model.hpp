@@ -90,8 +90,8 @@ consteval bool fits_head() {
 /// The first row of a draft follows from the target's hidden state and the tokens that the target has not taken in yet,
 /// usually the last token of the text. Each drafted token turns the state before it into the state after it. The state begins
 /// again from hidden() as soon as the target has taken in more tokens. Before the target's first call no hidden state is
-/// known: then the state of the empty context is all zeros. If the target is more than 16 tokens behind, as with a long prompt,
-/// a ModelDrafter proposes nothing (can_draft), because each of these tokens would take a call of the head.
+/// known: then the state of the empty context is all zeros. If the target lacks more than 16 tokens of the context, as with a
+/// long prompt, a ModelDrafter proposes nothing (can_draft), because each of these tokens would take a call of the head.
 ///
 /// steady_rows = false: the row after a token may change once the target has taken the token in. So a rule that remembers
 /// its sequence (GreedyBlockVerifier) does not compile with it.

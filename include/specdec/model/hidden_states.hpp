@@ -78,10 +78,10 @@ class HiddenStates {
 
   /// Whether the target has taken in all but a few of the first `context` tokens. Otherwise, as after a long prompt, a draft
   /// would cost a head a call for each of these tokens.
-  bool almost_at(Index sequence, Index context) const { return context - length(sequence) <= most_behind; }
+  bool almost_at(Index sequence, Index context) const { return context - length(sequence) <= most_lacking; }
 
  private:
-  static constexpr Index most_behind = 16;
+  static constexpr Index most_lacking = 16;
 
   const Target* target_;
 };
