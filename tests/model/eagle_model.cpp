@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <random>
 #include <span>
@@ -141,15 +142,76 @@ struct LineLayer {
   void truncate(Index length) { inner.truncate(length); }
 };
 
+// A layer for many texts, which computes for each what Folding does for it alone.
+class FoldingTogether {
+ public:
+  explicit FoldingTogether(Folding fresh) : log(fresh.log), fresh_(std::move(fresh)) {}
+
+  std::shared_ptr<Folding::Log> log;
+  std::shared_ptr<Numbers> calls = std::make_shared<Numbers>();  // the columns of each call
+  Index wrong_rows = 0;                                          // returns so many too many
+
+  Index vocab_size() const { return vocab; }
+  Index state_size() const { return 2; }
+  void begin(const Eigen::Vector2f& hidden, Eigen::Ref<Eigen::VectorXf> state) { state = begun(hidden); }
+
+  Eigen::MatrixXd forward(const Eigen::Ref<const Eigen::MatrixXf>& states, std::span<const BatchFeed> feeds,
+                          Eigen::Ref<Eigen::MatrixXf> next) {
+    REQUIRE(states.cols() == next.cols());
+    calls->push_back(states.cols());
+    Eigen::MatrixXd rows(0, vocab);
+    Index column = 0;
+    for (const BatchFeed& feed : feeds) {
+      Text& text = texts_.try_emplace(feed.sequence, Text{fresh_, 0}).first->second;
+      REQUIRE(feed.from == text.length);
+      const Index count = std::ssize(feed.tokens), before = rows.rows();
+      const auto from = states.middleCols(column, count);
+      auto to = next.middleCols(column, count);
+      rows.conservativeResize(before + feed.rows, vocab);
+      rows.bottomRows(feed.rows) = feed.parents.empty()
+                                       ? text.layer.forward(from, feed.tokens, to, feed.rows)
+                                       : text.layer.forward(from, feed.tokens, feed.parents, to, feed.rows);
+      if (feed.parents.empty()) text.length += count;
+      column += count;
+    }
+    REQUIRE(column == states.cols());
+    rows.conservativeResize(rows.rows() + wrong_rows, vocab);
+    return rows;
+  }
+  void keep(Index sequence, Index length) {
+    if (const auto text = texts_.find(sequence); text != texts_.end()) {
+      text->second.layer.truncate(length);
+      text->second.length = std::min(text->second.length, length);
+    }
+  }
+  void keep(Index sequence, std::span<const Index> path) {
+    Text& text = texts_.at(sequence);
+    text.layer.keep(path);
+    text.length += std::ssize(path);
+  }
+  void release(Index sequence) { texts_.erase(sequence); }
+
+ private:
+  struct Text {
+    Folding layer;
+    Index length;
+  };
+  Folding fresh_;
+  std::map<Index, Text> texts_;
+};
+
 using Eagle = EagleModel<Knowing, Folding>;
 using ManyEagle = EagleModel<ManyKnowing, Folding>;
+using EagleTogether = EagleModel<ManyKnowing, FoldingTogether>;
 using Lines = EagleModel<Knowing, LineLayer<false>>;
 using ManyLines = EagleModel<ManyKnowing, LineLayer<true>>;
 static_assert(ShowsHiddenAt<Knowing> && ShowsHiddenAt<ManyKnowing> && !ShowsHiddenAt<TableModel<>>);
 static_assert(DraftLayer<Folding> && DraftLayer<LineLayer<false>> && !DraftLayer<Knowing>);
+static_assert(BatchDraftLayer<FoldingTogether> && !BatchDraftLayer<Folding> && !DraftLayer<FoldingTogether>);
 static_assert(Model<Eagle> && takes_trees<Eagle>);
 static_assert(Model<Lines> && !takes_trees<Lines>);
 static_assert(BatchModel<ManyEagle> && takes_trees<ManyEagle>);
+static_assert(BatchModel<EagleTogether> && takes_trees<EagleTogether>);
 static_assert(BatchModel<ManyLines> && !takes_trees<ManyLines>);
 
 // The row after all tokens, where those before number `exact` come with states of the target. If that is not known, token
@@ -362,12 +424,13 @@ TEST_CASE("any calls, failures, rollbacks and trees, beside a target that goes o
   CHECK(unknown > 20 / every(4));
 }
 
-TEST_CASE("many texts: each has the rows that it has alone, and a call that fails changes no text") {
+TEMPLATE_TEST_CASE("many texts: each has the rows that it has alone, and a call that fails changes no text",
+                   "", Folding, FoldingTogether) {
   std::mt19937 rng{5};
   const auto below = [&](Index n) { return static_cast<Index>(rng() % static_cast<unsigned>(n)); };
   constexpr std::size_t texts = 3;
   ManyKnowing target{knowing()};
-  ManyEagle eagle(target, Folding{});
+  EagleModel<ManyKnowing, TestType> eagle(target, TestType{Folding{}});
   std::vector<Alone> alone(texts);
   std::vector<Eagle> eagles;
   for (Alone& text : alone) eagles.emplace_back(text.target, Folding{});
@@ -418,6 +481,66 @@ TEST_CASE("many texts: each has the rows that it has alone, and a call that fail
     REQUIRE(eagle.forward(feeds) == expected);
   }
   CHECK(failures > 100 / every(4));
+}
+
+TEST_CASE("a layer for many texts is called for all of them together") {
+  ManyKnowing target{knowing()};
+  EagleTogether eagle(target, FoldingTogether{Folding{}});
+  const std::vector<Tokens> texts{{2, 0, 1, 1}, {1, 2}, Tokens(300, 2)};
+  std::vector<BatchFeed> prompts, feeds, next;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const auto sequence = static_cast<Index>(i);
+    const std::span<const Token> text = texts[i];
+    prompts.push_back({{.tokens = text.first(text.size() - 1), .rows = 1}, sequence});
+    feeds.push_back({{.tokens = text, .rows = 1}, sequence});
+    next.push_back({{.tokens = text.first(1), .from = std::ssize(text), .rows = 1}, sequence});
+  }
+  const auto rows_with = [&](Token more) {
+    Eigen::MatrixXd rows(0, vocab);
+    for (Tokens text : texts) {
+      const Index exact = std::ssize(text);
+      if (more >= 0) text.push_back(text.front());
+      rows.conservativeResize(rows.rows() + 1, vocab);
+      rows.bottomRows(1) = row_after(text, exact);
+    }
+    return rows;
+  };
+  target.forward(prompts);
+  CHECK(eagle.forward(feeds) == rows_with(-1));
+  CHECK(*eagle.layer().calls == Numbers{4 + 2 + 256, 300 - 256});
+  CHECK(eagle.forward(next) == rows_with(0));
+  CHECK(eagle.layer().calls->back() == 3);
+
+  // Trees of two levels, the second of which one text lacks.
+  const Tokens tree{0, 1, 2};
+  const Numbers flat{-1, -1, -1}, deep{-1, 0, 0};
+  const auto branches = [&](const Numbers& parents, Index sequence) {
+    return BatchFeed{{.tokens = tree,
+                      .from = std::ssize(texts[static_cast<std::size_t>(sequence)]) + 1,
+                      .rows = 3,
+                      .parents = parents},
+                     sequence};
+  };
+  eagle.forward(std::vector{branches(deep, 1), branches(flat, 0)});
+  CHECK(*eagle.layer().calls == Numbers{262, 44, 3, 4, 2});
+  eagle.keep(1, Numbers{0, 2});
+  eagle.release(0);
+  CHECK(eagle.forward(std::vector{BatchFeed{{.tokens = tree, .rows = 1}, 0}}).rows() == 1);
+}
+
+TEST_CASE("a layer for many texts drafts for one") {
+  Knowing target = knowing();
+  FoldingTogether used{Folding{}};
+  Eigen::MatrixXf states = Eigen::MatrixXf::Ones(2, 2), next(2, 2);
+  const Tokens before{2, 1}, text{2, 0, 1};
+  used.forward(states, std::vector{BatchFeed{{.tokens = before}, 0}}, next);
+  EagleModel eagle(target, used);
+  static_assert(Model<decltype(eagle)> && takes_trees<decltype(eagle)>);
+  target.forward(std::span(text).first(2), 1);
+  CHECK(eagle.forward(text, 1).row(0) == row_after(text, 3));
+  eagle.truncate(0);
+  target.truncate(0);
+  CHECK(check_model(eagle).complaint.empty());
 }
 
 TEST_CASE("a long prompt goes into the layer in pieces of 256 tokens") {
@@ -507,16 +630,20 @@ TEST_CASE("it holds to the promises of a model, and its drafter is not steady") 
   ManyEagle of_many(many, Folding{});
   CHECK(check_model(of_many).complaint.empty());
   ManyKnowing same{knowing()};
+  ManyKnowing third{knowing()};
+  EagleTogether together(third, FoldingTogether{Folding{}});
+  CHECK(check_model(together).complaint.empty());
   ManyLines lines_of_many(same, LineLayer<true>{Folding{}});
   CHECK(check_model(lines_of_many).complaint.empty());
   CHECK(!is_steady<ModelDrafter<PathByPath<Eagle&>>>);
 }
 
-TEST_CASE("in a batch a text that a layer drafts for is what it is alone") {
+TEMPLATE_TEST_CASE("in a batch a text that a layer drafts for is what it is alone", "", Folding,
+                   FoldingTogether) {
   const auto check = [](auto strategy, auto rule) {
     const Options options{.max_new_tokens = 20, .gamma = 3};
     ManyKnowing target{knowing()};
-    ManyEagle eagle(target, Folding{});
+    EagleModel<ManyKnowing, TestType> eagle(target, TestType{Folding{}});
     Batch batch{target, ModelDrafter{eagle, strategy}, rule};
     // After the last one, nothing is drafted in the first step.
     const std::vector<Tokens> prompts{{0, 1}, {1, 1}, Tokens(17, 2)};
@@ -570,6 +697,14 @@ TEST_CASE("a layer as a model: what is refused, and that nothing has changed the
   Eagle wide(target, layer);
   CHECK(says([&] { wide.forward(Tokens{1}, 1); }) ==
         "specdec: the layer returned 1 rows over 4 tokens, expected 1 row over its vocabulary of 3");
+
+  ManyKnowing many{knowing()};
+  FoldingTogether together{Folding{}};
+  together.wrong_rows = 1;
+  EagleTogether long_rows(many, together);
+  const BatchFeed feed{{.tokens = text, .rows = 1}, 4};
+  CHECK(says([&] { long_rows.forward(std::vector{feed}); }) ==
+        "specdec: the layer returned 1 rows over 3 tokens, expected 0 rows over its vocabulary of 3");
 }
 
 TEST_CASE("drafts of a layer are lossless", "[law]") {
