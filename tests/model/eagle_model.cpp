@@ -536,6 +536,8 @@ TEST_CASE("a layer for many texts drafts for one") {
   used.forward(states, std::vector{BatchFeed{{.tokens = before}, 0}}, next);
   EagleModel eagle(target, used);
   static_assert(Model<decltype(eagle)> && takes_trees<decltype(eagle)>);
+  CHECK(eagle.forward(Tokens{1}, Numbers{-1}, 1).row(0) == row_after(Tokens{1}, 1));  // the layer was emptied
+  eagle.truncate(0);
   target.forward(std::span(text).first(2), 1);
   CHECK(eagle.forward(text, 1).row(0) == row_after(text, 3));
   eagle.truncate(0);

@@ -29,13 +29,14 @@ mutant("tree-failed-call-stays", PATH, TEST, "forget_from(text->before, feed.seq
 mutant("tree-model-stays-in-failed-call", PATH, TEST, "text.cached_way.erase(std::lower_bound(text.cached_way.begin(), text.cached_way.end(), size),\n                          text.cached_way.end());", "")
 mutant("tree-half-fed-model", PATH, TEST, "    this->inner().keep(sequence, text.cached + std::ssize(text.cached_way));\n", "")
 mutant("tree-shape-unchecked", PATH, TEST, "detail::rows_of(detail::view_of(round_)));\n    Index row", "std::min(detail::rows_of(detail::view_of(round_)), Index{distributions(output).rows()}));\n    Index row")
-mutant("tree-row-of-missing-tokens", PATH, TEST, "    check.rows();\n", "")
+mutant("tree-row-of-missing-tokens", "model/feeds.hpp", TEST, "    rows();\n", "")
 mutant("line-by-path-never-kept", PATH, TEST, "    text.cached += std::ssize(text.cached_way);\n    text.forget_tree();\n  }",
        "    text.forget_tree();\n  }")
 mutant("line-by-path-stays-a-tree", PATH, TEST, "    text.cached += std::ssize(text.cached_way);\n    text.forget_tree();\n  }",
        "    text.cached += std::ssize(text.cached_way);\n  }")
 mutant("copied-row-of-a-way-unnamed", "model/gathered_rows.hpp", TEST, "rows_.add(NamedRow(row, \"model\", i));", "rows_.add(row);")
-mutant("tree-joined-by-line", PATH, TEST, "    check.branches(size > 0);\n", "")
+mutant("tree-joined-by-line", "model/feeds.hpp", TEST, "    branches(nodes > 0);\n", "")
+mutant("tree-of-any-parents", "model/feeds.hpp", TEST, "    if (!feed.parents.empty()) check_parents(feed.tokens, feed.parents, nodes);\n", "")
 mutant("tree-row-of-a-branch-that-was-left", "model/gathered_rows.hpp", "tests/law_concepts", "using Rows = StoredRows<Row, false>;",
        "using Rows = StoredRows<Row, true>;")
 
@@ -170,7 +171,7 @@ mutant("head-steady", HEAD, HEAD_TEST, "steady_rows = false;", "steady_rows = tr
 mutant("head-steady-in-a-wrapper", "model/feeds.hpp", HEAD_TEST, "steady_rows = has_steady_rows<std::remove_reference_t<M>>;", "steady_rows = true;")
 mutant("head-steady-in-a-drafter", "draft/model_drafter.hpp", HEAD_TEST, "is_steady<Strategy> && has_steady_rows<Value>;", "is_steady<Strategy>;")
 mutant("head-steady-in-a-cascade", "loop/cascade_drafter.hpp", HEAD_TEST, "steady = has_steady_rows<std::remove_reference_t<M>>;", "steady = true;")
-mutant("head-rows-while-a-tree-is-open", HEAD, HEAD_TEST, "    check.branches(text != nullptr && !text->nodes.empty());\n", "")
+mutant("head-rows-while-a-tree-is-open", HEAD, HEAD_TEST, "std::ssize(text->nodes));\n    detail::check_tokens", "0);\n    detail::check_tokens")
 
 EAGLE, LAYER, EAGLE_TEST = "model/eagle_model.hpp", "model/draft_layer.hpp", "tests/model/eagle_model"
 
@@ -220,4 +221,4 @@ mutant("drafted-after-a-prompt-that-is-not-known", HIDDEN, BOTH_TESTS, "context 
 mutant("never-drafted-before-the-target", HIDDEN, BOTH_TESTS, "context - length(sequence) <= most_lacking", "length(sequence) > 0")
 mutant("drafting-asked-of-nobody", "draft/model_drafter.hpp", BOTH_TESTS, "if (!detail::can_draft_after(model_.model(), request.sequence, std::ssize(request.context)))", "if (false)")
 mutant("drafting-asked-of-the-wrapper", "model/feeds.hpp", BOTH_TESTS, "    return can_draft_after(inner_.model(), sequence, length);", "    return true;")
-mutant("eagle-rows-while-a-tree-is-open", EAGLE, EAGLE_TEST, "    check.branches(text != nullptr && !text->parents.empty());\n", "")
+mutant("eagle-rows-while-a-tree-is-open", EAGLE, EAGLE_TEST, "std::ssize(text->parents));\n    detail::check_tokens", "0);\n    detail::check_tokens")

@@ -160,12 +160,8 @@ class CommonTokens : public detail::WrapsModel<CommonTokens<M>, M> {
 
   void check(const BatchFeed& feed, std::size_t k) {
     const detail::SpelledText* const text = texts_.find(feed.sequence);
-    const Index nodes = text == nullptr ? 0 : text->tree_size();
-    const detail::FeedCheck<for_many> check{feed, k};
-    check.from(text == nullptr ? 0 : text->length());
-    check.rows();
-    check.branches(nodes > 0);
-    if (!feed.parents.empty()) detail::check_parents(feed.tokens, feed.parents, nodes);
+    detail::FeedCheck<for_many>{feed, k}.after(text == nullptr ? 0 : text->length(),
+                                               text == nullptr ? 0 : text->tree_size());
   }
 
   // Adds the feeds to their texts. Finds the tokens that the model is fed, and the places of its rows.

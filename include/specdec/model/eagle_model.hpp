@@ -21,7 +21,6 @@
 #include "specdec/model/hidden_states.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/trees.hpp"
-#include "specdec/parents.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 
@@ -152,13 +151,9 @@ class EagleModel
 
   void check(const BatchFeed& feed, std::size_t k) {
     const Text* const text = texts_.find(feed.sequence);
-    const detail::FeedCheck<for_many> check{feed, k};
-    check.from(text == nullptr ? 0 : text->length());
-    check.branches(text != nullptr && !text->parents.empty());
-    check.rows();
+    detail::FeedCheck<for_many>{feed, k}.after(text == nullptr ? 0 : text->length(),
+                                               text == nullptr ? 0 : std::ssize(text->parents));
     detail::check_tokens("tokens", feed.tokens, vocab_size());
-    if (!feed.parents.empty())
-      detail::check_parents(feed.tokens, feed.parents, text == nullptr ? 0 : std::ssize(text->parents));
   }
 
   // Adds the tokens of a feed to its text, not yet to the layer.

@@ -30,6 +30,7 @@
 #include "specdec/model/batch_model.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/model.hpp"
+#include "specdec/model/trees.hpp"
 #include "specdec/model/turn.hpp"
 #include "specdec/parents.hpp"
 #include "specdec/types.hpp"
@@ -141,6 +142,13 @@ struct FeedCheck {
       logic_error("feeds[", k, "] has no parents while the tree of sequence ", feed.sequence,
                   " is open: keep() closes it");
     else logic_error("forward(tokens, rows) while a tree is open: keep(path) or truncate(length) closes it");
+  }
+  /// All of these, and a feed's parents, after a context of `length` tokens and an open tree of `nodes` tokens.
+  void after(Index length, Index nodes) const {
+    from(length);
+    branches(nodes > 0);
+    rows();
+    if (!feed.parents.empty()) check_parents(feed.tokens, feed.parents, nodes);
   }
 };
 

@@ -22,7 +22,6 @@
 #include "specdec/model/hidden_states.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/trees.hpp"
-#include "specdec/parents.hpp"
 #include "specdec/rows/numbers.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
@@ -191,13 +190,9 @@ class HeadModel
 
   void check(const BatchFeed& feed, std::size_t k) {
     const Text* const text = texts_.find(feed.sequence);
-    const detail::FeedCheck<for_many> check{feed, k};
-    check.from(text == nullptr ? 0 : text->length);
-    check.branches(text != nullptr && !text->nodes.empty());
-    check.rows();
+    detail::FeedCheck<for_many>{feed, k}.after(text == nullptr ? 0 : text->length,
+                                               text == nullptr ? 0 : std::ssize(text->nodes));
     detail::check_tokens("tokens", feed.tokens, vocab_size());
-    if (!feed.parents.empty())
-      detail::check_parents(feed.tokens, feed.parents, text == nullptr ? 0 : std::ssize(text->nodes));
   }
 
   // Makes room for all that the call brings.

@@ -132,12 +132,8 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
   void check(const BatchFeed& feed, std::size_t k) {
     Text* const text = texts_.find(feed.sequence);
     const Index size = text == nullptr ? 0 : text->size();
-    const detail::FeedCheck<for_many> check{feed, k};
-    check.from(text == nullptr ? 0 : text->length());
-    check.branches(size > 0);
-    check.rows();
+    detail::FeedCheck<for_many>{feed, k}.after(text == nullptr ? 0 : text->length(), size);
     detail::check_tokens("tokens", feed.tokens, this->vocab_size());
-    if (!feed.parents.empty()) detail::check_parents(feed.tokens, feed.parents, size);
     if (text != nullptr) text->before = size;
   }
 
