@@ -49,23 +49,24 @@ mutant("branch-of-anything-kept", "examples/transformer/tree.hpp", TREE, " || pa
 mutant("branch-after-what-comes", "examples/transformer/tree.hpp", TREE, "parent >= size() + k)", "parent > size() + k)")
 
 BATCH, TOGETHER = "examples/transformer/batch.hpp", "examples/tests/transformer_batch"
+CONTEXTS = "examples/transformer/contexts.hpp"
 
 mutant = promise("the transformer's rows of a batch are those of each sequence alone, and a call that fails changes nothing")
 mutant("together-rows-not-moved", LAYERS, TOGETHER, "    move_rows(stretches, first + count);\n", "")
 mutant("together-rows-moved-from-the-first", LAYERS, TOGETHER, "for (Index i = 1; i <= stretch->rows; ++i)", "for (Index i = stretch->rows; i >= 1; --i)")
-mutant("together-shown-rows-not-moved", BATCH, TOGETHER, "if (!shown_.empty()) layers_.move_rows(stretches_, column);", "if (!shown_.empty()) ;")
+mutant("together-shown-rows-not-moved", BATCH, TOGETHER, "if (!shown_.empty()) layers_.move_rows(stretches, tokens);", "if (!shown_.empty()) ;")
 mutant("together-hidden-of-the-first-text", BATCH, TOGETHER, "      column += stretch.tokens;\n    }\n  }", "    }\n  }")
-mutant("together-last-layer-not-shown", BATCH, TOGETHER, "    if (!shown_.empty()) layer(last);\n", "    if (!shown_.empty()) layers_.run(last, stretches_, 0);\n")
+mutant("together-last-layer-not-shown", BATCH, TOGETHER, "    if (!shown_.empty()) layer(last, stretches);\n", "    if (!shown_.empty()) layers_.run(last, stretches, 0);\n")
 mutant("together-queries-of-first-tokens", LAYERS, "examples/tests/transformer", "joined_.middleCols(column - stretch.rows,", "joined_.middleCols(column - stretch.tokens,")
 mutant("together-read-by-first", LAYERS, TOGETHER, "      row += stretch.rows;\n", "")
-mutant("together-context-not-emptied", BATCH, TOGETHER, "      seat->context.truncate(0);\n", "")
-mutant("together-context-not-given-back", BATCH, TOGETHER, "      seat->taken = false;\n", "")
-mutant("together-line-left-open", BATCH, TOGETHER, "if (feeds[i].parents.empty()) stretches_[i].context->take_line();", "")
-mutant("together-fed-after-anything", BATCH, TOGETHER, "if (feed.from != context.length())", "if (false)")
-mutant("together-fed-twice", BATCH, TOGETHER, "if (feeds[i].sequence == feed.sequence)", "if (false)")
+mutant("together-context-not-emptied", CONTEXTS, TOGETHER, "      seat->context.truncate(0);\n", "")
+mutant("together-context-not-given-back", CONTEXTS, TOGETHER, "      seat->taken = false;\n", "")
+mutant("together-line-left-open", CONTEXTS, TOGETHER, "if (feeds[i].parents.empty()) stretches_[i].context->take_line();", "{}")
+mutant("together-fed-after-anything", CONTEXTS, TOGETHER, "if (feed.from != length)", "if (false)")
+mutant("together-fed-twice", CONTEXTS, TOGETHER, "if (feeds[i].sequence == feed.sequence)", "if (false)")
 mutant("together-checked-as-it-goes", BATCH, TOGETHER,
-       "for (std::size_t i = 0; i < feeds.size(); ++i) check(feeds, i);\n    reserve(feeds);", "reserve(feeds);\n    for (std::size_t i = 0; i < feeds.size(); ++i) check(feeds, i);")
-mutant("together-tree-unchecked", BATCH, TOGETHER, "context.check_closed(where);", "{}")
+       "contexts_.check(feeds, layers_);\n    const FeedSizes sizes(feeds);\n    contexts_.reserve(feeds, sizes.tokens);", "const FeedSizes sizes(feeds);\n    contexts_.reserve(feeds, sizes.tokens);\n    contexts_.check(feeds, layers_);")
+mutant("together-tree-unchecked", CONTEXTS, TOGETHER, "context.check_closed(words..., where);", "{}")
 
 SHOWN, LAST = "examples/tests/generate_trees", "examples/generate/last_draft.hpp"
 
