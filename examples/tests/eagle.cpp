@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <map>
 #include <random>
 #include <span>
 #include <specdec/model/eagle_model.hpp>
@@ -20,6 +21,7 @@
 #include "support/message_of.hpp"
 #include "support/temporary_file.hpp"
 #include "transformer/batch.hpp"
+#include "transformer/eagle_batch.hpp"
 #include "transformer/transformer.hpp"
 
 namespace test_examples_eagle {
@@ -29,7 +31,7 @@ using support::normed, support::random_state, support::random_tokens;
 using support::RandomModel;
 using support::refusal, support::with_word;
 using support::TemporaryFile;
-using transformer::Eagle;
+using transformer::Eagle, transformer::EagleBatch;
 using transformer::Part;
 using transformer::Shape;
 using transformer::Transformer, transformer::TransformerBatch;
@@ -212,6 +214,138 @@ TEST_CASE("branches of a tree are what they are as lines, to the bit, and a path
         fresh.forward(states.col(7), part(7, 1), next.rightCols(1), 1).row(0));
   next.resize(dim, 40);
   CHECK_THROWS_AS(layer.forward(Eigen::MatrixXf::Zero(dim, 40), Tokens(40), next, 1), std::length_error);
+}
+
+namespace {
+
+// An EAGLE layer for many texts, and one for each of them. They are fed random tokens with random states.
+class Beside {
+ public:
+  // A feed in a call.
+  struct Fed {
+    Index sequence, count;
+    Numbers parents;  // empty for a line
+    Index rows;
+  };
+
+  EagleBatch<float>& batch() { return batch_; }
+
+  // Whether all rows and states of a call equal those of the texts alone.
+  bool feed(const std::vector<Fed>& all) {
+    std::vector<BatchFeed> feeds;
+    Index count = 0, first = 0, row = 0;
+    for (const Fed& fed : all) count += fed.count;
+    const Tokens tokens = random_tokens(rng_, static_cast<std::size_t>(count), vocab);
+    const Eigen::MatrixXf states = random_state(rng_, dim * count).reshaped(dim, count);
+    for (const Fed& fed : all) {
+      feeds.push_back(
+          {{part(tokens, first, fed.count), text(fed.sequence).length, fed.rows, fed.parents}, fed.sequence});
+      first += fed.count;
+    }
+    Eigen::MatrixXf next(dim, count), next_alone(dim, count);
+    const Eigen::MatrixXf rows = batch_.forward(states, feeds, next);
+    bool equal = true;
+    first = 0;
+    for (const Fed& fed : all) {
+      const Eigen::MatrixXf alone =
+          feed_alone(fed, states.middleCols(first, fed.count), part(tokens, first, fed.count),
+                     next_alone.middleCols(first, fed.count));
+      equal = equal && rows.middleRows(row, fed.rows) == alone;
+      first += fed.count;
+      row += fed.rows;
+    }
+    return equal && row == rows.rows() && next == next_alone;
+  }
+
+  void keep(Index sequence, Index length) {
+    batch_.keep(sequence, length);
+    text(sequence).layer.truncate(length);
+    text(sequence).length = length;
+  }
+  void keep(Index sequence, const Numbers& path) {
+    batch_.keep(sequence, path);
+    text(sequence).layer.keep(path);
+    text(sequence).length += std::ssize(path);
+  }
+  void release(Index sequence) {
+    batch_.release(sequence);
+    texts_.erase(sequence);
+  }
+
+ private:
+  struct Text {
+    Eagle<float> layer;
+    Index length = 0;
+  };
+
+  static std::span<const Token> part(const Tokens& tokens, Index first, Index count) {
+    return std::span(tokens).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
+  }
+  Text& text(Index sequence) { return texts_.try_emplace(sequence, Text{layer_}).first->second; }
+  Eigen::MatrixXf feed_alone(const Fed& fed, const Eigen::Ref<const Eigen::MatrixXf>& states,
+                             std::span<const Token> tokens, Eigen::Ref<Eigen::MatrixXf> next) {
+    Text& alone = text(fed.sequence);
+    if (!fed.parents.empty()) return alone.layer.forward(states, tokens, fed.parents, next, fed.rows);
+    alone.length += fed.count;
+    return alone.layer.forward(states, tokens, next, fed.rows);
+  }
+
+  Eagle<float> layer_ = eagle_of<float>(RandomEagle(3));
+  EagleBatch<float> batch_{layer_.weights()};
+  std::map<Index, Text> texts_;
+  std::mt19937 rng_{7};
+};
+
+}  // namespace
+
+TEST_CASE("rows and states of an EAGLE layer for many texts are those of each text alone, to the bit") {
+  Beside texts;
+  CHECK(texts.feed({{3, 9, {}, 1}, {8, 2, {}, 2}, {5, 3, {}, 0}}));
+  CHECK(texts.feed({{5, 2, {}, 1}, {8, 3, {-1, -1, 0}, 3}, {3, 1, {}, 1}}));
+  CHECK(texts.feed({{8, 2, {1, 2}, 1}, {6, 1, {}, 1}, {3, 4, {-1, 0, -1, 2}, 0}}));
+  texts.keep(8, Numbers{1, 3});
+  texts.keep(3, 7);
+  CHECK(texts.feed({{3, 2, {}, 2}, {8, 2, {}, 1}, {5, 2, {-1, -1}, 2}}));
+  texts.release(8);
+  texts.batch().keep(8, 1);
+  texts.batch().keep(8, Numbers{0});
+  texts.batch().release(8);
+  CHECK(texts.feed({{5, 1, {1}, 1}, {8, 4, {}, 2}, {9, 1, {}, 1}}));
+  CHECK(texts.feed({}));
+}
+
+TEST_CASE("an EAGLE layer for many texts refuses a call that does not fit, and is as before") {
+  Beside texts;
+  EagleBatch<float>& batch = texts.batch();
+  REQUIRE(texts.feed({{1, 6, {}, 1}, {2, 1, {}, 0}}));
+  REQUIRE(texts.feed({{1, 2, {-1, 0}, 2}}));  // a tree stays open
+  const auto complaint = [&](const Tokens& tokens, Index from, Index rows, const Numbers& parents,
+                             Index sequence) {
+    return support::message_of<std::exception>([&] {
+      const Index count = 1 + std::ssize(tokens);
+      Eigen::MatrixXf states = Eigen::MatrixXf::Zero(dim, count), next(dim, count);
+      const Tokens one{1};
+      batch.forward(states, std::vector<BatchFeed>{{{one, 1}, 2}, {{tokens, from, rows, parents}, sequence}},
+                    next);
+    });
+  };
+  const std::string place = "transformer: EAGLE layer: feeds[1]: ";
+  CHECK(complaint({4}, 5, 1, {0}, 1) == place + "from = 5, but sequence 1 has 6 tokens in its context");
+  CHECK(complaint({4}, 1, 1, {}, 2) == place + "sequence 2 is in feeds[0], too");
+  CHECK(complaint({4}, 0, 2, {}, 3) == place + "rows = 2 is outside 0..1, the number of tokens");
+  CHECK(complaint({50}, 0, 1, {}, 3) == place + "tokens[0] = 50 is outside the vocabulary 0..49");
+  CHECK(complaint({4}, 6, 1, {}, 1) == place + "a tree is open: keep() or truncate() closes it");
+  CHECK(complaint({4, 5}, 6, 1, {0}, 1) ==
+        place + "parents has 1 numbers, expected one for each of 2 tokens");
+  CHECK(complaint(Tokens(33), 6, 1, Numbers(33, -1), 1) ==
+        place + "33 tokens after 8 do not fit in the context of 40");
+  CHECK_THROWS_AS(batch.keep(1, Numbers{1}), std::invalid_argument);
+  Eigen::VectorXf state(dim);
+  CHECK(support::message_of<std::invalid_argument>([&] { batch.begin(Eigen::VectorXf::Zero(41), state); }) ==
+        "EAGLE layer: the hidden state has 41 numbers, expected 40");
+  EagleBatch<float> copy = batch;
+  copy.release(1);
+  CHECK(texts.feed({{3, 2, {}, 2}, {1, 2, {0, 2}, 2}, {2, 1, {}, 1}}));
 }
 
 TEST_CASE("files that are no EAGLE layer") {

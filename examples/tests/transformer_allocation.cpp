@@ -7,6 +7,7 @@
   if (!(condition)) throw std::logic_error(#condition)
 
 #include <Eigen/Core>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -19,6 +20,7 @@
 #include "support/temporary_file.hpp"
 #include "transformer/batch.hpp"
 #include "transformer/eagle.hpp"
+#include "transformer/eagle_batch.hpp"
 #include "transformer/medusa.hpp"
 #include "transformer/online_model.hpp"
 #include "transformer/sublayers.hpp"
@@ -123,15 +125,24 @@ TEST_CASE("a transformer of many contexts allocates nothing, though sequences co
   }));
 }
 
-TEST_CASE("an EAGLE layer allocates nothing, though its context grows and is cut") {
+namespace {
+
+// A small EAGLE layer, all of zeros.
+transformer::Eagle<float> eagle_of_zeros() {
   std::string weights;
   for (const std::int32_t word : {0x6c676165, 1, 40, 16, 32, 2, 1, 48, 64, 2, 1, 2})
     support::append(weights, word);
   const int norms = 32 + 5 * 32,
             matrices = 32 * 32 + 40 * 32 + 32 * 64 + 32 * (32 + 16 + 16 + 32) + 3 * 48 * 32;
-  weights.resize(256 + 2 * (norms + matrices));  // all are zero
+  weights.resize(256 + 2 * (norms + matrices));
   const support::TemporaryFile file(weights);
-  transformer::Eagle<float> layer(file.path());
+  return transformer::Eagle<float>(file.path());
+}
+
+}  // namespace
+
+TEST_CASE("an EAGLE layer allocates nothing, though its context grows and is cut") {
+  transformer::Eagle<float> layer = eagle_of_zeros();
   const std::vector<Token> tokens(6, 2);
   const std::vector<Index> parents{-1, 0, 0, 1, -1, 3}, path{0, 1, 3};
   const Eigen::VectorXf hidden = Eigen::VectorXf::Ones(32);
@@ -147,6 +158,30 @@ TEST_CASE("an EAGLE layer allocates nothing, though its context grows and is cut
   CHECK_FALSE(allocates([&] {
     draft(4);
     draft(1);
+  }));
+}
+
+TEST_CASE("an EAGLE layer for many texts allocates nothing, though sequences come and go") {
+  transformer::EagleBatch<float> layer(eagle_of_zeros().weights());
+  const std::vector<Token> tokens(6, 2);
+  const std::vector<Index> parents{-1, 0, 0, 1, -1, 3}, path{0, 1, 3};
+  const Eigen::VectorXf hidden = Eigen::VectorXf::Ones(32);
+  Eigen::MatrixXf states(32, 12), next(32, 12);
+  const auto draft = [&](Index sequence, Index rows) {
+    std::array<specdec::BatchFeed, 2> feeds{{{{tokens, 0, rows}, sequence}, {{tokens, 0, 6}, sequence + 1}}};
+    for (Index i = 0; i < 12; ++i) layer.begin(hidden, states.col(i));
+    layer.forward(states, feeds, next);
+    for (specdec::BatchFeed& feed : feeds) feed.from = 6, feed.parents = parents;
+    layer.forward(states, feeds, next);
+    layer.keep(sequence, path);
+    layer.keep(sequence + 1, 2);
+    for (const specdec::BatchFeed& feed : feeds) layer.release(feed.sequence);
+  };
+  CHECK(allocates([&] { draft(0, 4); }));
+  draft(0, 4);
+  CHECK_FALSE(allocates([&] {
+    draft(2, 4);
+    draft(1, 0);
   }));
 }
 

@@ -93,37 +93,33 @@ struct EagleWeights {
   }
 };
 
-/// The layer, for specdec::EagleModel:
+/// What an EAGLE layer computes:
 ///
 ///   begin(h)       s = A·norm(h)
 ///   forward(s, t)  x = W·(norm(E[t]), norm(s)) goes through a layer of a Llama model, with the keys and values of the tokens
 ///                  before it. What the layer returns is its own state; logits E·norm(state)
 ///
-///   transformer::Transformer<float> target("target.bin");
-///   transformer::Eagle<float> layer("eagle.bin");
-///   target.show_hidden(layer.layers());
-///   specdec::EagleModel eagle{target, layer};
-///
-/// Copies share the weights, and each has its own context.
-/// Cost: no allocation once a call with as many tokens was made.
-/// Numeric: arithmetic in float. A token's row and state depend only on the tokens and states on its path, to the bit.
+/// It has no context: Eagle has one, and EagleBatch one for each text.
 template <class Scalar>
-class Eagle {
+class EagleLayer {
  public:
   using Logits = typename Layers<Scalar>::Logits;
 
   /// Throws: std::runtime_error on a bad file.
-  explicit Eagle(const std::string& path)
-      : Eagle(std::make_shared<const EagleWeights<Scalar>>(EagleWeights<Scalar>::read(path))) {}
-  explicit Eagle(std::shared_ptr<const EagleWeights<Scalar>> weights)
-      : weights_(std::move(weights)), layers_(weights_->layer), context_(layers_.shape()) {
+  explicit EagleLayer(const std::string& path)
+      : EagleLayer(std::make_shared<const EagleWeights<Scalar>>(EagleWeights<Scalar>::read(path))) {}
+  explicit EagleLayer(std::shared_ptr<const EagleWeights<Scalar>> weights)
+      : layers_(weights->layer), weights_(std::move(weights)) {
     read_ = Columns::Zero(padded(features_size()), 2);
-    reserve(1);
+    reserve(1, 1);
   }
 
-  Index vocab_size() const { return layers_.shape().vocab_size; }
-  Index state_size() const { return layers_.shape().dim; }
-  Index context_size() const { return layers_.shape().context_size; }
+  const std::shared_ptr<const EagleWeights<Scalar>>& weights() const { return weights_; }
+  const Shape& shape() const { return layers_.shape(); }
+  Index vocab_size() const { return shape().vocab_size; }
+  Index state_size() const { return shape().dim; }
+  /// The most tokens of each context.
+  Index context_size() const { return shape().context_size; }
   /// The layers of the target whose states are read, numbered from 1: for Transformer::show_hidden.
   std::span<const Index> layers() const { return weights_->layers; }
   /// The numbers of these layers' states together.
@@ -139,6 +135,71 @@ class Eagle {
     product(weights_->features.view(), {read_.col(1).data(), 1, read_.rows()}, x_.data(), x_.rows());
     state = x_.col(0).head(state_size()).matrix();
   }
+
+ protected:
+  // Makes room for a call.
+  void reserve(Index count, Index rows) {
+    layers_.reserve(count, rows);
+    if (x_.cols() < count) x_ = normed_ = joined_ = Columns::Zero(padded(state_size()), count);
+  }
+
+  // Puts the embeddings of tokens where run() reads them, from `column` on.
+  void embed(std::span<const Token> tokens, Index column) {
+    for (const Token token : tokens)
+      x_.col(column++).head(state_size()) =
+          weights_->layer->embedding.row(token).template cast<float>().transpose();
+  }
+
+  // Runs `count` embedded tokens, each with its column of `states`, through the layer. All tokens of the stretches are rows.
+  // Their own states go to `next`, and stay in the stream.
+  void run(const Eigen::Ref<const Eigen::MatrixXf>& states, std::span<const Stretch> stretches, Index count,
+           Eigen::Ref<Eigen::MatrixXf> next) {
+    const Index dim = state_size();
+    const Vectors normed{normed_.data(), count, normed_.rows()};
+    normalise(weights_->embedding_norm, count);
+    product(weights_->of_token.view(), normed, joined_.data(), joined_.rows());
+    x_.topLeftCorner(dim, count) = states.array();
+    normalise(weights_->state_norm, count);
+    add_product(weights_->of_state.view(), normed, joined_.data(), joined_.rows());
+    for (Index i = 0; i < count; ++i) layers_.enter(joined_.col(i).head(dim), i);
+    layers_.run(0, stretches, 0);
+    next = layers_.features(0, count);
+  }
+
+  Layers<Scalar> layers_;
+
+ private:
+  using Columns = Eigen::ArrayXXf;  // one for each token, padded with zeros
+
+  // RMSNorm of the first `count` columns of x_.
+  void normalise(const Eigen::ArrayXf& weights, Index count) {
+    for (Index i = 0; i < count; ++i)
+      rms_norm(x_.col(i).data(), weights, state_size(), normed_.col(i).data());
+  }
+
+  std::shared_ptr<const EagleWeights<Scalar>> weights_;
+  Columns read_;  // a hidden state, and its norm
+  Columns x_, normed_, joined_;
+};
+
+/// The layer with a context, for specdec::EagleModel:
+///
+///   transformer::Transformer<float> target("target.bin");
+///   transformer::Eagle<float> layer("eagle.bin");
+///   target.show_hidden(layer.layers());
+///   specdec::EagleModel eagle{target, layer};
+///
+/// Copies share the weights, and each has its own context.
+/// Cost: no allocation once a call with as many tokens was made.
+/// Numeric: arithmetic in float. A token's row and state depend only on the tokens and states on its path, to the bit.
+template <class Scalar>
+class Eagle : public EagleLayer<Scalar> {
+  using Base = EagleLayer<Scalar>;
+  using Base::layers_;
+
+ public:
+  using Base::Base;
+  using typename Base::Logits;
 
   /// Throws: as Transformer::forward.
   Logits forward(const Eigen::Ref<const Eigen::MatrixXf>& states, std::span<const Token> tokens,
@@ -161,53 +222,25 @@ class Eagle {
   void truncate(Index length) noexcept { context_.truncate(length); }
 
  private:
-  using Columns = Eigen::ArrayXXf;  // one for each token, padded with zeros
-
   // Checks the tokens, and makes room for them.
   void prepare(std::span<const Token> tokens, Index rows) {
     const Index count = std::ssize(tokens);
     layers_.check(context_, tokens, rows, 0, "EAGLE layer: ");
-    reserve(count);
-    layers_.reserve(count, rows);
+    Base::reserve(count, rows);
     context_.reserve(count);
-  }
-  void reserve(Index count) {
-    if (x_.cols() >= count) return;
-    x_ = normed_ = joined_ = Columns::Zero(padded(state_size()), count);
   }
 
   // Runs the tokens, the last ones of the tree, through the layer.
   Logits run(const Eigen::Ref<const Eigen::MatrixXf>& states, std::span<const Token> tokens,
              Eigen::Ref<Eigen::MatrixXf> next, Index rows) {
-    const Index count = std::ssize(tokens), dim = state_size();
-    const Vectors normed{normed_.data(), count, normed_.rows()};
-    for (Index i = 0; i < count; ++i)
-      x_.col(i).head(dim) =
-          embedding().row(tokens[static_cast<std::size_t>(i)]).template cast<float>().transpose();
-    normalise(weights_->embedding_norm, count);
-    product(weights_->of_token.view(), normed, joined_.data(), joined_.rows());
-    x_.topLeftCorner(dim, count) = states.array();
-    normalise(weights_->state_norm, count);
-    add_product(weights_->of_state.view(), normed, joined_.data(), joined_.rows());
-    for (Index i = 0; i < count; ++i) layers_.enter(joined_.col(i).head(dim), i);
+    const Index count = std::ssize(tokens);
     const Stretch stretch{&context_, count, count};
-    layers_.run(0, std::span(&stretch, 1), 0);
-    next = layers_.features(0, count);
+    Base::embed(tokens, 0);
+    Base::run(states, std::span(&stretch, 1), count, next);
     return layers_.classify(count - rows, rows);
   }
 
-  const Panels<Scalar>& embedding() const { return weights_->layer->embedding; }
-  // RMSNorm of the first `count` columns of x_.
-  void normalise(const Eigen::ArrayXf& weights, Index count) {
-    for (Index i = 0; i < count; ++i)
-      rms_norm(x_.col(i).data(), weights, state_size(), normed_.col(i).data());
-  }
-
-  std::shared_ptr<const EagleWeights<Scalar>> weights_;
-  Layers<Scalar> layers_;
-  Context context_;
-  Columns read_;  // a hidden state, and its norm
-  Columns x_, normed_, joined_;
+  Context context_{Base::shape()};
 };
 
 }  // namespace transformer

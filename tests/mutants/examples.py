@@ -211,6 +211,18 @@ mutant("eagle-layer-features-of-any-size", EAGLE_LAYER, EAGLE_LAYER_TEST, "if (h
 mutant("eagle-layer-of-any-heads", EAGLE_LAYER, EAGLE_LAYER_TEST, "shape.dim % (2 * heads) == 0 && ", "")
 mutant("eagle-layer-beyond-its-context", EAGLE_LAYER, EAGLE_LAYER_TEST, '    layers_.check(context_, tokens, rows, 0, "EAGLE layer: ");\n', "")
 
+EAGLE_BATCH = "examples/transformer/eagle_batch.hpp"
+
+mutant = promise("an EAGLE layer for many texts gives each text the rows and states that it has alone")
+mutant("eagle-batch-tokens-in-one-column", EAGLE_BATCH, EAGLE_LAYER_TEST, "      column += std::ssize(feed.tokens);\n", "")
+mutant("eagle-batch-rows-not-moved", EAGLE_BATCH, EAGLE_LAYER_TEST, "    layers_.move_rows(stretches, sizes.tokens);\n", "")
+mutant("eagle-batch-rows-of-every-token", EAGLE_BATCH, EAGLE_LAYER_TEST, "stretches[i].rows = feeds[i].rows;", "stretches[i].rows = stretches[i].tokens;")
+mutant("eagle-batch-states-of-moved-rows", EAGLE_BATCH, EAGLE_LAYER_TEST, "    contexts_.take_lines(feeds);\n", "    contexts_.take_lines(feeds);\n    next = layers_.features(0, sizes.tokens);\n")
+mutant("eagle-batch-line-left-open", EAGLE_BATCH, EAGLE_LAYER_TEST, "    contexts_.take_lines(feeds);\n", "")
+mutant("eagle-batch-unchecked", EAGLE_BATCH, EAGLE_LAYER_TEST, '    contexts_.check(feeds, layers_, "EAGLE layer: ");\n', "")
+mutant("eagle-batch-cut-one-too-late", EAGLE_BATCH, EAGLE_LAYER_TEST, "contexts_.keep(sequence, length);", "contexts_.keep(sequence, length + 1);")
+mutant("eagle-batch-never-released", EAGLE_BATCH, EAGLE_LAYER_TEST, "contexts_.release(sequence);", "contexts_.keep(sequence, contexts_.of(sequence).length());")
+
 MEDUSA, MEDUSA_TEST = "examples/transformer/medusa.hpp", "examples/tests/medusa"
 
 mutant = promise("Medusa computes its formulae: a row follows from the hidden state, the depth and the token before")
