@@ -3,6 +3,7 @@
 //   serve_batch --batch 8
 //   serve_batch --requests 60 --batch 16 --gamma auto --arrivals 40 --output texts.txt
 //   serve_batch --batch 32 --no-draft --threads 2 --check
+//   serve_batch --drafter eagle
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
@@ -16,6 +17,7 @@
 #include <optional>
 #include <random>
 #include <span>
+#include <specdec/model/eagle_model.hpp>
 #include <specdec/model/head_model.hpp>
 #include <specdec/specdec.hpp>
 #include <stdexcept>
@@ -30,6 +32,8 @@
 #include "serve/threads.hpp"
 #include "transformer/batch.hpp"
 #include "transformer/deepened.hpp"
+#include "transformer/eagle.hpp"
+#include "transformer/eagle_batch.hpp"
 #include "transformer/speculator.hpp"
 #include "transformer/tokenizer.hpp"
 #include "transformer/transformer.hpp"
@@ -57,7 +61,8 @@ struct Settings {
   Index batch = 8;
   std::string gamma = "3";
   std::string verifier = "block";
-  bool no_draft = false, speculator = false;
+  std::string drafter = "model";
+  bool no_draft = false;
   double temperature = 0.8;
   Index tokens = 100;
   Index seed = 1;
@@ -67,6 +72,8 @@ struct Settings {
   bool check = false;
   std::optional<Index> target_layers;
 
+  /// Whether a network on the target's hidden states drafts.
+  bool reads_states() const { return drafter != "model"; }
   bool automatic() const { return gamma == "auto" && !no_draft; }
   /// Rules for several drafts get two drafts of each text.
   bool two_drafts() const { return verifier == "k-seq" || verifier == "recursive-rejection"; }
@@ -96,8 +103,9 @@ void add_options(CLI::App& app, Settings& settings) {
       app.add_flag("--no-draft", settings.no_draft, "Draft nothing: one token of each text per target call")
           ->excludes(gamma)
           ->excludes(verifier);
-  app.add_flag("--speculator", settings.speculator,
-               "Draft with the head on the target's hidden states, in place of the draft model")
+  app.add_option("--drafter", settings.drafter,
+                 "What drafts: the draft model, or a head or a layer on the target's hidden states")
+      ->check(CLI::IsMember({"model", "speculator", "eagle"}))
       ->excludes(no_draft);
   app.add_option("--temperature", settings.temperature, "Of both models; 0 always takes the likeliest token")
       ->check(CLI::Range(0.0, 100.0));
@@ -131,10 +139,10 @@ void check(const Settings& settings) {
   if (settings.two_drafts() && settings.automatic())
     throw std::invalid_argument("--verifier " + settings.verifier +
                                 " needs a draft length: give --gamma a number");
-  if (settings.speculator && (settings.two_drafts() || settings.automatic()))
+  if (settings.reads_states() && (settings.two_drafts() || settings.automatic()))
     throw std::invalid_argument(
-        "--speculator drafts lines of a given length: --gamma a number, --verifier block "
-        "or token");
+        "--drafter " + settings.drafter +
+        " drafts lines of a given length: --gamma a number, --verifier block or token");
   if (settings.check && settings.automatic())
     throw std::invalid_argument(
         "--check needs a draft length that does not depend on times: give --gamma a number");
@@ -189,12 +197,18 @@ specdec::Options options_of(const Settings& settings) {
           .stop_tokens = {Tokenizer::begin_of_text, Tokenizer::end_of_text}};
 }
 
-/// A head on the hidden states of the target, which shows them from now on.
-template <class Target>
-specdec::HeadModel<Target, transformer::Speculator<float>> speculator_of(Target& target) {
-  transformer::Speculator<float> speculator(SPECDEC_EXAMPLES "/transformer/weights/speculator.bin");
-  target.show_hidden(speculator.layers());
-  return {target, std::move(speculator)};
+/// Calls use(model) with a draft model on the hidden states of the target, which shows them from now on.
+template <class Layer, class Target, class Use>
+auto with_states(const Settings& settings, Target& target, const Use& use) {
+  const std::string folder = SPECDEC_EXAMPLES "/transformer/weights/";
+  if (settings.drafter == "speculator") {
+    transformer::Speculator<float> head(folder + "speculator.bin");
+    target.show_hidden(head.layers());
+    return use(specdec::HeadModel{target, std::move(head)});
+  }
+  Layer layer(folder + "eagle.bin");
+  target.show_hidden(layer.layers());
+  return use(specdec::EagleModel{target, std::move(layer)});
 }
 
 /// A tree of two lines of tokens.
@@ -208,16 +222,16 @@ Outcome serve_all(const Pair& pair, const Settings& settings, const std::vector<
   const specdec::Chain chain{specdec::Temperature{settings.temperature}};
   transformer::TransformerBatch<float> large(pair.target), small(pair.draft);
   const Index most = std::min<Index>(settings.batch, std::ssize(requests));
-  std::optional<specdec::HeadModel<transformer::TransformerBatch<float>, transformer::Speculator<float>>>
-      head;
-  if (settings.speculator) head.emplace(speculator_of(large));
-  serve::make_contexts(large, most);
-  if (!settings.no_draft && !head) serve::make_contexts(small, most);
+  const auto make_contexts = [&] {
+    serve::make_contexts(large, most);
+    if (!settings.no_draft && !settings.reads_states()) serve::make_contexts(small, most);
+  };
   specdec::ProcessedModel target{large, chain};
   specdec::ModelDrafter drafter{specdec::ProcessedModel{small, chain}};
   const specdec::BatchOptions room{.tokens_per_call = settings.tokens_per_call.value_or(specdec::unlimited)};
   serve::Threads threads(settings.threads);
   const auto run = [&](auto&& batch) {
+    make_contexts();
     return serve::run(batch, requests, settings.batch, options_of(settings),
                       static_cast<std::uint64_t>(settings.seed), threads);
   };
@@ -229,9 +243,11 @@ Outcome serve_all(const Pair& pair, const Settings& settings, const std::vector<
     return run(specdec::Batch{target, drafts, serve::LinesRule{settings.verifier == "k-seq"}, room});
   }
   const serve::LineRule rule{settings.verifier == "token"};
-  if (head)
-    return run(
-        specdec::Batch{target, specdec::ModelDrafter{specdec::ProcessedModel{*head, chain}}, rule, room});
+  if (settings.reads_states())
+    return with_states<transformer::EagleBatch<float>>(settings, large, [&](auto model) {
+      return run(
+          specdec::Batch{target, specdec::ModelDrafter{specdec::ProcessedModel{model, chain}}, rule, room});
+    });
   if (!settings.automatic()) return run(specdec::Batch{target, drafter, rule, room});
   specdec::GoodputLength length{most, serve::target_costs(large, most, settings.most_gamma()),
                                 serve::draft_costs(small, most)};
@@ -258,9 +274,11 @@ Index differences(const Pair& pair, const Settings& settings, const std::vector<
         target, specdec::ModelDrafter{draft, specdec::Tree{two_lines(settings), specdec::Independent{}}},
         serve::LinesRule{settings.verifier == "k-seq"}});
   const serve::LineRule rule{settings.verifier == "token"};
-  if (!settings.speculator) return count(specdec::SpecDec{target, specdec::ModelDrafter{draft}, rule});
-  specdec::HeadModel head = speculator_of(large);
-  return count(specdec::SpecDec{target, specdec::ModelDrafter{specdec::ProcessedModel{head, chain}}, rule});
+  if (!settings.reads_states()) return count(specdec::SpecDec{target, specdec::ModelDrafter{draft}, rule});
+  return with_states<transformer::Eagle<float>>(settings, large, [&](auto model) {
+    return count(
+        specdec::SpecDec{target, specdec::ModelDrafter{specdec::ProcessedModel{model, chain}}, rule});
+  });
 }
 
 void print_texts(std::ostream& out, const Pair& pair, const std::vector<Request>& requests,

@@ -12,6 +12,8 @@ heads, kv heads, hidden, context, the number of the target's layers that are rea
 matrices are in the order of Eagle's parameters.
 """
 
+import pathlib
+
 import torch
 from torch import nn
 from torch.nn import functional
@@ -105,11 +107,14 @@ def main():
     parser.add_argument("--layers", default="2,3,4", help="layers of the target to read, the last one last (%(default)s)")
     parser.add_argument("--shape", default="128,1,4,2,256", help="dim,1,heads,kv_heads,hidden (%(default)s)")
     parser.add_argument("--steps", type=int, default=4, help="tokens to draft after each place (%(default)s)")
+    parser.add_argument("--start", type=pathlib.Path, help="a file that --out wrote with the same shape, to train it on")
     options = parser.parse_args()
 
     target = head.load_target(options)
     layers = [int(layer) for layer in options.layers.split(",")]
     eagle = Eagle(Shape.parse(options.shape), target.shape.dim, layers)
+    if options.start:
+        weight_file.read_head(options.start, MAGIC, eagle.parameters())
     parts = head.optimizers(eagle, [eagle.embedding.weight], options)
     head.run(eagle, target, layers, options.steps, parts, options, depths=4)
     eagle.write(options.out)

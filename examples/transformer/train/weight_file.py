@@ -51,6 +51,26 @@ def write_head(path, magic, words, parameters):
                   (scaled_bytes(parameter) if parameter.dim() == 2 else halves(parameter) for parameter in parameters))
 
 
+@torch.no_grad()
+def read_head(path, magic, parameters):
+    """Reads a file of version 2 into these parameters."""
+    data = path.read_bytes()
+    if struct.unpack_from("<Ii", data) != (magic, 2):
+        raise ValueError(f"{path}: expected version 2 of another file")
+    at = HEADER_BYTES
+    for parameter in parameters:
+        if parameter.dim() == 2:
+            row = numpy.dtype([("scale", "<f2"), ("bytes", "i1", parameter.shape[1])])
+            rows = numpy.frombuffer(data, row, len(parameter), at)
+            numbers, size = rows["scale"][:, None].astype(numpy.float32) * rows["bytes"], rows.nbytes
+        else:
+            numbers, size = numpy.frombuffer(data, "<f2", len(parameter), at).astype(numpy.float32), 2 * len(parameter)
+        parameter.copy_(torch.from_numpy(numbers))
+        at += size
+    if at != len(data):
+        raise ValueError(f"{path}: expected {at} bytes, found {len(data)}")
+
+
 def write_numbers(path, header, parts):
     with open(path, "wb") as file:
         file.write(header.ljust(HEADER_BYTES, b"\0"))
