@@ -39,7 +39,8 @@ using Tokens = std::vector<Token>;
 using Numbers = std::vector<Index>;
 
 static_assert(ShowsHiddenAt<Transformer<float>> && ShowsHiddenAt<TransformerBatch<float>>);
-static_assert(DraftLayer<Eagle<float>> && DraftLayer<Eagle<Eigen::half>>);
+static_assert(DraftLayer<Eagle<float>> && DraftLayer<Eagle<Eigen::half>> &&
+              BatchDraftLayer<EagleBatch<float>>);
 
 namespace {
 
@@ -377,7 +378,8 @@ TEST_CASE("sequences on one target take turns with one EAGLE layer, and each is 
 }
 
 TEST_CASE("in a batch each text has its own context of the EAGLE layer, and is what it is alone") {
-  support::check_batch(shipped());
+  const Eagle<float> layer = shipped();
+  support::check_batch(layer, EagleBatch<float>(layer.weights()));
 }
 
 TEST_CASE(

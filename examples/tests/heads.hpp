@@ -121,7 +121,8 @@ void check_refusals(const std::string& file, const std::string& kind, const Read
 /// The draft model that a head, or a layer with a KV cache, is on a target.
 template <class Target, class H>
 auto draft_model(Target& target, const H& own) {
-  if constexpr (specdec::DraftLayer<H>) return specdec::EagleModel{target, own};
+  if constexpr (specdec::DraftLayer<H> || specdec::BatchDraftLayer<H>)
+    return specdec::EagleModel{target, own};
   else return specdec::HeadModel{target, own};
 }
 
@@ -186,15 +187,15 @@ void check_turns(const H& own) {
   CHECK(b.result().tokens == pair.alone(other, options));
 }
 
-/// Checks that in a batch, where one head drafts for all texts, each text is what it is alone.
-template <class H>
-void check_batch(const H& own) {
+/// Checks that in a batch, where `together` drafts for all texts, each text is what it is alone.
+template <class H, class Together>
+void check_batch(const H& own, const Together& together) {
   HeadPair<H> pair(own);
   const specdec::Temperature chain{0.8};
-  transformer::TransformerBatch<float> together(trained_weights + "target.bin");
-  together.show_hidden(own.layers());
-  auto heads = draft_model(together, own);  // a HeadModel, or an EagleModel
-  specdec::Batch batch{specdec::ProcessedModel{together, chain},
+  transformer::TransformerBatch<float> many(trained_weights + "target.bin");
+  many.show_hidden(together.layers());
+  auto heads = draft_model(many, together);  // a HeadModel, or an EagleModel
+  specdec::Batch batch{specdec::ProcessedModel{many, chain},
                        specdec::ModelDrafter{specdec::ProcessedModel{heads, chain}}};
   const std::vector<Tokens> prompts{trained_tokenizer().encode("Call me"),
                                     trained_tokenizer().encode("The people of the United States"),
@@ -202,7 +203,7 @@ void check_batch(const H& own) {
   const specdec::Options options{.max_new_tokens = 30, .gamma = 3};
   for (std::size_t i = 0; i < prompts.size(); ++i) batch.add(prompts[i], options, std::mt19937_64{i});
   batch.step();
-  CHECK(message_of<std::logic_error>([&] { together.show_hidden(own.layers()); }) ==
+  CHECK(message_of<std::logic_error>([&] { many.show_hidden(own.layers()); }) ==
         "transformer: show_hidden() while there are sequences");
   specdec::SpecDec decoder{specdec::ProcessedModel{pair.target, chain},
                            specdec::ModelDrafter{specdec::ProcessedModel{pair.head, chain}}};

@@ -13,11 +13,12 @@
 
 namespace transformer {
 
-/// The layer with a context for each sequence:
+/// The layer with a context for each sequence, a specdec::BatchDraftLayer:
 ///
 ///   transformer::TransformerBatch<float> target("target.bin");
 ///   transformer::EagleBatch<float> layer("eagle.bin");
 ///   target.show_hidden(layer.layers());
+///   specdec::EagleModel eagle{target, layer};
 ///
 /// All tokens of a call go through the layer together, so that its weights are read once for all sequences. Each token
 /// attends only to its own context (contexts.hpp).
