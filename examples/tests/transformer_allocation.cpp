@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <specdec/model/eagle_model.hpp>
 #include <string>
 #include <vector>
 
@@ -182,6 +183,39 @@ TEST_CASE("an EAGLE layer for many texts allocates nothing, though sequences com
   CHECK_FALSE(allocates([&] {
     draft(2, 4);
     draft(1, 0);
+  }));
+}
+
+TEST_CASE("an EAGLE layer that drafts for many texts allocates nothing in steady state") {
+  const support::TemporaryFile file(
+      support::RandomModel({16, 48, 2, 2, 2, 40, 64, true}, 6).versioned<float>());
+  transformer::TransformerBatch<float> target(file.path());
+  transformer::EagleBatch<float> layer(eagle_of_zeros().weights());
+  target.show_hidden(layer.layers());
+  specdec::EagleModel eagle{target, layer};
+  const std::vector<Token> tokens(6, 2);
+  const std::vector<Index> parents{-1, 0, 0, 1, -1, 3}, path{0, 1, 3};
+  std::array<specdec::BatchFeed, 2> feeds{{{{tokens, 0, 1}, 0}, {{tokens, 0, 1}, 1}}};
+  const auto begin = [&] {
+    target.forward(feeds);
+    eagle.forward(feeds);
+  };
+  begin();
+  const auto draft = [&] {
+    for (specdec::BatchFeed& feed : feeds) feed.from = 6, feed.rows = 6;
+    eagle.forward(feeds);
+    for (specdec::BatchFeed& feed : feeds) feed.from = 12, feed.parents = parents;
+    eagle.forward(feeds);
+    eagle.keep(0, path);
+    for (specdec::BatchFeed& feed : feeds) {
+      feed.parents = {};
+      eagle.keep(feed.sequence, 6);
+    }
+  };
+  CHECK(allocates(draft));
+  draft();
+  CHECK_FALSE(allocates([&] {
+    for (int step = 0; step < 5; ++step) draft();
   }));
 }
 

@@ -73,7 +73,7 @@ class TransformerBatch {
   Logits forward(Feeds feeds) {
     contexts_.check(feeds, layers_);
     const FeedSizes sizes(feeds);
-    contexts_.reserve(feeds, sizes.tokens);
+    contexts_.reserve(feeds);
     layers_.reserve(sizes.tokens, sizes.rows);
     run(feeds, contexts_.begin(feeds), sizes.tokens);
     contexts_.take_lines(feeds);

@@ -35,7 +35,7 @@ struct FeedSizes {
 /// The contexts of many sequences, for a model that serves all of them in one call. The first feed of a sequence makes its
 /// context; a released context is used again for another sequence. So there are as many contexts as there were sequences
 /// at a time. A call goes through check(), reserve(), begin() and take_lines(), in this order.
-/// Cost: no allocation once a call with as many tokens and sequences was made.
+/// Cost: no allocation once as many sequences were there, with trees and feeds as large.
 class Contexts {
  public:
   explicit Contexts(const Shape& shape) : shape_(shape) {}
@@ -72,16 +72,22 @@ class Contexts {
     }
   }
 
-  /// Makes room for a call of `tokens` tokens, before anything changes.
-  void reserve(Feeds feeds, Index tokens) {
-    const Index unmet = std::ranges::count_if(
-        feeds, [&](const specdec::BatchFeed& feed) { return find(feed.sequence) == nullptr; });
-    Index free = std::ranges::count(seats_, false, &Seat::taken);
-    for (; free < unmet; ++free) {
+  /// Makes room for a call, before anything changes.
+  void reserve(Feeds feeds) {
+    Index unmet = 0, longest = 0;  // of feeds that begin a sequence
+    for (const specdec::BatchFeed& feed : feeds)
+      if (Seat* const seat = find(feed.sequence)) {
+        seat->context.reserve(std::ssize(feed.tokens));
+      } else {
+        longest = std::max(longest, static_cast<Index>(std::ssize(feed.tokens)));
+        ++unmet;
+      }
+    for (Index free = std::ranges::count(seats_, false, &Seat::taken); free < unmet; ++free) {
       seats_.push_back({Context(shape_)});
       if (state_size_ > 0) seats_.back().context.remember_states(state_size_, shape_.context_size);
     }
-    for (Seat& seat : seats_) seat.context.reserve(tokens);
+    for (Seat& seat : seats_)
+      if (!seat.taken) seat.context.reserve(longest);
     stretches_.resize(feeds.size());
   }
 

@@ -140,7 +140,11 @@ class EagleLayer {
   // Makes room for a call.
   void reserve(Index count, Index rows) {
     layers_.reserve(count, rows);
-    if (x_.cols() < count) x_ = normed_ = joined_ = Columns::Zero(padded(state_size()), count);
+    if (x_.cols() >= count) return;
+    Columns x = Columns::Zero(padded(state_size()), count), normed = x, joined = x;
+    x_.swap(x);
+    normed_.swap(normed);
+    joined_.swap(joined);
   }
 
   // Puts the embeddings of tokens where run() reads them, from `column` on.

@@ -43,7 +43,7 @@ class EagleBatch : public EagleLayer<Scalar> {
                  Eigen::Ref<Eigen::MatrixXf> next) {
     contexts_.check(feeds, layers_, "EAGLE layer: ");
     const FeedSizes sizes(feeds);
-    contexts_.reserve(feeds, sizes.tokens);
+    contexts_.reserve(feeds);
     Base::reserve(sizes.tokens, sizes.rows);
     const std::span<Stretch> stretches = contexts_.begin(feeds);
     embed(feeds);

@@ -81,9 +81,9 @@ inline void store(const Register& from, float* numbers) {
 }
 
 /// Asks the memory for the weights that stand 4 kB after these. A processor looks ahead by itself, but less far if each
-/// weight has several vectors to multiply. Then it waits for the memory, computes, and waits again. An address after the last
-/// weight does no harm: nothing is read.
-inline void fetch_ahead([[maybe_unused]] const void* weights) {
+/// weight has several vectors to multiply. Then it waits for the memory, computes, and waits again. An address after the
+/// last weight does no harm: nothing is read.
+inline void prefetch([[maybe_unused]] const void* weights) {
 #ifdef __GNUC__
   __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(weights) + 4096));
 #endif
@@ -102,9 +102,9 @@ template <class Scalar, int Count>
 inline constexpr int panels_a_tile =
     std::is_same_v<Scalar, float> ? (sums_under_way - 1) / (Count * registers_a_panel) + 1 : 1;
 
-/// Whether the processor needs fetch_ahead(). A single vector of floats is as fast as the memory without it.
+/// Whether weights are fetched ahead. A single vector of floats is as fast as the memory without it.
 template <class Scalar, int Count>
-inline constexpr bool waits_for_sums = Count > 1 || !std::is_same_v<Scalar, float>;
+inline constexpr bool prefetches = Count > 1 || !std::is_same_v<Scalar, float>;
 
 /// The sums of a tile: `Height` panels times `Count` vectors. Loops over them are fold expressions, so that the sums stay in
 /// registers at any optimisation level.
@@ -123,8 +123,8 @@ class Tile {
     tile.begin(y, y_stride, Sums{});
     for (Index k = 0; k < w.cols; ++k) {
       const Scalar* const column = w.data + k * lanes;
-      if constexpr (waits_for_sums<Scalar, Count>)
-        for (int i = 0; i < Height; ++i) fetch_ahead(column + i * w.stride * lanes);
+      if constexpr (prefetches<Scalar, Count>)
+        for (int i = 0; i < Height; ++i) prefetch(column + i * w.stride * lanes);
       tile.add_column(column, w.stride * lanes, x.data + k, x.stride, Registers{});
     }
     tile.end(y, y_stride, Sums{});

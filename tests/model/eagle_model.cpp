@@ -185,6 +185,7 @@ class FoldingTogether {
     }
   }
   void keep(Index sequence, std::span<const Index> path) {
+    REQUIRE(texts_.contains(sequence));  // there is a tree
     Text& text = texts_.at(sequence);
     text.layer.keep(path);
     text.length += std::ssize(path);
@@ -473,12 +474,18 @@ TEMPLATE_TEST_CASE("many texts: each has the rows that it has alone, and a call 
                                                      : eagles[t].forward(tokens[t], parents[t], rows);
       alone[t].add(tokens[t], parents[t]);
     }
-    if (below(3) == 0 && !feeds.empty()) {
-      eagle.layer().log->fails_in = 1 + below(std::ssize(feeds));
-      CHECK_THROWS_AS(eagle.forward(feeds), std::runtime_error);
+    const bool fails = below(3) == 0;
+    if (fails) eagle.layer().log->fails_in = 1 + below(8);  // it may also succeed, after fewer calls
+    Eigen::MatrixXd got;
+    try {
+      got = eagle.forward(feeds);
+    } catch (const std::runtime_error&) {
       ++failures;
+      REQUIRE(fails);
+      got = eagle.forward(feeds);
     }
-    REQUIRE(eagle.forward(feeds) == expected);
+    REQUIRE(got == expected);
+    eagle.layer().log->fails_in = 0;
   }
   CHECK(failures > 100 / every(4));
 }
@@ -507,7 +514,7 @@ TEST_CASE("a layer for many texts is called for all of them together") {
   };
   target.forward(prompts);
   CHECK(eagle.forward(feeds) == rows_with(-1));
-  CHECK(*eagle.layer().calls == Numbers{4 + 2 + 256, 300 - 256});
+  CHECK(*eagle.layer().calls == Numbers{256, 4 + 2 + 300 - 256});  // a call is bounded
   CHECK(eagle.forward(next) == rows_with(0));
   CHECK(eagle.layer().calls->back() == 3);
 
@@ -522,10 +529,12 @@ TEST_CASE("a layer for many texts is called for all of them together") {
                      sequence};
   };
   eagle.forward(std::vector{branches(deep, 1), branches(flat, 0)});
-  CHECK(*eagle.layer().calls == Numbers{262, 44, 3, 4, 2});
+  CHECK(*eagle.layer().calls == Numbers{256, 50, 3, 4, 2});
   eagle.keep(1, Numbers{0, 2});
   eagle.release(0);
   CHECK(eagle.forward(std::vector{BatchFeed{{.tokens = tree, .rows = 1}, 0}}).rows() == 1);
+  CHECK(eagle.forward(std::vector{BatchFeed{{}, 9}}).rows() == 0);
+  eagle.keep(9, Numbers{});  // there is no tree to keep a path of
 }
 
 TEST_CASE("a layer for many texts drafts for one") {

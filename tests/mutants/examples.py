@@ -65,7 +65,7 @@ mutant("together-line-left-open", CONTEXTS, TOGETHER, "if (feeds[i].parents.empt
 mutant("together-fed-after-anything", CONTEXTS, TOGETHER, "if (feed.from != length)", "if (false)")
 mutant("together-fed-twice", CONTEXTS, TOGETHER, "if (feeds[i].sequence == feed.sequence)", "if (false)")
 mutant("together-checked-as-it-goes", BATCH, TOGETHER,
-       "contexts_.check(feeds, layers_);\n    const FeedSizes sizes(feeds);\n    contexts_.reserve(feeds, sizes.tokens);", "const FeedSizes sizes(feeds);\n    contexts_.reserve(feeds, sizes.tokens);\n    contexts_.check(feeds, layers_);")
+       "contexts_.check(feeds, layers_);\n    const FeedSizes sizes(feeds);\n    contexts_.reserve(feeds);", "const FeedSizes sizes(feeds);\n    contexts_.reserve(feeds);\n    contexts_.check(feeds, layers_);")
 mutant("together-tree-unchecked", CONTEXTS, TOGETHER, "context.check_closed(words..., where);", "{}")
 
 SHOWN, LAST = "examples/tests/generate_trees", "examples/generate/last_draft.hpp"

@@ -27,6 +27,18 @@ concept SizedLayer = requires(const L& layer) {
 template <class L>
 concept BeginsStates = requires(L& layer, Eigen::Ref<Eigen::VectorXf> state) { layer.begin(state, state); };
 
+template <class L>
+concept LayerTakesTokens =
+    requires(L& layer, const Eigen::Ref<const Eigen::MatrixXf>& states, std::span<const Token> tokens,
+             Eigen::Ref<Eigen::MatrixXf> next, Index rows) {
+      { layer.forward(states, tokens, next, rows) } -> NumberMatrix;
+    };
+template <class L>
+concept LayerTakesFeeds = requires(L& layer, const Eigen::Ref<const Eigen::MatrixXf>& states,
+                                   std::span<const BatchFeed> feeds, Eigen::Ref<Eigen::MatrixXf> next) {
+  { layer.forward(states, feeds, next) } -> NumberMatrix;
+};
+
 }  // namespace detail
 
 /// A layer that drafts: a small network with a KV cache, which reads a state beside each token.
@@ -42,40 +54,36 @@ concept BeginsStates = requires(L& layer, Eigen::Ref<Eigen::VectorXf> state) { l
 ///   context_size()                 optional: how many tokens the context can hold
 ///
 /// A layer that takes trees also has forward(states, tokens, parents, next, rows) and keep(path): see model/trees.hpp. Column
-/// i of `states` is then the state after the parent of tokens[i]. A throw of forward() may leave anything behind that
-/// truncate() takes away.
+/// i of `states` is then the state after the parent of tokens[i]. A throw of forward() may leave anything that truncate()
+/// takes away.
 ///
 /// The first token of a text comes with zeros. A layer that was trained on texts without their first token leaves that token
 /// out of its keys. A layer that knows only a part of the vocabulary (EAGLE-3) returns −∞ for all other tokens.
 template <class L>
-concept DraftLayer = detail::SizedLayer<L> && detail::BeginsStates<L> &&
-                     requires(L& layer, const Eigen::Ref<const Eigen::MatrixXf>& states,
-                              std::span<const Token> tokens, Eigen::Ref<Eigen::MatrixXf> next, Index n) {
-                       { layer.forward(states, tokens, next, n) } -> NumberMatrix;
-                       layer.truncate(n);
-                     };
+concept DraftLayer = detail::SizedLayer<L> && detail::BeginsStates<L> && detail::LayerTakesTokens<L> &&
+                     requires(L& layer, Index length) { layer.truncate(length); };
 
-/// A layer that drafts for many texts in one call, so that its weights are read once. Each sequence has a number and a context
-/// of its own. It differs from a DraftLayer in these functions:
+/// A layer that drafts for many texts in one call, so that its weights are read once. Each sequence has a number and a
+/// context of its own. It differs from a DraftLayer in these functions:
 ///
 ///   forward(states, feeds, next)   appends each feed's tokens to the context of its sequence, or to its tree if they have
-///                                  parents. The columns of `states` and `next` are those tokens', feed after feed. Returns
-///                                  a matrix of logits, feed after feed: a row after each of the last feed.rows tokens. A
-///                                  new number begins an empty context, and feed.from is the length of the layer's context.
+///                                  parents. The columns of `states` and `next` are for these tokens, feed after feed.
+///                                  Returns a matrix of logits, feed after feed: a row after each of the last feed.rows
+///                                  tokens, often none. They live until the next call. A new number begins an empty
+///                                  context, and feed.from is the length of the layer's context.
 ///   keep(sequence, length)         keeps the first `length` tokens of the context. Must not throw.
 ///   release(sequence)              forgets the sequence and its context. Must not throw.
 ///
-/// keep() and release() do nothing for an unknown number. A layer that takes trees also has keep(sequence, path). A throw of
-/// forward() may leave anything behind that keep(sequence, length) takes away.
+/// A layer that takes trees also has keep(sequence, path): see model/trees.hpp. keep() and release() do nothing for an
+/// unknown number. Each feed has tokens, and no sequence is in two feeds. A row must not depend on the other feeds. A throw
+/// of forward() may leave anything that keep(sequence, length) takes away. A layer that is also a DraftLayer is called with
+/// feeds.
 template <class L>
-concept BatchDraftLayer =
-    detail::SizedLayer<L> && detail::BeginsStates<L> &&
-    requires(L& layer, const Eigen::Ref<const Eigen::MatrixXf>& states, std::span<const BatchFeed> feeds,
-             Eigen::Ref<Eigen::MatrixXf> next, Index sequence, Index length) {
-      { layer.forward(states, feeds, next) } -> NumberMatrix;
-      layer.keep(sequence, length);
-      layer.release(sequence);
-    };
+concept BatchDraftLayer = detail::SizedLayer<L> && detail::BeginsStates<L> && detail::LayerTakesFeeds<L> &&
+                          requires(L& layer, Index sequence, Index length) {
+                            layer.keep(sequence, length);
+                            layer.release(sequence);
+                          };
 
 namespace detail {
 
@@ -103,20 +111,20 @@ consteval bool fits_draft_layer() {
         "the layer has no begin(hidden, state), which writes a state to an Eigen::Ref<Eigen::VectorXf>: see "
         "specdec::DraftLayer");
     static_assert(
-        requires(L& layer, Index length) { layer.truncate(length); } ||
-            requires(L& layer, Index sequence, Index length) {
-              layer.keep(sequence, length);
-              layer.release(sequence);
-            },
-        "the layer has no truncate(specdec::Index length), which keeps the first tokens of its context (for "
-        "many texts: no keep(sequence, length) or no release(sequence)): see specdec::DraftLayer and "
-        "specdec::BatchDraftLayer");
+        !SizedLayer<L> || !BeginsStates<L> || !LayerTakesFeeds<L>,
+        "the layer for many texts has no keep(specdec::Index sequence, specdec::Index length), which keeps "
+        "the "
+        "first tokens of a context, or no release(specdec::Index sequence): see specdec::BatchDraftLayer");
     static_assert(
-        DraftLayer<L>,
+        requires(L& layer, Index length) { layer.truncate(length); } || LayerTakesFeeds<L>,
+        "the layer has no truncate(specdec::Index length), which keeps the first tokens of its context: see "
+        "specdec::DraftLayer");
+    static_assert(
+        LayerTakesTokens<L> || LayerTakesFeeds<L>,
         "the layer has no forward(const Eigen::Ref<const Eigen::MatrixXf>& states, std::span<const "
         "specdec::Token> tokens, Eigen::Ref<Eigen::MatrixXf> next, specdec::Index rows) that returns a "
-        "matrix of logits (for many texts: no forward(states, std::span<const specdec::BatchFeed> feeds, "
-        "next)): see specdec::DraftLayer and specdec::BatchDraftLayer");
+        "matrix of logits, and for many texts no forward(states, std::span<const specdec::BatchFeed> feeds, "
+        "next): see specdec::DraftLayer and specdec::BatchDraftLayer");
   }
   return true;
 }
@@ -167,9 +175,11 @@ class LayerOverFeeds {
       Index column = 0;
       for (std::size_t k = 0; k < feeds.size(); ++k) {
         const Index count = std::ssize(feeds[k].tokens);
-        const auto& logits = call(feeds[k], states.middleCols(column, count), next.middleCols(column, count));
-        check_shape("layer", logits.rows(), logits.cols(), feeds[k].rows, layer_.vocab_size());
-        take(k, logits);
+        const auto check_and_take = [&](const auto& logits) {
+          check_shape("layer", logits.rows(), logits.cols(), feeds[k].rows, layer_.vocab_size());
+          take(k, logits);
+        };
+        call(feeds[k], states.middleCols(column, count), next.middleCols(column, count), check_and_take);
         column += count;
       }
     }
@@ -194,12 +204,14 @@ class LayerOverFeeds {
     else return &layer_;
   }
 
-  decltype(auto) call(const BatchFeed& feed, const Eigen::Ref<const States>& states,
-                      Eigen::Ref<States> next) {
+  template <class Take>
+  void call(const BatchFeed& feed, const Eigen::Ref<const States>& states, Eigen::Ref<States> next,
+            const Take& take) {
     Layer& layer = layer_for(feed.sequence);
     if constexpr (layer_takes_trees<Layer>)
-      if (!feed.parents.empty()) return layer.forward(states, feed.tokens, feed.parents, next, feed.rows);
-    return layer.forward(states, feed.tokens, next, feed.rows);
+      if (!feed.parents.empty())
+        return take(layer.forward(states, feed.tokens, feed.parents, next, feed.rows));
+    take(layer.forward(states, feed.tokens, next, feed.rows));
   }
   Layer& layer_for([[maybe_unused]] Index sequence) {
     if constexpr (copied) return copies_.make(sequence, layer_);

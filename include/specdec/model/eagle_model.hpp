@@ -47,10 +47,10 @@ namespace specdec {
 /// Throws: std::invalid_argument on bad arguments and if the layer returns logits of another shape; std::logic_error on a
 /// line while a tree is open; what the layer throws. After a throw contexts and trees are as before.
 /// Cost: a call of the layer for the tokens that the target has taken in since the last call, together with the token after them
-/// (256 tokens of a text at most in one call); then one for each further token of a line, and for each level of a tree. A
-/// BatchDraftLayer has these calls for all texts together, a copied layer for each text. A copy of each row. No allocation in
-/// steady state. Memory: what the layer keeps, the tokens of the context, and a state for each token that the target has not
-/// taken in.
+/// (a long prompt in pieces); then one for each further token of a line, and for each level of a tree. A BatchDraftLayer has
+/// these calls for all texts together, a copied layer for each text. A copy of each row. No allocation in steady state. Memory:
+/// what the layer keeps, the tokens of the context, a state for each token that the target has not taken in, and two states for
+/// each of up to 256 tokens, or 16 for each text of a call.
 template <class Target, class Layer>
 class EagleModel
     : public detail::ModelOverFeeds<EagleModel<Target, Layer>, detail::HiddenStates<Target>::for_many,
@@ -60,7 +60,7 @@ class EagleModel
                 "hidden_at(specdec::Index token) const that returns a column of floats: see "
                 "specdec::ShowsHiddenAt");
   static_assert(detail::fits_draft_layer<Layer>());
-  static_assert(!detail::HiddenStates<Target>::for_many || BatchDraftLayer<Layer> ||
+  static_assert(!detail::HiddenStates<Target>::for_many || !DraftLayer<Layer> || BatchDraftLayer<Layer> ||
                     std::copy_constructible<Layer>,
                 "the layer cannot be copied, but with a target for many texts each text has a copy of it");
 
@@ -71,8 +71,6 @@ class EagleModel
   using Layers = detail::LayerOverFeeds<Layer, for_many>;
   using Columns = Eigen::MatrixXf;
   using Matrix = Eigen::Matrix<typename Layers::Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-
-  static constexpr Index most_tokens = 256;  // of a text in a call: a long prompt needs no more memory
 
  public:
   /// A row for each wanted token, one column for each token of the vocabulary. The view lives until the next call.
@@ -105,14 +103,14 @@ class EagleModel
     // The number of the token that a token follows.
     Index before(Index token) const {
       const Index node = token - length();
-      return node < 0 ? token - 1 : length() + std::max<Index>(parents[static_cast<std::size_t>(node)], -1);
+      return node < 0 ? token - 1 : length() + parents[static_cast<std::size_t>(node)];
     }
     // The column of the layer's state after a token.
     Index after(Index token) const { return token + 1 - exact; }
   };
 
   // What a call has to do for a feed.
-  struct Work {
+  struct Task {
     Text* text;
     Index sequence;
     Index wanted;            // the number of the first token with a wanted row
@@ -136,11 +134,11 @@ class EagleModel
   Logits forward_feeds(std::span<const BatchFeed> feeds) {
     for (std::size_t k = 0; k < feeds.size(); ++k) check(feeds[k], k);
     const Index rows = detail::rows_of(feeds);
-    if (logits_.rows() < rows) logits_.resize(rows, vocab_size());
+    detail::make_room(logits_, rows, vocab_size());
     std::size_t entered = 0;
     const auto call = [&] {
       for (; entered < feeds.size(); ++entered) enter(feeds[entered]);
-      list_works(feeds);
+      list_tasks(feeds);
       while (plan_call()) call_layer();
     };
     detail::undo_on_error(call, [&] {
@@ -170,36 +168,39 @@ class EagleModel
     cut(text, feed.sequence, text.length());
   }
 
-  void list_works(std::span<const BatchFeed> feeds) {
-    works_.clear();
+  void list_tasks(std::span<const BatchFeed> feeds) {
+    tasks_.clear();
     Index row = 0;
     for (const BatchFeed& feed : feeds) {
       Text& text = texts_.at(feed.sequence);
-      works_.push_back({&text, feed.sequence, text.size() - feed.rows, row});
+      tasks_.push_back({&text, feed.sequence, text.size() - feed.rows, row});
       row += feed.rows;
     }
   }
 
-  // Finds the feeds of the next call of the layer. There is none if the layer has all tokens.
+  // Finds the feeds of the next call of the layer. There is none if the layer has all tokens. A call is bounded, so that long
+  // prompts need no more memory than drafts.
   bool plan_call() {
     parts_.clear();
     feeds_.clear();
-    for (Work& work : works_)
-      if (const Index count = next_tokens(work); count > 0) {
-        parts_.push_back(&work);
-        feeds_.push_back(feed_of(work, count));
+    Index left = std::max<Index>(256, 16 * std::ssize(tasks_));
+    for (Task& task : tasks_)
+      if (const Index count = std::min(next_tokens(task), left); count > 0) {
+        parts_.push_back(&task);
+        feeds_.push_back(feed_of(task, count));
+        left -= count;
       }
     return !feeds_.empty();
   }
 
   // How many tokens of a text can go into the layer together.
-  Index next_tokens(Work& work) {
-    Text& text = *work.text;
-    const Index length = text.length(), end = std::min(length, target_.length(work.sequence) + 1);
-    work.of_target = text.exact < end;
-    if (work.of_target) {  // the layer holds some of them with its own states, or none
-      cut(text, work.sequence, text.exact);
-      return std::min(end - text.exact, most_tokens);
+  Index next_tokens(Task& task) {
+    Text& text = *task.text;
+    const Index length = text.length(), end = std::min(length, target_.length(task.sequence) + 1);
+    task.of_target = text.exact < end;
+    if (task.of_target) {  // the layer holds some of them with its own states, or none
+      cut(text, task.sequence, text.exact);
+      return end - text.exact;
     }
     if (text.fed < length) return 1;
     Index last = text.fed;  // of the tree, all tokens whose parents have states
@@ -207,40 +208,38 @@ class EagleModel
     return last - text.fed;
   }
 
-  BatchFeed feed_of(const Work& work, Index count) const {
-    const Text& text = *work.text;
+  BatchFeed feed_of(const Task& task, Index count) const {
+    const Text& text = *task.text;
     const Index node = text.fed - text.length();
     const auto part = [&](const auto& list, Index first) {
       return detail::view_of(list).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
     };
     return {{.tokens = part(text.tokens, text.fed),
              .from = std::min(text.fed, text.length()),
-             .rows = std::clamp<Index>(text.fed + count - work.wanted, 0, count),
+             .rows = std::clamp<Index>(text.fed + count - task.wanted, 0, count),
              .parents = node < 0 ? std::span<const Index>{} : part(text.parents, node)},
-            work.sequence};
+            task.sequence};
   }
 
   void call_layer() {
     Index columns = 0;
     for (const BatchFeed& feed : feeds_) columns += std::ssize(feed.tokens);
-    if (from_.cols() < columns) {
-      from_.resize(state_size(), columns);
-      next_.resize(state_size(), columns);
-    }
-    each_part([&](const Work& work, Index first, Index count) {
-      for (Index i = 0; i < count; ++i) put_state(work, work.text->fed + i, from_.col(first + i));
+    detail::make_room(from_, state_size(), columns);
+    detail::make_room(next_, state_size(), columns);
+    each_part([&](const Task& task, Index first, Index count) {
+      for (Index i = 0; i < count; ++i) put_state(task, task.text->fed + i, from_.col(first + i));
     });
     const auto take = [&](std::size_t k, const auto& rows) {
       if (rows.rows() > 0) logits_.middleRows(parts_[k]->row, rows.rows()) = rows;
       parts_[k]->row += rows.rows();
     };
     layers_.forward(from_.leftCols(columns), detail::view_of(feeds_), next_.leftCols(columns), take);
-    each_part([&](const Work& work, Index first, Index count) {
-      take_states(work, next_.middleCols(first, count));
+    each_part([&](const Task& task, Index first, Index count) {
+      take_states(task, next_.middleCols(first, count));
     });
   }
 
-  // Calls visit(work, column, tokens) for each feed of a call of the layer: its tokens have the columns from `column` on.
+  // Calls visit(task, column, tokens) for each feed of a call of the layer: its tokens have the columns from `column` on.
   template <class Visit>
   void each_part(const Visit& visit) const {
     Index column = 0;
@@ -251,17 +250,17 @@ class EagleModel
   }
 
   // Writes the state before a token. The first token of a text has zeros.
-  void put_state(const Work& work, Index token, Eigen::Ref<Eigen::VectorXf> state) {
-    if (!work.of_target) state = work.text->own.col(work.text->after(work.text->before(token)));
+  void put_state(const Task& task, Index token, Eigen::Ref<Eigen::VectorXf> state) {
+    if (!task.of_target) state = task.text->own.col(task.text->after(task.text->before(token)));
     else if (token == 0) state.setZero();
-    else layers_.layer().begin(target_.at(work.sequence, token - 1), state);
+    else layers_.layer().begin(target_.at(task.sequence, token - 1), state);
   }
 
   // The layer has taken in the next tokens of a text, and returned these states.
-  void take_states(const Work& work, const Eigen::Ref<const Columns>& states) {
-    Text& text = *work.text;
+  void take_states(const Task& task, const Eigen::Ref<const Columns>& states) {
+    Text& text = *task.text;
     const Index end = text.fed + states.cols();
-    if (work.of_target) {
+    if (task.of_target) {
       text.exact = end;
       text.own.col(0) = states.rightCols(1);
     } else {
@@ -277,6 +276,7 @@ class EagleModel
     Text* const text = texts_.find(sequence);
     if (text == nullptr) return;
     detail::check_path(path, text->parents);
+    if (text->parents.empty()) return;
     const Index length = text->length(), kept = std::ssize(path);
     if (text->fed == text->size()) {
       if constexpr (trees) layers_.keep(sequence, path);
@@ -312,9 +312,9 @@ class EagleModel
   Layers layers_;
   detail::PerSequence<Text, for_many> texts_;
   // Of a call:
-  std::vector<Work> works_;       // one for each feed
+  std::vector<Task> tasks_;       // one for each feed
   std::vector<BatchFeed> feeds_;  // of a call of the layer
-  std::vector<Work*> parts_;      // of works_, one for each of feeds_
+  std::vector<Task*> parts_;      // of tasks_, one for each of feeds_
   Columns from_, next_;           // the states before and after the tokens of feeds_
   Matrix logits_;
 };

@@ -208,11 +208,9 @@ class HeadModel
       rows_ += feed.rows;
       tokens += std::ssize(feed.tokens);
     }
-    if (from_.cols() < tokens) {
-      from_.resize(head_.state_size(), tokens);
-      next_.resize(head_.state_size(), tokens);
-    }
-    if (logits_.rows() < rows_) logits_.resize(rows_, vocab_size());
+    detail::make_room(from_, head_.state_size(), tokens);
+    detail::make_room(next_, head_.state_size(), tokens);
+    detail::make_room(logits_, rows_, vocab_size());
   }
 
   void begin_task(Task& task, Index sequence) {

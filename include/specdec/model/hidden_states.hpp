@@ -54,6 +54,15 @@ concept ShowsHiddenAt =
 
 namespace detail {
 
+/// Makes a matrix at least this large; its numbers are lost if it grows. After a throw it is as before. (Eigen's own resize()
+/// frees the old numbers first, and leaves a dangling pointer if memory runs out.)
+template <class Matrix>
+void make_room(Matrix& matrix, Index rows, Index cols) {
+  if (matrix.rows() >= rows && matrix.cols() >= cols) return;
+  Matrix larger(rows, cols);
+  matrix.swap(larger);
+}
+
 /// The hidden states of a target for one text or for many. With one text, the number of the sequence is not used.
 template <class Target>
 class HiddenStates {
