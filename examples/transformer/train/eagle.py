@@ -4,8 +4,10 @@
 Each token goes into the layer beside the state after the token before it: what the target's layers returned for that token,
 or, in a draft, the layer's own output. Outputs give logits by the embedding. As in EAGLE-3 the states of several layers of
 the target are read, and the layer is trained on its own outputs: a place of a row is the beginning of a draft, and the
-tokens after it are fed with the outputs for the tokens before them. `--layers 4 --steps 1` is nearer to EAGLE-1. head.py says
-how it learns.
+tokens after it are fed with the outputs for the tokens before them. head.py says how it learns.
+
+`--layers 4 --steps 1 --state-loss 10` is EAGLE-1's way: trained on the target's states alone, with a second loss that keeps the
+layer's output for a token near the state that the target's layer makes of it, because a draft has the one in place of the other.
 
 The file that --out names is for the C++ backend. The words of its header are (weight_file.py) vocab, dim of the target, dim,
 heads, kv heads, hidden, context, the number of the target's layers that are read, and the numbers of these layers. The
@@ -30,10 +32,16 @@ def later(x, places):
     return torch.cat((torch.zeros_like(x[:, :places]), x[:, :x.shape[1] - places]), 1) if places else x
 
 
+def distance(states, wanted):
+    """The smooth L1 distance of states, each scaled to a mean square of 1: the layer sees no other scale."""
+    scaled = (x.float() * x.float().square().mean(-1, keepdim=True).add(1e-5).rsqrt() for x in (states, wanted))
+    return functional.smooth_l1_loss(*scaled)
+
+
 class Eagle(head.Head):
-    def __init__(self, shape, target_dim, layers):
+    def __init__(self, shape, target_dim, layers, state_loss=0.0):
         super().__init__()
-        self.shape, self.target_dim, self.layers = shape, target_dim, layers
+        self.shape, self.target_dim, self.layers, self.state_loss = shape, target_dim, layers, state_loss
         features = target_dim * len(layers)
         self.features_norm = Norm(features)
         self.features = nn.Linear(features, shape.dim, bias=False)
@@ -52,10 +60,13 @@ class Eagle(head.Head):
     def forward(self, features, tokens, steps):
         """Logits of each step (batch, time, vocab), for features and tokens of whole rows (batch, time). In step m a token is
         number m of a draft: the states of the m tokens before it are the layer's own."""
-        states, keys, rows = later(self.features(self.features_norm(features)), 1), [], []
+        of_target = self.features(self.features_norm(features))
+        states, keys, rows, self.penalty = later(of_target, 1), [], [], 0.0
         embedded = self.embedding_norm(self.embedding(tokens))
         for _ in range(steps):
             states = self.run(embedded, states, keys)
+            if self.state_loss > 0:
+                self.penalty += self.state_loss * distance(states, of_target.detach())
             rows.append(functional.linear(self.norm(states), self.embedding.weight))
             states = later(states, 1)
         return rows
@@ -95,10 +106,13 @@ class Eagle(head.Head):
         given = self(states.flatten(-2).float(), rows.pool.rows[chosen], steps)
         return [q[:, places + step] for step, q in enumerate(given)], [wanted[:, places + step] for step in range(steps)]
 
-    def write(self, path):
+    def words(self):
         shape = self.shape
-        words = [shape.vocab, self.target_dim, shape.dim, shape.heads, shape.kv_heads, shape.hidden, shape.context]
-        weight_file.write_head(path, MAGIC, [*words, len(self.layers), *self.layers], self.parameters())
+        return [shape.vocab, self.target_dim, shape.dim, shape.heads, shape.kv_heads, shape.hidden, shape.context,
+                len(self.layers), *self.layers]
+
+    def write(self, path):
+        weight_file.write_head(path, MAGIC, self.words(), self.parameters())
 
 
 def main():
@@ -107,14 +121,15 @@ def main():
     parser.add_argument("--layers", default="2,3,4", help="layers of the target to read, the last one last (%(default)s)")
     parser.add_argument("--shape", default="128,1,4,2,256", help="dim,1,heads,kv_heads,hidden (%(default)s)")
     parser.add_argument("--steps", type=int, default=4, help="tokens to draft after each place (%(default)s)")
+    parser.add_argument("--state-loss", type=float, default=0.0, help="weight of the second loss (%(default)s)")
     parser.add_argument("--start", type=pathlib.Path, help="a file that --out wrote with the same shape, to train it on")
     options = parser.parse_args()
 
     target = head.load_target(options)
     layers = [int(layer) for layer in options.layers.split(",")]
-    eagle = Eagle(Shape.parse(options.shape), target.shape.dim, layers)
+    eagle = Eagle(Shape.parse(options.shape), target.shape.dim, layers, options.state_loss)
     if options.start:
-        weight_file.read_head(options.start, MAGIC, eagle.parameters())
+        weight_file.read_head(options.start, MAGIC, eagle.words(), eagle.parameters())
     parts = head.optimizers(eagle, [eagle.embedding.weight], options)
     head.run(eagle, target, layers, options.steps, parts, options, depths=4)
     eagle.write(options.out)

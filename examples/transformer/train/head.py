@@ -47,6 +47,8 @@ class Divergence(torch.autograd.Function):
 
 
 class Head(torch.nn.Module):
+    penalty = 0.0  # what compare() adds to the loss
+
     def compare(self, rows, chosen, places, steps):
         """The head's logits and the target's, each a list over the steps of (batch, places, vocab). In each chosen row a draft
         begins at each place."""
@@ -160,6 +162,6 @@ def learn(head, rows, steps, total_variation, options):
         given, wanted = head.compare(rows, chosen, places, steps)
     loss = sum(options.decay ** depth *
                Divergence.apply(q.float() / scale, (p.float() / scale).softmax(-1), total_variation)
-               for depth, (q, p) in enumerate(zip(given, wanted)))
+               for depth, (q, p) in enumerate(zip(given, wanted))) + head.penalty
     loss.backward()
     return loss.item()

@@ -47,16 +47,16 @@ def write_adapter(path, magic, words, parameters):
 
 def write_head(path, magic, words, parameters):
     """Writes a file of version 2: half of the size, and drafts are as good."""
-    write_numbers(path, struct.pack(f"<Ii{len(words)}i", magic, 2, *words),
+    write_numbers(path, header_of_head(magic, words),
                   (scaled_bytes(parameter) if parameter.dim() == 2 else halves(parameter) for parameter in parameters))
 
 
 @torch.no_grad()
-def read_head(path, magic, parameters):
-    """Reads a file of version 2 into these parameters."""
+def read_head(path, magic, words, parameters):
+    """Reads what write_head() wrote with the same words."""
     data = path.read_bytes()
-    if struct.unpack_from("<Ii", data) != (magic, 2):
-        raise ValueError(f"{path}: expected version 2 of another file")
+    if data[:HEADER_BYTES] != header_of_head(magic, words):
+        raise ValueError(f"{path}: not written by this program, or with other options")
     at = HEADER_BYTES
     for parameter in parameters:
         if parameter.dim() == 2:
@@ -69,6 +69,10 @@ def read_head(path, magic, parameters):
         at += size
     if at != len(data):
         raise ValueError(f"{path}: expected {at} bytes, found {len(data)}")
+
+
+def header_of_head(magic, words):
+    return struct.pack(f"<Ii{len(words)}i", magic, 2, *words).ljust(HEADER_BYTES, b"\0")
 
 
 def write_numbers(path, header, parts):
