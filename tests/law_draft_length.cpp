@@ -83,6 +83,11 @@ struct OneOf {
   {
     return std::visit([&](const auto& p) { return p.acceptance(probability, rank); }, policy);
   }
+  double drawn_acceptance(double confidence, Index rank) const
+    requires rates
+  {
+    return std::visit([&](const auto& p) { return p.drawn_acceptance(confidence, rank); }, policy);
+  }
   bool draft_level(const TreeCandidates& found) const
     requires rates
   {
@@ -261,7 +266,10 @@ class WhilePromising {
   double acceptance(double probability, Index rank) const {
     return rank == 0 ? std::sqrt(probability) : probability;
   }
-  bool draft_level(const TreeCandidates& found) const { return found.leaves.front() > 0.5; }
+  double drawn_acceptance(double confidence, Index rank) const {
+    return rank == 0 ? std::sqrt(confidence) : 1 - confidence;
+  }
+  bool draft_level(const TreeCandidates& found) const { return std::ranges::max(found.leaves) > 0.5; }
   Index propose(const TreeCandidates& found) const {
     return std::count_if(found.values.begin(), found.values.end(), [this](double v) { return v > least_; });
   }
@@ -272,6 +280,19 @@ class WhilePromising {
 };
 
 using Rating = OneOf<WhilePromising, EarlyStoppingLength<>>;
+
+// The first steps of such a length are alike for all trees. So it has written a text before.
+template <class MakeDrafter, class Rule>
+Rating experienced(const MakeDrafter& drafter, const Rule& rule) {
+  Rating early{EarlyStoppingLength({.window = 20})};
+  SplitMix64 generator{9};
+  SpecDec decoder{TableModel<>::random(3, 2, generator), drafter(TableModel<>::random(3, 2, generator)),
+                  Rule(rule), early};
+  AnyChance chance(generator);
+  decoder.generate(prompt, {.max_new_tokens = 200, .gamma = 4}, chance);
+  CHECK(std::get<EarlyStoppingLength<>>(early.policy).drafts());
+  return early;
+}
 
 void check_trees(const Rating& length) {
   const auto check_rule = [&](const char* name, const AnyTreeRule& rule) {
@@ -287,15 +308,43 @@ void check_trees(const Rating& length) {
 
 TEST_CASE("a policy that rates the tokens of trees leaves the law as it is") {
   check_trees({WhilePromising{}});
-  // Its first steps are alike for all trees. So it has written a text before.
-  Rating early{EarlyStoppingLength({.window = 20})};
-  SplitMix64 generator{9};
-  SpecDec decoder{TableModel<>::random(3, 2, generator), confident(TableModel<>::random(3, 2, generator)),
-                  AnyTreeRule{TrunkAndSpares<SampleMatchVerifier>{}}, early};
-  AnyChance chance(generator);
-  decoder.generate(prompt, {.max_new_tokens = 200, .gamma = 4}, chance);
-  CHECK(std::get<EarlyStoppingLength<>>(early.policy).drafts());
-  check_trees(early);
+  check_trees(experienced(confident, AnyTreeRule{TrunkAndSpares<SampleMatchVerifier>{}}));
+}
+
+namespace {
+
+template <class Siblings>
+auto drawn(Siblings siblings) {
+  return [siblings](const TableModel<>& small) {
+    return ModelDrafter{TableModel<>(small), Tree{TreeShape::of_widths({2, 2, 1}), siblings}};
+  };
+}
+
+// Not greedy block verification, whose next trunk must not be cut: that does not compile.
+struct DrawnTreeRule {
+  std::variant<TraversalVerifier, RecursiveRejectionVerifier, KSeqVerifier, TrunkAndSpares<BlockVerifier>>
+      rule;
+
+  NodeVerdict judge(const auto& drafted, auto& chance) const {
+    return std::visit([&](const auto& verifier) { return verifier.judge(drafted, chance); }, rule);
+  }
+};
+
+void check_drawn_trees(const Rating& length) {
+  const auto check_rule = [&](const char* name, const auto& siblings, const DrawnTreeRule& rule) {
+    check(name, law_over_models(law_with(drawn(siblings), rule, length)));
+  };
+  check_rule("traversal", WithoutReplacement{}, {TraversalVerifier{}});
+  check_rule("recursive rejection", WithoutReplacement{}, {RecursiveRejectionVerifier{}});
+  check_rule("block on a trunk", WithoutReplacement{}, {TrunkAndSpares<BlockVerifier>{}});
+  check_rule("k-seq", Independent{}, {KSeqVerifier{}});
+}
+
+}  // namespace
+
+TEST_CASE("a policy that says how many children are drawn leaves the law as it is") {
+  check_drawn_trees({WhilePromising{}});
+  check_drawn_trees(experienced(drawn(WithoutReplacement{}), DrawnTreeRule{TraversalVerifier{}}));
 }
 
 TEST_CASE("at temperature 0 trees by the rows write the text of greedy decoding") {

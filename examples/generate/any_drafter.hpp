@@ -26,7 +26,7 @@ using SampledModel = decltype(sampled(std::declval<Model&>(), 1.0));
 using SampledRow = specdec::RowOf<decltype(specdec::distributions(
     std::declval<SampledModel&>().forward(std::span<const Token>(), Index{})))>;
 
-/// What a draft length says about a tree of chosen tokens. One that does not rate tokens leaves the tree as it is.
+/// What a draft length says about a tree. One that does not rate tokens leaves the tree as it is.
 class AskTree {
  public:
   AskTree() = default;
@@ -50,15 +50,35 @@ class AskTree {
   std::optional<specdec::RatedTree<Length>> rated_;
 };
 
+/// What a draft length says about a tree of drawn tokens. One that does not rate draws leaves the tree as it is.
+class AskDraws {
+ public:
+  AskDraws() = default;
+  explicit AskDraws(const specdec::RatedDraws<Length>& rated) : rated_(rated) {}
+
+  bool rates() const { return rated_.has_value(); }
+  void rate(const auto& row, Index i, Index count, const auto& add) const {
+    rated_->rate(row, i, count, add);
+  }
+  bool another_level(const specdec::TreeCandidates& found) const { return rated_->another_level(found); }
+  Index proposed(const specdec::TreeCandidates& found) const { return rated_->proposed(found); }
+  void propose(double confidence) const { rated_->propose(confidence); }
+
+ private:
+  std::optional<specdec::RatedDraws<Length>> rated_;
+};
+
 /// Asks a draft length whether a draft goes on after a token that was drawn from the row of a sampled model. Rows of other
 /// types are not shown to it, and their drafts go on.
 struct AskAnother {
   std::function<bool(const SampledRow& row, Index i)> ask = [](const SampledRow&, Index) { return true; };
   AskTree of_tree = {};
+  AskDraws of_draws = {};
 
   bool operator()(const auto&, Index) const { return true; }
   bool another(const SampledRow& row, Index i) const { return ask(row, i); }
   const AskTree& tree() const { return of_tree; }
+  const AskDraws& drawn_tree() const { return of_draws; }
 };
 
 /// A drafter of lines or trees. Its rows have one of the types in Kinds, so that decoders are compiled once for all
@@ -88,7 +108,12 @@ class AnyDrafter {
     AskAnother asks{
         [&](const SampledRow& row, Index i) { return specdec::drafts_another(keep_drafting, row, i); }};
     if constexpr (requires { keep_drafting.length->rates(); })
-      if (keep_drafting.length->rates()) asks.of_tree = AskTree(keep_drafting.tree());
+      if (keep_drafting.length->rates()) {
+        // Not keep_drafting.drawn_tree(): the decoder is compiled for all rules, and greedy block refuses it. Here the options
+        // were checked.
+        asks.of_tree = AskTree(keep_drafting.tree());
+        asks.of_draws = AskDraws({*keep_drafting.length, *keep_drafting.readings});
+      }
     return propose(context, limits, chance, asks);
   }
   virtual specdec::Draft<Rows> propose(std::span<const Token> context, const specdec::DraftLimits& limits,

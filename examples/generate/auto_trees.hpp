@@ -90,7 +90,11 @@ inline const AutoTrees* auto_trees_of(const TreeKind& kind) {
   return found == auto_trees.end() ? nullptr : &*found;
 }
 
-/// The largest tree that a policy may choose: `depth` levels and 64 nodes, which should be enough for any machine.
-inline Tree auto_tree(const TreeKind& kind, Index depth) { return {&kind, 64, depth, {}}; }
+/// The largest tree that a policy may choose: `depth` levels and 64 nodes, which should be enough for any machine. The shape
+/// is for trees that get fewer children by their rows.
+inline Tree auto_tree(const TreeKind& kind, Index depth) {
+  constexpr Index nodes = 64;
+  return {&kind, nodes, depth, kind.size == Size::widths ? usual_shape(depth, nodes) : specdec::TreeShape()};
+}
 
 }  // namespace generate

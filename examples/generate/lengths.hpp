@@ -29,9 +29,10 @@ class Length {
   /// Whether to draft another token after rows of these confidences.
   virtual bool goes_on(std::span<const double> confidences) const = 0;
 
-  /// Whether it rates the tokens of trees. If not, the other three are never called (AskTree).
+  /// Whether it rates the tokens of trees, chosen or drawn. If not, the other four are never called.
   virtual bool rates() const { return false; }
   virtual double acceptance(double, Index) const { return 0; }
+  virtual double drawn_acceptance(double, Index) const { return 0; }
   virtual bool draft_level(const specdec::TreeCandidates&) const { return false; }
   virtual Index propose(const specdec::TreeCandidates&) const { return 0; }
 };
@@ -50,6 +51,10 @@ class LengthOf final : public Length {
   double acceptance(double probability, Index rank) const override {
     if constexpr (specdec::rates_tokens<L>) return length_.acceptance(probability, rank);
     else return Length::acceptance(probability, rank);
+  }
+  double drawn_acceptance(double confidence, Index rank) const override {
+    if constexpr (specdec::rates_draws<L>) return length_.drawn_acceptance(confidence, rank);
+    else return Length::drawn_acceptance(confidence, rank);
   }
   bool draft_level(const specdec::TreeCandidates& found) const override {
     if constexpr (specdec::rates_tokens<L>) return length_.draft_level(found);

@@ -51,9 +51,9 @@ inline specdec::TreeShape usual_trunk(Index depth) {
   return trunk_shape(widths);
 }
 
-inline specdec::TreeShape usual_shape(Index depth) {
+inline specdec::TreeShape usual_shape(Index depth, Index nodes = usual_nodes) {
   constexpr std::array<double, 6> acceptance_by_rank{0.63, 0.084, 0.053, 0.023, 0.02, 0.015};
-  return specdec::sequoia_shape(acceptance_by_rank, usual_nodes, depth).shape;
+  return specdec::sequoia_shape(acceptance_by_rank, nodes, depth).shape;
 }
 
 inline std::string text_of(const Widths& widths) {

@@ -32,7 +32,7 @@ inline std::vector<double> measured_acceptance_by_rank(Pair& pair, const Rule& r
 }
 
 /// The rows of the table: the target alone; lines of up to `most` tokens; after each line the trees of its depth (with up to
-/// 16 tokens at 4 levels); at the end automatic lines and trees. Trees that do not go with the rule are left out.
+/// 16 tokens at 4 levels); at the end automatic lines and trees, and trees by the rows. Trees that do not go with the rule are left out.
 class TreeWays {
  public:
   TreeWays(Pair& pair, const Rule& rule, const DrafterKind& drafter, const Texts& texts)
@@ -74,6 +74,10 @@ class TreeWays {
       if (auto_trees_of(*kind) != nullptr && fits(*kind))
         ways_.push_back(
             {"auto " + std::string(kind->title), &rule_, &drafter_, {true, most}, auto_tree(*kind, most)});
+    const TreeKind& kind = draws_ ? full_ : tree_kind_named("confident");
+    if (fits(kind))
+      ways_.push_back(
+          {"early " + std::string(kind.title), &rule_, &drafter_, {true, most, true}, auto_tree(kind, most)});
   }
 
   // Levels without a given width have one child.

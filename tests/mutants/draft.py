@@ -70,9 +70,9 @@ GROWTH = "tests/draft/length/tree_growth"
 GROWTH_HPP = "draft/length/tree_growth.hpp"
 BY_PROBABILITY = "draft/length/acceptance_by_probability.hpp"
 mutant("rated-tree-asked-of-nobody", "draft/model_drafter.hpp", EARLY, "requires requires { keep_drafting->tree(); }", "requires requires { keep_drafting->trees(); }")
-mutant("rated-by-the-processed-row", "draft/length/rated_tree.hpp", RATED, "std::min(checked.probability(token), 1.0)", "std::min(0 * checked.probability(token) + processed, 1.0)")
-mutant("rated-above-a-likelier-sibling", "draft/length/rated_tree.hpp", RATED, "least = std::min(least, acceptance(probability, rank++));", "least = acceptance(probability, rank++);")
-mutant("rated-all-as-eldest", "draft/length/rated_tree.hpp", RATED, "acceptance(probability, rank++)", "acceptance(probability, rank)")
+mutant("rated-by-the-processed-row", "draft/length/rated_tree.hpp", RATED, "std::min(named.probability(token), 1.0)", "std::min(0 * named.probability(token) + processed, 1.0)")
+mutant("rated-above-a-likelier-sibling", "draft/length/rated_tree.hpp", RATED, "least = std::min(least, this->checked(\"acceptance\", probability, rank++, accepted));", "least = this->checked(\"acceptance\", probability, rank++, accepted);")
+mutant("rated-all-as-eldest", "draft/length/rated_tree.hpp", RATED, "probability, rank++, accepted", "probability, rank, accepted")
 mutant("rated-unchecked", "draft/length/rated_tree.hpp", RATED, "if (!(accepted >= 0 && accepted <= 1))", "if (accepted < 0)")
 mutant("rated-proposes-unchecked", "draft/length/rated_tree.hpp", RATED, "if (count < 0 || count > most)", "if (count > most)")
 mutant("rated-levels-not-asked", "draft/strategies/confident_tree.hpp", RATED, "if (!leaves_.empty() && rated.another_level(found)) return;", "if (!leaves_.empty()) return;")
@@ -87,7 +87,7 @@ mutant("rated-tokens-of-the-last-draft", "measure/step_record.hpp", EARLY, "    
 mutant("rated-probabilities-unchecked", "measure/step_record.hpp", "tests/measure/stats", "if (!(probabilities[i] >= 0 && probabilities[i] <= 1))", "if (probabilities[i] < 0)")
 mutant("rated-probabilities-uncounted", "measure/step_record.hpp", "tests/measure/stats", "std::ssize(probabilities) != children", "children < 0")
 mutant("rated-siblings-mixed", GROWTH_HPP, GROWTH, "(rank == 0 ? eldest_ : others_)(probability)", "eldest_(probability)")
-mutant("rated-elder-accepted", GROWTH_HPP, GROWTH, "add(*probability++, rank == accepted)", "add(*probability++, rank <= accepted)")
+mutant("rated-elder-accepted", GROWTH_HPP, GROWTH, "add(probability, rank == accepted)", "add(probability, rank <= accepted)")
 mutant("rated-never-forgotten", GROWTH_HPP, GROWTH, "    eldest_.fade(decay);\n", "")
 mutant("rated-limit-ignored", GROWTH_HPP, GROWTH, "if (goes_on_.weight() > parents) fade(", "if (goes_on_.weight() > parents) goes_on_.fade(")
 mutant("rated-leaves-go-on-for-sure", GROWTH_HPP, GROWTH, "reached *= goes_on_.with(1, 0.1);", "reached *= 1;")
@@ -103,6 +103,32 @@ mutant("rated-mean-in-place-of-odds", BY_PROBABILITY, GROWTH, "p * factor / (1 -
 mutant("rated-first-trees-of-any-size", EARLY_HPP, EARLY, "return first_ == first_lengths && tree_", "return tree_")
 mutant("rated-trees-teach-nothing", EARLY_HPP, EARLY, "else tree_.learn(step.tree);", "")
 mutant("rated-trees-of-unread-drafters", EARLY_HPP, GROWTH, "!step.readings.empty() || !step.tree.probabilities.empty();", "!step.readings.empty();")
+
+mutant = promise("a drawn tree gets the children that are expected to be worth their time, before they are drawn")
+DRAWN = "tests/draft/strategies/tree"
+CHILDREN_HPP = "draft/strategies/rated_children.hpp"
+mutant("draws-asked-of-nobody", "draft/model_drafter.hpp", EARLY, "requires requires { keep_drafting->drawn_tree(); }", "requires requires { keep_drafting->drawn_trees(); }")
+mutant("draws-counted-as-chosen", "draft/length/rated_tree.hpp", EARLY, "propose(confidence, true)", "propose(confidence, false)")
+mutant("draws-of-the-last-draft", "measure/step_record.hpp", EARLY, "    drawn = false;\n", "")
+mutant("draws-rated-above-an-elder", "draft/length/rated_tree.hpp", DRAWN, "least = std::min(least, this->checked(\"drawn_acceptance\", confidence, rank, accepted));", "least = this->checked(\"drawn_acceptance\", confidence, rank, accepted);")
+mutant("draws-all-rated-as-eldest", "draft/length/rated_tree.hpp", DRAWN, "drawn_acceptance(confidence, rank);", "drawn_acceptance(confidence, 0 * rank);")
+mutant("draws-unchecked", "draft/length/rated_tree.hpp", DRAWN, "if (!(accepted >= 0 && accepted <= 1))", "if (accepted < 0)")
+mutant("draws-rated-without-their-parents", CHILDREN_HPP, DRAWN, "value(parent) * acceptance", "acceptance")
+mutant("draws-of-a-level-none", CHILDREN_HPP, DRAWN, "worthy(rated, levels, 1)", "worthy(rated, levels, 0)")
+mutant("draws-beyond-the-limit", CHILDREN_HPP, DRAWN, "if (room-- > 0) ++counts_", "++counts_")
+mutant("draws-rated-that-were-not-drawn", CHILDREN_HPP, DRAWN, "      if (drawn-- <= 0) continue;\n", "")
+mutant("draws-after-unworthy-leaves", CHILDREN_HPP, DRAWN, "worthy(rated, levels, 0)", "worthy(rated, levels, leaves.size())")
+mutant("draws-leaves-of-all", CHILDREN_HPP, DRAWN, "    list_values(leaves);\n    sorted_ = values_;", "    sorted_ = values_;")
+mutant("draws-level-not-asked", CHILDREN_HPP, DRAWN, "if (!rated.another_level({view_of(sorted_), view_of(candidates_), levels})) leaves.clear();", "rated.another_level({view_of(sorted_), view_of(candidates_), levels});")
+mutant("draws-least-valuable-first", CHILDREN_HPP, DRAWN, "of_a > of_b : a < b", "of_a < of_b : a < b")
+mutant("draws-beside-tokens-forgotten", CHILDREN_HPP, DRAWN, "end - order_.begin() - std::count_if(order_.begin(), end, is_token)", "end - order_.begin()")
+mutant("draws-deeper-than-the-limit", "draft/strategies/tree.hpp", DRAWN, "if (levels_ == limits_.depth || ", "if (")
+mutant("draws-leaves-at-the-limit", "draft/strategies/tree.hpp", DRAWN, " || std::ssize(tokens_) == limits_.nodes) return;", ") return;")
+mutant("draws-beyond-the-context", "draft/strategies/tree.hpp", DRAWN, " && std::ssize(level_) < room_ - cached_) level_", ") level_")
+mutant("draws-elders-not-rejected", GROWTH_HPP, GROWTH, "return elders_rejected * drawn_", "return drawn_")
+mutant("draws-younger-count", GROWTH_HPP, GROWTH, "if (accepted < 0 || rank <= accepted) drawn_", "drawn_")
+mutant("draws-all-ranks-alike", GROWTH_HPP, GROWTH, "std::min(static_cast<std::size_t>(rank), ranks - 1)", "std::min<std::size_t>(static_cast<std::size_t>(rank), 1)")
+mutant("draws-never-forgotten", GROWTH_HPP, GROWTH, "    for (SurvivalByConfidence& drawn : drawn_) drawn.fade(decay);\n", "")
 
 mutant = promise("a model drafter reports the very rows it drew from, and its cache follows the context")
 mutant("drafter-row-sizes-unchecked", "draft/model_drafter.hpp", "tests/draft/model_drafter", "    check_shape(\"draft model\", rows_.rows(), row.vocab_size(), rows_.rows(), vocab_size_);\n", "")
@@ -266,16 +292,16 @@ mutant("independent-twins", "draft/strategies/siblings.hpp", "tests/draft/strate
 mutant("sibling-with-its-elders", "draft/strategies/siblings.hpp", SIBLINGS + " " + TREE, "chance.draw(detail::NamedRow(rest, ", "chance.draw(detail::NamedRow(q, ")
 mutant("siblings-report-the-whole-row", "draft/strategies/siblings.hpp", SIBLINGS + " " + TREE, "      rows.push_back(rest);", "      rows.push_back({q, {siblings.first(0)}});")
 mutant("siblings-never-end", "draft/strategies/siblings.hpp", SIBLINGS + " " + TREE, "if (!(rest.mass() > 0)) return;", "")
-mutant("tree-of-the-row-before", "draft/strategies/tree.hpp", TREE, "after_[first + static_cast<Index>(i)]", "after_[first]")
+mutant("tree-of-the-row-before", "draft/strategies/tree.hpp", TREE, "grow(level_[i], wanted(level_[i]), after_[first + static_cast<Index>(i)], chance);", "grow(level_[i], wanted(level_[i]), after_[first], chance);")
 mutant("tree-after-another-token", "draft/strategies/tree.hpp", TREE,
        "numbers_[static_cast<std::size_t>(parents_[at])]);",
        "numbers_[static_cast<std::size_t>(parents_[at])] * 0);")
 mutant("tree-beyond-its-limits", "draft/strategies/tree.hpp", TREE,
-       "std::clamp<Index>(most_ - shape().first_child(place), 0, shape().children(place))",
-       "shape().children(place)")
+       "std::min(most_ - shape().first_child(place(k)), children(k))",
+       "children(k)")
 mutant("tree-context-overfed", "draft/strategies/tree.hpp", TREE, "if (cached == inner) return k;", "if (cached > inner) return k;")
 mutant("tree-context-overflowed", "draft/strategies/tree.hpp", TREE, "if (inner < 0) return 0;", "")
-mutant("tree-leaves-taken-in", "draft/strategies/tree.hpp", TREE, "if (children(place(k)) > 0) add_to_level(k);", "add_to_level(k);")
+mutant("tree-leaves-taken-in", "draft/strategies/tree.hpp", TREE, "if (wanted(k) > 0) level_.push_back(k);", "level_.push_back(k);")
 
 mutant = promise("a draft model keeps what the context goes on with of its tree, and nothing else")
 mutant("unknown-token-that-is-the-vocabulary-size", "token_ids.hpp",
@@ -497,8 +523,8 @@ mutant("keyed-spares-depth", "draft/strategies/spares.hpp", "tests/verify/keyed"
        "const Token drawn = chance.draw(name, 0);")
 mutant("keyed-second-trunk-depth", "draft/strategies/spares.hpp", "tests/verify/keyed", "second_depth_ = 1;", "second_depth_ = 0;")
 mutant("keyed-siblings-depth", "draft/strategies/tree.hpp", "tests/verify/keyed",
-       "children(place(k)), depth(k), chance",
-       "children(place(k)), k + 1, chance")
+       "count, depth(k), chance",
+       "count, k + 1, chance")
 mutant("keyed-line-depth", "draft/strategies/line.hpp", "tests/verify/keyed",
        "chance.draw(name, i)",
        "chance.draw(name, 0)")

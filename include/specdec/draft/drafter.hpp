@@ -102,8 +102,9 @@ bool drafts_another(const KeepDrafting& keep_drafting, const Row& row, Index i) 
 ///                                   (DraftLength). A drafter of lines asks keep_drafting(row, i) before it draws token i
 ///                                   from the row, and ends the draft if the answer is no. After it has drawn token i,
 ///                                   it asks drafts_another(keep_drafting, row, i), and ends the draft after this token
-///                                   if the answer is no. Either question may be left out. A drafter of trees of chosen
-///                                   tokens asks keep_drafting.tree(), if there is one: see RatedTree
+///                                   if the answer is no. Either question may be left out. A drafter of trees asks
+///                                   keep_drafting.tree() if its tokens are chosen, keep_drafting.drawn_tree() if they are
+///                                   drawn, where there is such a function: see RatedTree and RatedDraws
 ///   observe(target_rows, tokens, parents, verdict)
 ///                                   for drafters that learn from the target: called after every target call and before
 ///                                   the rollback, with the γ+1 rows, the γ drafted tokens, their parents (empty for a

@@ -103,6 +103,11 @@ class ModelDrafter {
     {
       return keep_drafting->tree();
     }
+    decltype(auto) drawn_tree() const
+      requires requires { keep_drafting->drawn_tree(); }
+    {
+      return keep_drafting->drawn_tree();
+    }
   };
 
   // The state of one sequence.

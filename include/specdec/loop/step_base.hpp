@@ -315,7 +315,7 @@ class StepBase {
     if (std::ssize(readings_.of_tokens) == offered().size())
       for (const Index k : path_.children())
         probabilities_.push_back(readings_.of_tokens[static_cast<std::size_t>(k)]);
-    return {depth_, path_.ranks(), path_.offered(), view_of(probabilities_)};
+    return {depth_, path_.ranks(), path_.offered(), view_of(probabilities_), readings_.drawn};
   }
 
   // Allocates now what the step needs after the verdict, so that nothing can fail there. (Text reserves its own room.)

@@ -20,9 +20,11 @@ struct TreeRecord {
   std::span<const Index> ranks = {};  ///< for each accepted token: the number of its elder siblings
   std::span<const Index> offered =
       {};  ///< for the context and each accepted token: the number of its children
-  /// The draft probabilities of these children: first of the children of the context, then of each accepted token in turn.
-  /// Empty where the draft length does not rate chosen tokens, or the drafter does not ask it to (DraftLength's acceptance).
+  /// The probabilities by which these children were rated: first of the children of the context, then of each accepted token
+  /// in turn. Of a chosen token its draft probability, of a drawn one the largest probability of its row. Empty where the
+  /// draft length does not rate such tokens, or the drafter does not ask it to (DraftLength's acceptance).
   std::span<const double> probabilities = {};
+  bool drawn = false;  ///< whether the children that were rated were drawn
 };
 
 /// The record of one step of the loop.
@@ -62,17 +64,19 @@ namespace detail {
 /// What a draft length has read in the rows of a draft.
 struct DraftReadings {
   std::vector<double> of_rows;    ///< see StepRecord::readings
-  std::vector<double> of_tokens;  ///< of each token of a tree: its draft probability
+  std::vector<double> of_tokens;  ///< of each token of a tree: the probability by which it was rated
+  bool drawn = false;             ///< see TreeRecord
 
   void clear() {
     of_rows.clear();
     of_tokens.clear();
+    drawn = false;
   }
 };
 
 /// Throws unless depth, ranks and offers of a branching draft fit together.
 inline void check_tree(const StepRecord& step) {
-  const auto& [depth, ranks, offered, probabilities] = step.tree;
+  const auto& [depth, ranks, offered, probabilities, drawn] = step.tree;
   if (depth < step.accepted || depth > step.drafted)
     invalid_argument("step.tree.depth = ", depth, " is outside ", step.accepted, "..", step.drafted);
   if (std::ssize(ranks) != step.accepted || std::ssize(offered) != step.accepted + 1)

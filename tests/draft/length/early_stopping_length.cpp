@@ -393,6 +393,7 @@ struct Watching {
     std::vector<double> readings;
     std::vector<Index> ranks, offered;
     std::vector<double> probabilities;
+    bool drawn = false;
     bool operator==(const Step&) const = default;
     bool operator<(const Step& other) const {
       return std::tie(drafted, readings, ranks, offered, probabilities) <
@@ -406,15 +407,17 @@ struct Watching {
   double reading(const auto& row, Index) const { return row.probability(row.argmax()); }
   bool draft_another(std::span<const double> readings) const { return readings.back() >= 0.6; }
   double acceptance(double probability, Index) const { return probability; }
+  double drawn_acceptance(double confidence, Index) const { return confidence; }
   bool draft_level(const TreeCandidates& found) const { return found.leaves.front() > 0.3; }
   Index propose(const TreeCandidates& found) const { return std::min<Index>(5, std::ssize(found.values)); }
   void observe(const StepRecord& step) const {
-    const auto& [depth, ranks, offered, probabilities] = step.tree;
+    const auto& [depth, ranks, offered, probabilities, drawn] = step.tree;
     steps->push_back({step.drafted,
                       {step.readings.begin(), step.readings.end()},
                       {ranks.begin(), ranks.end()},
                       {offered.begin(), offered.end()},
-                      {probabilities.begin(), probabilities.end()}});
+                      {probabilities.begin(), probabilities.end()},
+                      drawn});
   }
 };
 
@@ -550,6 +553,7 @@ TEST_CASE("a record has the probabilities of the tokens whose parents were accep
         expected.insert(expected.end(), sorted.begin(), sorted.begin() + count);
       if (!rated) expected.clear();
       CHECK(step.probabilities == expected);
+      CHECK_FALSE(step.drawn);
       accepted += std::ssize(step.ranks);
     }
     CHECK(accepted > 20);
@@ -557,7 +561,41 @@ TEST_CASE("a record has the probabilities of the tokens whose parents were accep
   check(by_model(small, small_tree), true);
   check(FallbackDrafter{NoDrafter{}, by_model(small, small_tree)}, true);
   check(AuditedDrafter{by_model(small, small_tree)}, true);
-  check(by_model(small, Tree{TreeShape::of_widths({2, 2}), Likeliest{}}), false);
+  check(by_model(small, Spares{4, {1}}), false);
+}
+
+TEST_CASE(
+    "a record has the confidences of the rows that tokens were drawn from, if their parents were accepted") {
+  const auto check = [](AnyDrafter drafter) {
+    const TableModel<> target = random_table(1);
+    std::vector<Watching::Step> steps;
+    SpecDec decoder{TableModel<>(target), std::move(drafter), SameToken{}, Watching{&steps}};
+    SplitMix64 rng{1};
+    std::vector<Token> text = prompt;
+    const Result r = decoder.generate(text, {.max_new_tokens = 200, .gamma = 12}, rng);
+    text.insert(text.end(), r.tokens.begin(), r.tokens.end());
+    const TableModel<> small = random_table(2);
+    std::size_t length = prompt.size(), rated = 0;
+    for (const Watching::Step& step : steps) {
+      std::vector<double> expected;
+      for (std::size_t k = 0; k < step.offered.size(); ++k) {
+        const auto q = small.distribution(std::span(text).first(std::min(length + k, text.size())));
+        expected.insert(expected.end(), static_cast<std::size_t>(step.offered[k]), q.probability(q.argmax()));
+      }
+      if (length + step.offered.size() > text.size()) break;  // the last step was cut
+      CHECK(step.probabilities == expected);
+      CHECK(step.drawn == (step.drafted > 0));
+      length += step.ranks.size() + 1;
+      rated += step.probabilities.size();
+    }
+    CHECK(rated > 200);
+  };
+  const auto drawn = [] {
+    return by_model(random_table(2), Tree{TreeShape::of_widths({2, 2}), Likeliest{}});
+  };
+  check(drawn());
+  check(FallbackDrafter{NoDrafter{}, drawn()});
+  check(AuditedDrafter{drawn()});
 }
 
 TEST_CASE("in a batch each text's tree grows by its own rows") {

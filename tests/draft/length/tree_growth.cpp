@@ -28,7 +28,8 @@ struct Siblings {
 };
 
 // Enters steps where the context has these children.
-void learn(TreeGrowth& growth, const Siblings& siblings, int steps, std::mt19937_64& rng) {
+void learn(TreeGrowth& growth, const Siblings& siblings, int steps, std::mt19937_64& rng,
+           bool drawn = false) {
   for (int n = 0; n < steps; ++n) {
     double left = uniform01(rng);
     std::vector<Index> ranks;
@@ -37,7 +38,7 @@ void learn(TreeGrowth& growth, const Siblings& siblings, int steps, std::mt19937
     std::vector<Index> offered{std::ssize(siblings.probabilities)};
     if (!ranks.empty()) offered.push_back(0);
     growth.fade(0.999);
-    growth.learn({1, ranks, offered, siblings.probabilities});
+    growth.learn({1, ranks, offered, siblings.probabilities, drawn});
   }
 }
 
@@ -60,6 +61,27 @@ TEST_CASE("acceptance of chosen tokens is learnt by their probability, for the l
   CHECK(growth.acceptance(0.4, 0) > growth.acceptance(0.3, 0));  // in one range the order stays
   for (int rank = 0; rank < 2; ++rank)
     for (const double q : {0.0, 1.0}) CHECK(growth.acceptance(q, rank) == q);
+}
+
+TEST_CASE("acceptance of drawn tokens is learnt by rank and by the confidence of their row") {
+  const Siblings sure{std::vector<double>(4, 0.95), {0.9, 0.05, 0.01, 0.01}};
+  const Siblings torn{std::vector<double>(7, 0.2), {0.5, 0.2, 0.1, 0.05, 0.04, 0.02, 0.02}};
+  TreeGrowth growth;
+  std::mt19937_64 rng{1};
+  for (int n = 0; n < 4000; ++n) learn(growth, n % 2 == 0 ? sure : torn, 1, rng, true);
+  for (Index rank = 0; rank < 5; ++rank) {
+    const auto at = static_cast<std::size_t>(rank);
+    if (rank < 4) CHECK(growth.drawn_acceptance(0.95, rank) == Approx(sure.accepted[at]).margin(0.02));
+    CHECK(growth.drawn_acceptance(0.2, rank) == Approx(torn.accepted[at]).margin(0.03));
+  }
+  CHECK(growth.drawn_acceptance(0.2, 100) < 0.001);
+  CHECK(growth.acceptance(0.5, 0) == Approx(0.5));  // nothing is known of chosen tokens
+
+  TreeGrowth chosen;
+  learn(chosen, sure, 100, rng);
+  CHECK(chosen.drawn_acceptance(0.95, 0) == 1);
+  for (int n = 0; n < 20000; ++n) growth.fade(0.999);
+  CHECK(growth.drawn_acceptance(0.2, 0) > 0.95);  // it is tried again
 }
 
 TEST_CASE("a target that changes its mind is followed, and a limit makes that faster") {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <limits>
 #include <random>
+#include <set>
 #include <span>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
@@ -281,6 +282,143 @@ TEST_CASE("in trees of a shape, no more nodes have children than the model's con
   CHECK(drafted(2, 10, wide) == 14);
   CHECK(drafted(2, 11, wide) == 15);
   CHECK(drafted(7, 6, wide) == 0);
+}
+
+namespace {
+
+// Rates draws by the confidence of their rows. All values above `worthy` are worth their time, and a level after a leaf above
+// `promising`.
+struct RatingLength {
+  static constexpr bool counts_nodes = true;
+  double worthy, promising;
+
+  Index next(Index most) const { return most; }
+  double drawn_acceptance(double confidence, Index rank) const { return confidence * std::pow(0.5, rank); }
+  bool draft_level(const TreeCandidates& found) const {
+    CHECK(std::ranges::is_sorted(found.values, std::greater{}));
+    return std::ranges::max(found.leaves) > promising;
+  }
+  Index propose(const TreeCandidates& found) const {
+    CHECK(std::ranges::is_sorted(found.values, std::greater{}));
+    return std::ranges::count_if(found.values, [this](double value) { return value > worthy; });
+  }
+  void observe(const StepRecord&) const {}
+};
+
+// The tree that a drafter should draw, given the tokens that it drew: for each token its parent and the confidence that rated
+// it.
+class ExpectedTree {
+ public:
+  Parents parents;
+  std::vector<double> confidences;
+
+  ExpectedTree(const KeptTree& tree, const WatchedTreeModel& model, const Tokens& context,
+               const TreeShape& shape, const RatingLength& length, const DraftLimits& limits)
+      : tree_(tree), model_(model), context_(context) {
+    Index room = model.context_size() - std::ssize(context);
+    std::vector<Node> level{{-1, -1, 1}};
+    for (Index depth = 1; !level.empty() && room >= 0; ++depth) {
+      level = children_of(level, shape, length, limits.nodes - std::ssize(parents));
+      std::erase_if(level, [&](const Node& node) { return shape.children(node.place) == 0; });
+      if (std::ssize(level) > room) level.resize(static_cast<std::size_t>(room));
+      std::erase_if(level, [&](const Node& node) { return !(node.value > length.worthy); });
+      room -= std::ssize(level);
+      const bool goes_on =
+          std::ranges::any_of(level, [&](const Node& node) { return node.value > length.promising; });
+      if (!goes_on || depth == limits.depth || std::ssize(parents) == limits.nodes) return;
+    }
+  }
+
+ private:
+  struct Node {
+    Index k, place;
+    double value;
+  };
+  struct Child {
+    Index parent;  // in the level
+    double value;
+  };
+
+  double confidence(Index k) const {
+    const auto q = model_.distribution(text_before(context_, tree_.tokens, tree_.parents, k));
+    return q.probability(q.argmax());
+  }
+
+  std::vector<Node> children_of(const std::vector<Node>& level, const TreeShape& shape,
+                                const RatingLength& length, Index room) {
+    std::vector<Child> all;
+    for (std::size_t i = 0; i < level.size(); ++i)
+      for (Index rank = 0; rank < shape.children(level[i].place); ++rank)
+        all.push_back(
+            {static_cast<Index>(i), level[i].value * length.drawn_acceptance(confidence(level[i].k), rank)});
+    std::ranges::stable_sort(all, std::greater{}, &Child::value);
+    const Index worthy =
+        std::ranges::count_if(all, [&](const Child& child) { return child.value > length.worthy; });
+    all.resize(static_cast<std::size_t>(std::min({std::max<Index>(worthy, 1), room, std::ssize(all)})));
+
+    std::vector<Node> next;
+    for (std::size_t i = 0; i < level.size(); ++i) {
+      Index place = shape.first_child(level[i].place);
+      for (const Child& child : all) {
+        if (child.parent != static_cast<Index>(i)) continue;
+        next.push_back({std::ssize(parents), place++, child.value});
+        parents.push_back(level[i].k);
+        confidences.push_back(confidence(level[i].k));
+      }
+      if (std::ssize(parents) > std::ssize(tree_.tokens)) return {};  // not the tree that was drawn
+    }
+    return next;
+  }
+
+  const KeptTree& tree_;
+  const WatchedTreeModel& model_;
+  const Tokens& context_;
+};
+
+}  // namespace
+
+TEST_CASE("a draft length says how many children are drawn, by the rows before the draws") {
+  std::mt19937_64 rng{4};
+  const TreeShape shape = TreeShape::of_widths({3, 3, 2, 2, 1});
+  const Tokens context{1, 2, 3};
+  std::set<std::size_t> sizes;
+  for (int n = 0; n < 400; ++n) {
+    const Index most = n % 4 == 0 ? std::ssize(context) + n % 12 : unlimited;
+    WatchedTreeModel model(full_model(5, 2, rng), most);
+    ModelDrafter drafter{model, Tree{shape, WithoutReplacement{}}};
+    RatingLength length{0.01 + 0.1 * uniform01(rng), 0.02 + 0.1 * uniform01(rng)};
+    const DraftLimits limits{.nodes = n % 3 == 0 ? 1 + n % 11 : 64, .depth = n % 5 == 0 ? 1 + n % 4 : 8};
+    specdec::detail::DraftReadings readings;
+    const specdec::detail::KeepDrafting<RatingLength, false> keep_drafting{&length, &readings};
+    const KeptTree tree = kept(drafter.draft(context, limits, rng, keep_drafting), 5);
+    const ExpectedTree expected(tree, model, context, shape, length, limits);
+    CHECK(tree.parents == expected.parents);
+    CHECK(readings.of_tokens == expected.confidences);
+    CHECK(readings.drawn);
+    sizes.insert(tree.tokens.size());
+  }
+  CHECK(sizes.size() > 12);
+}
+
+TEST_CASE("a level that was paid for has a token, and one is enough") {
+  std::mt19937_64 rng{4};
+  RatingLength nothing{1, 0};
+  specdec::detail::DraftReadings readings;
+  const specdec::detail::KeepDrafting<RatingLength, false> keep_drafting{&nothing, &readings};
+  ModelDrafter drafter{WatchedTreeModel(full_model(5, 2, rng)),
+                       Tree{TreeShape::of_widths({3, 3}), WithoutReplacement{}}};
+  CHECK(kept(drafter.draft(Tokens{1}, {}, rng, keep_drafting), 5).parents == Parents{-1});
+}
+
+TEST_CASE("where a row has fewer tokens than children, those that are not drawn are not rated") {
+  std::mt19937_64 rng{4};
+  RatingLength all{0, 0};
+  specdec::detail::DraftReadings readings;
+  const specdec::detail::KeepDrafting<RatingLength, false> keep_drafting{&all, &readings};
+  ModelDrafter drafter{WatchedTreeModel(TableModel<>::context_free(Eigen::RowVector4d(0.7, 0.3, 0, 0))),
+                       Tree{TreeShape::of_widths({3, 3}), WithoutReplacement{}}};
+  CHECK(kept(drafter.draft(Tokens{1}, {}, rng, keep_drafting), 4).parents == Parents{-1, -1, 0, 0, 1, 1});
+  CHECK(readings.of_tokens == std::vector<double>(6, 0.7));
 }
 
 namespace {

@@ -46,7 +46,15 @@ namespace specdec {
 ///   propose(found)   how many of the most valuable tokens to propose, 0..found.values.size()
 ///
 /// A drafter asks by RatedTree. observe() finds the probabilities of all tokens whose parents were accepted in
-/// StepRecord::tree.probabilities.
+/// StepRecord::tree.probabilities. Where tokens are drawn (Tree), the draft length may say how many are to be drawn. It then
+/// offers draft_level(found), propose(found) and
+///
+///   drawn_acceptance(confidence, rank)  P(a drawn token is accepted, given that its parent is), in 0..1. `confidence` is the
+///                    largest probability of the row that it will be drawn from, before temperature, cuts and hooks if these
+///                    are known; `rank` is the number of its elder siblings
+///
+/// Not with greedy block verification. Here propose() says how many children are to be drawn: found.values has the tokens of
+/// the tree and the children that may be drawn next. All drawn tokens are proposed. See RatedDraws.
 ///
 /// Every such rule leaves a lossless verifier lossless, because the rule sees only past steps and rows. Do not drop a drawn
 /// token because of its value: the tokens that stay would no longer be distributed as their rows say.
@@ -65,12 +73,22 @@ inline constexpr bool rates_tokens =
       { policy.propose(found) } -> detail::Count;
     };
 
+/// Whether a draft length rates the drawn tokens of trees: whether it has drawn_acceptance(), draft_level() and propose().
+template <class P>
+inline constexpr bool rates_draws =
+    requires(P& policy, double confidence, Index rank, const TreeCandidates& found) {
+      { policy.drawn_acceptance(confidence, rank) } -> std::convertible_to<double>;
+      { policy.draft_level(found) } -> std::convertible_to<bool>;
+      { policy.propose(found) } -> detail::Count;
+    };
+
 namespace detail {
 
 /// Whether P has a function that only a draft length that rates tokens has.
 template <class P>
 inline constexpr bool rates_some =
     requires(P& policy, double probability, Index rank) { policy.acceptance(probability, rank); } ||
+    requires(P& policy, double confidence, Index rank) { policy.drawn_acceptance(confidence, rank); } ||
     requires(P& policy, const TreeCandidates& found) { policy.draft_level(found); } ||
     requires(P& policy, const TreeCandidates& found) { policy.propose(found); };
 
@@ -87,10 +105,11 @@ consteval bool fits_draft_length() {
       requires(P& policy, const StepRecord& step) { policy.observe(step); },
       "the draft length has no observe(const specdec::StepRecord& step): see specdec::DraftLength");
   static_assert(
-      rates_tokens<P> || !rates_some<P>,
+      rates_tokens<P> || rates_draws<P> || !rates_some<P>,
       "the draft length rates the tokens of trees, and has not all of acceptance(double probability, "
       "specdec::Index rank), draft_level(const specdec::TreeCandidates& found) and propose(found), "
-      "which return a number, a bool and an integer: see specdec::DraftLength");
+      "which return a number, a bool and an integer; for drawn tokens drawn_acceptance(double confidence, "
+      "specdec::Index rank) in place of acceptance: see specdec::DraftLength");
   return true;
 }
 

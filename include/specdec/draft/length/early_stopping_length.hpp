@@ -59,6 +59,13 @@ struct EarlyStoppingOptions {
 /// most valuable tokens are proposed: as many as have the largest Σ value − λ · (time of the target call). Another level is
 /// grown if its tokens are expected to bring more than λ · (time of a call of the draft model). The numbers of ConfidentTree
 /// and Options::gamma, which counts all tokens, are the largest that are considered.
+/// With Tree, whose tokens are drawn, each node gets as many of the shape's children as are worth their time, before they are
+/// drawn. The acceptance of a child is learnt by the number of its elder siblings and by the confidence of the row. The shape
+/// may be large: no more is drawn than pays.
+///
+///   SpecDec decoder{target, ModelDrafter{small, Tree{TreeShape::of_widths({6, 2, 2, 1, 1, 1}), WithoutReplacement{}}},
+///                   TraversalVerifier{}, EarlyStoppingLength{}};
+///
 /// For trees of other drafters the length is a number of tokens, by how often the eldest tokens are accepted.
 ///
 /// Source: ours; a threshold on the probability of survival, as in Huang et al., "SpecDec++", arXiv:2405.19715. Deviation:
@@ -108,9 +115,12 @@ class EarlyStoppingLength {
     return drafted < most_ && (drafted < least_ || is_worth_it(confidences));
   }
 
-  // For trees of chosen tokens.
+  // For trees of chosen tokens, and of drawn ones.
 
   double acceptance(double probability, Index rank) const { return tree_.acceptance(probability, rank); }
+  double drawn_acceptance(double confidence, Index rank) const {
+    return tree_.drawn_acceptance(confidence, rank);
+  }
 
   bool draft_level(const TreeCandidates& found) const {
     if (found.levels < least_) return true;
@@ -306,7 +316,7 @@ class EarlyStoppingLength {
   detail::ProbeBudget budget_;
   Costs costs_;
   detail::SurvivalByConfidence read_, after_;  // a and b
-  detail::TreeGrowth tree_;                    // of chosen tokens
+  detail::TreeGrowth tree_;                    // of trees
   FadingMean length_, branching_;              // of drafts: their depth, and tokens for each level
   FadingMean tokens_, seconds_;                // of steps with drafts
   Index longest_ = 0;                          // tokens of the largest draft so far

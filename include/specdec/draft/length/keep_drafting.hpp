@@ -51,7 +51,15 @@ struct KeepDrafting {
   RatedTree<Policy> tree() const
     requires rates_tokens<Policy>
   {
-    return {*length, readings->of_tokens};
+    return {*length, *readings};
+  }
+
+  /// For trees of drawn tokens, which are rated before they are drawn.
+  RatedDraws<Policy> drawn_tree() const
+    requires rates_draws<Policy>
+  {
+    check_rule();
+    return {*length, *readings};
   }
 
  private:

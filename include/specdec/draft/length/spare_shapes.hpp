@@ -50,7 +50,7 @@ struct SpareShapes {
     void observe(const StepRecord& step) {
       const Index trunk = std::min(step.depth(), most_trunk_);
       if (trunk == 0) return;
-      const auto& [depth, ranks, offered, numbers] = step.tree;
+      const auto& [depth, ranks, offered, probabilities, drawn] = step.tree;
       const auto off = std::find_if(ranks.begin(), ranks.end(), [](Index rank) { return rank > 0; });
       const Index accepted = std::min(depth < 0 ? step.accepted : off - ranks.begin(), trunk);
       std::fill_n(survived_.begin(), accepted, 1.0);

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <iterator>
 
 #include "specdec/draft/length/acceptance_by_probability.hpp"
+#include "specdec/draft/length/survival_by_confidence.hpp"
 #include "specdec/draft/tree_candidates.hpp"
 #include "specdec/measure/cost_curve.hpp"
 #include "specdec/measure/step_record.hpp"
@@ -13,10 +15,11 @@
 
 namespace specdec::detail {
 
-/// Learns which chosen tokens are accepted, and says which levels and which tokens of a tree are worth their time.
+/// Learns which tokens of trees are accepted, and says which levels and which tokens of a tree are worth their time.
 ///
-/// The likeliest token of a row is accepted more often than a sibling of equal probability, most of all where the target
-/// takes the likeliest token of its own row. So the two are learnt apart.
+/// The likeliest token of a row is accepted more often than a chosen sibling of equal probability, most of all where the
+/// target takes the likeliest token of its own row. So the two are learnt apart. Of drawn tokens each rank is learnt apart,
+/// by the confidence of the row.
 /// Source: Wang et al., "OPT-Tree", arXiv:2406.17276, sections 3.2 and 3.3: a tree of the nodes with the largest product of
 /// probabilities, which grows while a level adds enough expected tokens. Deviations: the probabilities are calibrated, the
 /// measured time decides what is enough, and the gain of a level is estimated before the draft model is called for it.
@@ -26,6 +29,7 @@ class TreeGrowth {
   void fade(double decay) {
     eldest_.fade(decay);
     others_.fade(decay);
+    for (SurvivalByConfidence& drawn : drawn_) drawn.fade(decay);
     goes_on_.fade(decay);
   }
   /// Everything seen so far counts as at most `parents` nodes with children.
@@ -38,8 +42,7 @@ class TreeGrowth {
     auto probability = tree.probabilities.begin();
     for (std::size_t i = 0; i < tree.offered.size(); ++i) {
       const Index accepted = i < tree.ranks.size() ? tree.ranks[i] : -1;
-      for (Index rank = 0; rank < tree.offered[i]; ++rank)
-        (rank == 0 ? eldest_ : others_).add(*probability++, rank == accepted);
+      for (Index rank = 0; rank < tree.offered[i]; ++rank) add(tree.drawn, *probability++, rank, accepted);
       if (tree.offered[i] > 0) goes_on_.add(accepted < 0 ? 0 : 1);
     }
   }
@@ -47,6 +50,12 @@ class TreeGrowth {
   /// P(a token is accepted, given that its parent is). `rank`: how many siblings are likelier.
   double acceptance(double probability, Index rank) const {
     return (rank == 0 ? eldest_ : others_)(probability);
+  }
+  /// The same for a token that will be drawn. `rank`: how many siblings are drawn before it.
+  double drawn_acceptance(double confidence, Index rank) const {
+    double elders_rejected = 1;
+    for (Index elder = 0; elder < rank; ++elder) elders_rejected *= 1 - drawn_[place(elder)](confidence);
+    return elders_rejected * drawn_[place(rank)](confidence);
   }
 
   /// Whether one more level, or some more, are worth their time. `price`: the tokens per time that steps attain.
@@ -84,8 +93,19 @@ class TreeGrowth {
 
  private:
   static constexpr Index looks_ahead = 4;
+  static constexpr std::size_t ranks = 5;  // younger siblings are alike
 
-  AcceptanceByProbability eldest_, others_;
+  static std::size_t place(Index rank) { return std::min(static_cast<std::size_t>(rank), ranks - 1); }
+
+  // `accepted`: the rank of the sibling that was accepted, or −1.
+  void add(bool drawn, double probability, Index rank, Index accepted) {
+    if (!drawn) return (rank == 0 ? eldest_ : others_).add(probability, rank == accepted);
+    if (accepted < 0 || rank <= accepted) drawn_[place(rank)].add(probability, 1, rank == accepted ? 1 : 0);
+  }
+
+  AcceptanceByProbability eldest_, others_;  // of chosen tokens
+  std::array<SurvivalByConfidence, ranks>
+      drawn_;           // of drawn tokens whose elder siblings were rejected, by rank
   FadingMean goes_on_;  // how often one of the children of an accepted token is accepted
 };
 

@@ -42,7 +42,7 @@ struct TreeShapes {
 
     void observe(const StepRecord& step) {
       eldest_mean_.fade(decay_);
-      const auto& [depth, ranks, offered, numbers] = step.tree;
+      const auto& [depth, ranks, offered, probabilities, drawn] = step.tree;
       for (std::size_t i = 0; i < offered.size() && offered[i] > 0; ++i) {
         const Index rank = i < ranks.size() ? ranks[i] : -1;
         eldest_mean_.add(rank == 0 ? 1 : 0);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "specdec/draft/drafter.hpp"
+#include "specdec/draft/strategies/rated_children.hpp"
 #include "specdec/draft/strategies/siblings.hpp"
 #include "specdec/draft/strategies/strategy.hpp"
 #include "specdec/draft/strategies/tree_shape.hpp"
@@ -48,11 +49,14 @@ inline Index nodes_with_room(const TreeShape& shape, const DraftLimits& limits, 
 /// let a draft length choose the shape (CostOptimalLength with TreeShapes), pass std::cref(policy). If a row has too few
 /// tokens, its node has fewer children than in the shape. Near the end of a bounded context fewer nodes get children: see
 /// ModelDrafter.
+/// A draft length that rates draws (EarlyStoppingLength, or one of your own: DraftLength) chooses, level by level, how many of
+/// the shape's children each node gets, and whether there is another level: before they are drawn, by the rows so far. Then the
+/// limits are numbers of drawn tokens and levels, and the shape may be larger.
 /// Source: SpecInfer, arXiv:2305.09781 (trees of drafts); Jeon et al., arXiv:2402.14160, and Chen et al.,
 /// arXiv:2402.12374 (siblings without replacement).
 /// Random: one draw per drawn token, by ascending number.
 /// Cost: one model call for each level of the tree. The first call takes in the context, each other call all nodes of a
-/// level that have children.
+/// level that have children. Where a draft length rates draws, also an argmax of each row.
 template <class Siblings, class Shape = TreeShape>
 class Tree {
  public:
@@ -90,44 +94,41 @@ class Tree<Siblings, Shape>::Growth {
  public:
   void begin(Tree& strategy, const DraftLimits& limits, Index room) {
     strategy_ = &strategy;
+    limits_ = limits;
+    room_ = room;
     most_ = detail::nodes_with_room(shape(), limits, room);
     tokens_.clear();
     rows_.clear();
     parents_.clear();
     places_.clear();
     numbers_.clear();
+    rated_.clear();
     after_.clear();
-    next_ = -1;
-    cached_ = 0;
-    tokens_.reserve(static_cast<std::size_t>(most_));  // rows of siblings may be views of tokens_
-  }
-  void end() { most_ = 0; }
-
-  /// Moves on to the nodes of the next level that are to have children.
-  bool next() {
+    levels_ = cached_ = 0;
+    // Rows of siblings may be views of tokens_.
+    tokens_.reserve(static_cast<std::size_t>(std::clamp<Index>(limits.nodes, 0, shape().size())));
     level_.clear();
     level_tokens_.clear();
     level_parents_.clear();
-    if (most_ < 1) return false;
-    const Index end = std::ssize(tokens_);
-    for (Index k = next_; k < end; ++k)
-      if (children(place(k)) > 0) add_to_level(k);
-    next_ = end;
-    return !level_.empty();
+    if (most_ > 0) level_.push_back(-1);
   }
+  void end() { level_.clear(); }
+
+  bool next() const { return !level_.empty(); }
   DraftWish wish() const {
     return {.tokens = detail::view_of(level_tokens_), .parents = detail::view_of(level_parents_)};
   }
 
-  /// The children of the level.
+  /// Adds the children of the level, and moves on to those of them that are to have children.
   template <class Output, class C, class KeepDrafting>
-  void take(const Output& output, C& chance, const KeepDrafting&) {
-    const Index first = after_.size(), size = std::ssize(level_);
-    for (Index i = 0; i < size; ++i) after_.add(output.row(i));
-    for (std::size_t i = 0; i < level_.size(); ++i) {
-      if (level_[i] >= 0) numbers_[static_cast<std::size_t>(level_[i])] = cached_++;
-      grow(level_[i], after_[first + static_cast<Index>(i)], chance);
-    }
+  void take(const Output& output, C& chance, const KeepDrafting& keep_drafting) {
+    const Index first = after_.size(), next = std::ssize(tokens_);
+    for (Index i = 0; i < std::ssize(level_); ++i) after_.add(output.row(i));
+    for (const Index k : level_)
+      if (k >= 0) numbers_[static_cast<std::size_t>(k)] = cached_++;
+    ++levels_;
+    if (!grow_rated(keep_drafting, first, next, chance)) grow_shape(first, next, chance);
+    list_level();
   }
 
   Draft<RowSpan<Row>> draft(Index vocab_size) const {
@@ -140,17 +141,68 @@ class Tree<Siblings, Shape>::Growth {
   // The node's number in the shape; −1 for the context.
   Index place(Index k) const { return k < 0 ? -1 : places_[static_cast<std::size_t>(k)]; }
 
-  // How many children a node of the shape gets, as far as there is room.
-  Index children(Index place) const {
-    return std::clamp<Index>(most_ - shape().first_child(place), 0, shape().children(place));
+  // How many children node k may have, by the shape.
+  Index children(Index k) const { return shape().children(place(k)); }
+
+  template <class C>
+  void grow_shape(Index first, Index next, C& chance) {
+    // As far as there is room.
+    const auto wanted = [this](Index k) {
+      return std::min(most_ - shape().first_child(place(k)), children(k));
+    };
+    for (std::size_t i = 0; i < level_.size(); ++i)
+      grow(level_[i], wanted(level_[i]), after_[first + static_cast<Index>(i)], chance);
+    level_.clear();
+    for (Index k = next; k < std::ssize(tokens_); ++k)
+      if (wanted(k) > 0) level_.push_back(k);
   }
 
-  void add_to_level(Index k) {
-    level_.push_back(k);
-    if (k < 0) return;
-    const auto at = static_cast<std::size_t>(k);
-    level_tokens_.push_back(tokens_[at]);
-    level_parents_.push_back(parents_[at] < 0 ? -1 : numbers_[static_cast<std::size_t>(parents_[at])]);
+  // If the draft length rates draws.
+  template <class KeepDrafting, class C>
+  bool grow_rated([[maybe_unused]] const KeepDrafting& keep_drafting, [[maybe_unused]] Index first,
+                  [[maybe_unused]] Index next, [[maybe_unused]] C& chance) {
+    if constexpr (requires { keep_drafting.drawn_tree(); }) {
+      const auto& rated = keep_drafting.drawn_tree();
+      if (!rated.rates()) return false;
+      grow_level(rated, first, chance);
+      choose_level(rated, next);
+      return true;
+    } else {
+      return false;
+    }
+  }
+
+  template <class Rated, class C>
+  void grow_level(const Rated& rated, Index first, C& chance) {
+    rated_.begin_level();
+    for (std::size_t i = 0; i < level_.size(); ++i)
+      rated_.consider(rated, level_[i], after_[first + static_cast<Index>(i)], children(level_[i]));
+    rated_.choose(rated, limits_.nodes, levels_);
+    for (std::size_t i = 0; i < level_.size(); ++i) {
+      const Index node = static_cast<Index>(i), before = std::ssize(tokens_);
+      grow(level_[i], rated_.chosen(node), after_[first + node], chance);
+      rated_.add(rated, node, std::ssize(tokens_) - before);
+    }
+  }
+
+  template <class Rated>
+  void choose_level(const Rated& rated, Index next) {
+    level_.clear();
+    if (levels_ == limits_.depth || std::ssize(tokens_) == limits_.nodes) return;
+    for (Index k = next; k < std::ssize(tokens_); ++k)
+      if (children(k) > 0 && std::ssize(level_) < room_ - cached_) level_.push_back(k);
+    rated_.choose_leaves(rated, level_, levels_);
+  }
+
+  // What the model takes in for the level.
+  void list_level() {
+    level_tokens_.clear();
+    level_parents_.clear();
+    for (const Index k : level_) {
+      const auto at = static_cast<std::size_t>(k);
+      level_tokens_.push_back(tokens_[at]);
+      level_parents_.push_back(parents_[at] < 0 ? -1 : numbers_[static_cast<std::size_t>(parents_[at])]);
+    }
   }
 
   // How many tokens the path to a node has, the node included.
@@ -160,10 +212,10 @@ class Tree<Siblings, Shape>::Growth {
     return depth;
   }
 
-  // Adds the children of node k; q is the row after the node.
+  // Adds up to `count` children of node k; q is the row after the node.
   template <class C>
-  void grow(Index k, const typename Rows::Stored& q, C& chance) {
-    strategy_->siblings_.grow(q, children(place(k)), depth(k), chance, tokens_, rows_);
+  void grow(Index k, Index count, const typename Rows::Stored& q, C& chance) {
+    strategy_->siblings_.grow(q, count, depth(k), chance, tokens_, rows_);
     for (Index child = shape().first_child(place(k)); parents_.size() < tokens_.size(); ++child) {
       parents_.push_back(k);
       places_.push_back(child);
@@ -172,6 +224,8 @@ class Tree<Siblings, Shape>::Growth {
   }
 
   Tree* strategy_ = nullptr;
+  DraftLimits limits_;
+  Index room_ = 0;  // for drafted tokens in the model
   Index most_ = 0;  // nodes of the shape that there is room for
   std::vector<Token> tokens_;
   std::vector<Row> rows_;
@@ -179,11 +233,12 @@ class Tree<Siblings, Shape>::Growth {
   std::vector<Index> places_;   // each token's number in the shape
   std::vector<Index> numbers_;  // each token's number in the model's cache; −1: not cached
   Rows after_;                  // the rows after the context and the tokens that have children
-  Index next_ = -1;             // the first node of the next level
-  Index cached_ = 0;
-  std::vector<Index> level_;
+  Index levels_ = 0;            // how many levels there are
+  Index cached_ = 0;            // how many tokens the model has cached
+  std::vector<Index> level_;    // the nodes whose children come next
   std::vector<Token> level_tokens_;
   std::vector<Index> level_parents_;
+  detail::RatedChildren rated_;  // for a draft length that rates draws
 };
 
 }  // namespace specdec

@@ -1,0 +1,129 @@
+// How many children the nodes of a drawn tree get, where a draft length reads the draft model's rows.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <iterator>
+#include <numeric>
+#include <vector>
+
+#include "specdec/draft/tree_candidates.hpp"
+#include "specdec/lists.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec::detail {
+
+/// Chooses, before a level is drawn, how many children each node gets, and after it is drawn, which of its tokens are to have
+/// children. `rated` is what keep_drafting.drawn_tree() returns: a RatedDraws.
+///
+/// The value of a token is the probability with which the draft length expects it to be accepted: the value of its parent
+/// times the acceptance of a child of its rank.
+class RatedChildren {
+ public:
+  void clear() {
+    values_.clear();
+    begin_level();
+  }
+  void begin_level() {
+    children_.clear();
+    counts_.clear();
+    next_ = 0;
+  }
+
+  /// Considers up to `most` children of token `parent`, −1 for the context. q is the row after the parent.
+  template <class Rated, class Row>
+  void consider(const Rated& rated, Index parent, const Row& q, Index most) {
+    const Index node = std::ssize(counts_);
+    counts_.push_back(0);
+    rated.rate(q, std::ssize(values_), most, [&](double confidence, double acceptance) {
+      children_.push_back({node, value(parent) * acceptance, confidence});
+    });
+  }
+
+  /// Chooses the children that are worth their time, and at least one: the call of the draft model is paid for. The tree gets
+  /// at most `most` tokens.
+  template <class Rated>
+  void choose(const Rated& rated, Index most, Index levels) {
+    candidates_.clear();
+    for (const Child& child : children_) candidates_.push_back(child.value);
+    Index room = most - std::ssize(values_);
+    for (const Index k : worthy(rated, levels, 1))
+      if (room-- > 0) ++counts_[static_cast<std::size_t>(children_[static_cast<std::size_t>(k)].node)];
+  }
+
+  /// How many children the node-th of the nodes considered is to get.
+  Index chosen(Index node) const { return counts_[static_cast<std::size_t>(node)]; }
+
+  /// The node-th of the nodes considered has got `drawn` children. Called for each node in turn.
+  template <class Rated>
+  void add(const Rated& rated, Index node, Index drawn) {
+    for (; next_ < children_.size() && children_[next_].node == node; ++next_) {
+      if (drawn-- <= 0) continue;
+      values_.push_back(children_[next_].value);
+      rated.propose(children_[next_].confidence);
+    }
+  }
+
+  /// Removes the tokens from the list whose children cannot be worth their time, because a child is worth no more than its
+  /// parent. Removes all tokens if another level is not worth a call of the draft model.
+  template <class Rated>
+  void choose_leaves(const Rated& rated, std::vector<Index>& leaves, Index levels) {
+    list_values(leaves);
+    kept_.clear();
+    for (const Index k : worthy(rated, levels, 0)) kept_.push_back(leaves[static_cast<std::size_t>(k)]);
+    std::sort(kept_.begin(), kept_.end());
+    leaves.swap(kept_);
+    if (leaves.empty()) return;
+    list_values(leaves);
+    sorted_ = values_;
+    std::sort(sorted_.begin(), sorted_.end(), std::greater{});
+    if (!rated.another_level({view_of(sorted_), view_of(candidates_), levels})) leaves.clear();
+  }
+
+ private:
+  struct Child {
+    Index node;  // its parent, as a number among the nodes considered
+    double value;
+    double confidence;  // of its parent's row
+  };
+
+  double value(Index k) const { return k < 0 ? 1 : values_[static_cast<std::size_t>(k)]; }
+
+  void list_values(const std::vector<Index>& tokens) {
+    candidates_.clear();
+    for (const Index k : tokens) candidates_.push_back(value(k));
+  }
+
+  // The numbers of the candidates that the draft length would propose if it chose among them and the tokens of the tree, the
+  // most valuable first; of these at least `least`.
+  template <class Rated>
+  const std::vector<Index>& worthy(const Rated& rated, Index levels, std::size_t least) {
+    const Index tokens = std::ssize(values_);
+    sorted_ = values_;
+    sorted_.insert(sorted_.end(), candidates_.begin(), candidates_.end());
+    order_.resize(sorted_.size());
+    std::iota(order_.begin(), order_.end(), Index{0});
+    std::sort(order_.begin(), order_.end(), [this](Index a, Index b) {
+      const double of_a = sorted_[static_cast<std::size_t>(a)], of_b = sorted_[static_cast<std::size_t>(b)];
+      return of_a != of_b ? of_a > of_b : a < b;
+    });
+    std::sort(sorted_.begin(), sorted_.end(), std::greater{});
+    const auto end = order_.begin() + rated.proposed({view_of(sorted_), {}, levels});
+    const auto is_token = [=](Index k) { return k < tokens; };
+    const auto worthy = end - order_.begin() - std::count_if(order_.begin(), end, is_token);
+    std::erase_if(order_, is_token);
+    order_.resize(std::min(order_.size(), std::max(least, static_cast<std::size_t>(worthy))));
+    for (Index& k : order_) k -= tokens;
+    return order_;
+  }
+
+  std::vector<double> values_;   // of the tokens of the tree
+  std::vector<Child> children_;  // considered in this level, by node and rank
+  std::vector<Index> counts_;    // for each node considered: how many children were chosen
+  std::size_t next_ = 0;         // the first of children_ whose node add() has not seen
+  std::vector<double> candidates_, sorted_;
+  std::vector<Index> order_, kept_;
+};
+
+}  // namespace specdec::detail

@@ -1,0 +1,20 @@
+// must say: does not depend on what was drafted
+// A tree whose drawn children a draft length counts by the rows, under a rule whose modifications know one trunk for all
+// drafts.
+#include <random>
+#include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
+
+#ifdef FIXED
+using Length = specdec::FixedLength;
+#else
+using Length = specdec::EarlyStoppingLength<>;
+#endif
+
+void use(specdec::testing::TableModel<>& target, specdec::testing::TableModel<>& small) {
+  specdec::Tree tree{specdec::TreeShape::of_widths({2, 1}), specdec::WithoutReplacement{}};
+  specdec::SpecDec decoder{target, specdec::ModelDrafter{small, tree},
+                           specdec::TrunkAndSpares<specdec::GreedyBlockVerifier>{}, Length{}};
+  std::mt19937_64 rng;
+  decoder.generate(std::vector<specdec::Token>{0}, {}, rng);
+}
