@@ -109,7 +109,7 @@ DRAWN = "tests/draft/strategies/tree"
 CHILDREN_HPP = "draft/strategies/rated_children.hpp"
 mutant("draws-asked-of-nobody", "draft/model_drafter.hpp", EARLY, "requires requires { keep_drafting->drawn_tree(); }", "requires requires { keep_drafting->drawn_trees(); }")
 mutant("draws-counted-as-chosen", "draft/length/rated_tree.hpp", EARLY, "propose(confidence, true)", "propose(confidence, false)")
-mutant("draws-of-the-last-draft", "measure/step_record.hpp", EARLY, "    drawn = false;\n", "")
+mutant("draws-of-the-last-draft", "measure/step_record.hpp", DRAWN, "    drawn = false;\n", "")
 mutant("draws-rated-above-an-elder", "draft/length/rated_tree.hpp", DRAWN, "least = std::min(least, this->checked(\"drawn_acceptance\", confidence, rank, accepted));", "least = this->checked(\"drawn_acceptance\", confidence, rank, accepted);")
 mutant("draws-all-rated-as-eldest", "draft/length/rated_tree.hpp", DRAWN, "drawn_acceptance(confidence, rank);", "drawn_acceptance(confidence, 0 * rank);")
 mutant("draws-unchecked", "draft/length/rated_tree.hpp", DRAWN, "if (!(accepted >= 0 && accepted <= 1))", "if (accepted < 0)")

@@ -5,6 +5,7 @@
 #include <exception>
 #include <functional>
 #include <limits>
+#include <numeric>
 #include <random>
 #include <set>
 #include <span>
@@ -286,23 +287,29 @@ TEST_CASE("in trees of a shape, no more nodes have children than the model's con
 
 namespace {
 
-// Rates draws by the confidence of their rows. All values above `worthy` are worth their time, and a level after a leaf above
-// `promising`.
+// Rates draws by the confidence of their rows. The more there are to choose from, the more must a token be worth: `worthy`
+// times their number. A level is worth a call if the sum of its leaves is above `promising`.
 struct RatingLength {
   static constexpr bool counts_nodes = true;
   double worthy, promising;
 
   Index next(Index most) const { return most; }
-  double drawn_acceptance(double confidence, Index rank) const { return confidence * std::pow(0.5, rank); }
+  // More for the third child than for the second.
+  double drawn_acceptance(double confidence, Index rank) const {
+    return confidence * (rank == 0 ? 1.0 : rank == 1 ? 0.4 : 0.5);
+  }
   bool draft_level(const TreeCandidates& found) const {
     CHECK(std::ranges::is_sorted(found.values, std::greater{}));
-    return std::ranges::max(found.leaves) > promising;
+    return std::accumulate(found.leaves.begin(), found.leaves.end(), 0.0) > promising;
   }
   Index propose(const TreeCandidates& found) const {
     CHECK(std::ranges::is_sorted(found.values, std::greater{}));
-    return std::ranges::count_if(found.values, [this](double value) { return value > worthy; });
+    return std::ranges::count_if(found.values,
+                                 [&](double value) { return is_worthy(value, std::ssize(found.values)); });
   }
   void observe(const StepRecord&) const {}
+
+  bool is_worthy(double value, Index among) const { return value > worthy * static_cast<double>(among); }
 };
 
 // The tree that a drafter should draw, given the tokens that it drew: for each token its parent and the confidence that rated
@@ -321,11 +328,13 @@ class ExpectedTree {
       level = children_of(level, shape, length, limits.nodes - std::ssize(parents));
       std::erase_if(level, [&](const Node& node) { return shape.children(node.place) == 0; });
       if (std::ssize(level) > room) level.resize(static_cast<std::size_t>(room));
-      std::erase_if(level, [&](const Node& node) { return !(node.value > length.worthy); });
+      const Index all = std::ssize(parents) + std::ssize(level);
+      std::erase_if(level, [&](const Node& node) { return !length.is_worthy(node.value, all); });
       room -= std::ssize(level);
-      const bool goes_on =
-          std::ranges::any_of(level, [&](const Node& node) { return node.value > length.promising; });
-      if (!goes_on || depth == limits.depth || std::ssize(parents) == limits.nodes) return;
+      double leaves = 0;
+      for (const Node& node : level) leaves += node.value;
+      if (!(leaves > length.promising) || depth == limits.depth || std::ssize(parents) == limits.nodes)
+        return;
     }
   }
 
@@ -347,13 +356,17 @@ class ExpectedTree {
   std::vector<Node> children_of(const std::vector<Node>& level, const TreeShape& shape,
                                 const RatingLength& length, Index room) {
     std::vector<Child> all;
-    for (std::size_t i = 0; i < level.size(); ++i)
-      for (Index rank = 0; rank < shape.children(level[i].place); ++rank)
-        all.push_back(
-            {static_cast<Index>(i), level[i].value * length.drawn_acceptance(confidence(level[i].k), rank)});
+    for (std::size_t i = 0; i < level.size(); ++i) {
+      double least = 1;  // no child is worth more than an elder one
+      for (Index rank = 0; rank < shape.children(level[i].place); ++rank) {
+        least = std::min(least, length.drawn_acceptance(confidence(level[i].k), rank));
+        all.push_back({static_cast<Index>(i), level[i].value * least});
+      }
+    }
     std::ranges::stable_sort(all, std::greater{}, &Child::value);
-    const Index worthy =
-        std::ranges::count_if(all, [&](const Child& child) { return child.value > length.worthy; });
+    const Index candidates = std::ssize(parents) + std::ssize(all);
+    const Index worthy = std::ranges::count_if(
+        all, [&](const Child& child) { return length.is_worthy(child.value, candidates); });
     all.resize(static_cast<std::size_t>(std::min({std::max<Index>(worthy, 1), room, std::ssize(all)})));
 
     std::vector<Node> next;
@@ -377,6 +390,17 @@ class ExpectedTree {
 
 }  // namespace
 
+namespace {
+
+Index depth_of(const Parents& parents) {
+  Parents depths;
+  for (const Index parent : parents)
+    depths.push_back(parent < 0 ? 1 : depths[static_cast<std::size_t>(parent)] + 1);
+  return depths.empty() ? 0 : std::ranges::max(depths);
+}
+
+}  // namespace
+
 TEST_CASE("a draft length says how many children are drawn, by the rows before the draws") {
   std::mt19937_64 rng{4};
   const TreeShape shape = TreeShape::of_widths({3, 3, 2, 2, 1});
@@ -386,13 +410,14 @@ TEST_CASE("a draft length says how many children are drawn, by the rows before t
     const Index most = n % 4 == 0 ? std::ssize(context) + n % 12 : unlimited;
     WatchedTreeModel model(full_model(5, 2, rng), most);
     ModelDrafter drafter{model, Tree{shape, WithoutReplacement{}}};
-    RatingLength length{0.01 + 0.1 * uniform01(rng), 0.02 + 0.1 * uniform01(rng)};
+    RatingLength length{0.001 + 0.01 * uniform01(rng), 0.5 * uniform01(rng)};
     const DraftLimits limits{.nodes = n % 3 == 0 ? 1 + n % 11 : 64, .depth = n % 5 == 0 ? 1 + n % 4 : 8};
     specdec::detail::DraftReadings readings;
     const specdec::detail::KeepDrafting<RatingLength, false> keep_drafting{&length, &readings};
     const KeptTree tree = kept(drafter.draft(context, limits, rng, keep_drafting), 5);
     const ExpectedTree expected(tree, model, context, shape, length, limits);
     CHECK(tree.parents == expected.parents);
+    CHECK(model.calls == depth_of(tree.parents));  // no call in vain
     CHECK(readings.of_tokens == expected.confidences);
     CHECK(readings.drawn);
     sizes.insert(tree.tokens.size());
@@ -410,6 +435,20 @@ TEST_CASE("a level that was paid for has a token, and one is enough") {
   CHECK(kept(drafter.draft(Tokens{1}, {}, rng, keep_drafting), 5).parents == Parents{-1});
 }
 
+TEST_CASE("a draft length that returns no probability for a draw is an error") {
+  struct Certain : RatingLength {
+    double drawn_acceptance(double, Index rank) const { return rank == 0 ? 0.5 : 2; }
+  };
+  std::mt19937_64 rng{4};
+  Certain length{{0, 0}};
+  specdec::detail::DraftReadings readings;
+  const specdec::detail::KeepDrafting<Certain, false> keep_drafting{&length, &readings};
+  ModelDrafter drafter{WatchedTreeModel(TableModel<>::context_free(Eigen::RowVector2d(0.75, 0.25))),
+                       Tree{TreeShape::of_widths({2}), WithoutReplacement{}}};
+  CHECK(message_of([&] { drafter.draft(Tokens{1}, {}, rng, keep_drafting); }) ==
+        "specdec: the draft length's drawn_acceptance(0.75, 1) = 2 is outside [0, 1]");
+}
+
 TEST_CASE("where a row has fewer tokens than children, those that are not drawn are not rated") {
   std::mt19937_64 rng{4};
   RatingLength all{0, 0};
@@ -419,6 +458,8 @@ TEST_CASE("where a row has fewer tokens than children, those that are not drawn 
                        Tree{TreeShape::of_widths({3, 3}), WithoutReplacement{}}};
   CHECK(kept(drafter.draft(Tokens{1}, {}, rng, keep_drafting), 4).parents == Parents{-1, -1, 0, 0, 1, 1});
   CHECK(readings.of_tokens == std::vector<double>(6, 0.7));
+  readings.clear();
+  CHECK_FALSE(readings.drawn);
 }
 
 namespace {
