@@ -1,8 +1,14 @@
 // Heads on the target's hidden states draft, in place of a draft model: an MLP speculator, an EAGLE layer, Medusa's heads.
+#include <algorithm>
 #include <fstream>
+#include <functional>
 #include <iomanip>
 #include <iostream>
+#include <iterator>
+#include <map>
+#include <memory>
 #include <random>
+#include <ranges>
 #include <specdec/model/eagle_model.hpp>
 #include <specdec/model/head_model.hpp>
 #include <specdec/specdec.hpp>
@@ -19,6 +25,20 @@
 using specdec::Index, specdec::Token;
 using Tokens = std::vector<Token>;
 
+// The `count` tokens that a novel has most often.
+Tokens most_frequent(const transformer::Tokenizer& tokenizer, Index count) {
+  std::ifstream novel(SPECDEC_EXAMPLES "/data/moby_dick.txt");
+  std::map<Token, Index> times;
+  for (const Token token : tokenizer.encode(std::string(std::istreambuf_iterator<char>(novel), {})))
+    ++times[token];
+  std::vector<std::pair<Index, Token>> all;
+  for (const auto& [token, often] : times) all.emplace_back(often, token);
+  std::ranges::sort(all, std::greater{});
+  Tokens tokens;
+  for (const auto& [often, token] : all | std::views::take(count)) tokens.push_back(token);
+  return tokens;
+}
+
 int main() {
   const std::string weights = SPECDEC_EXAMPLES "/transformer/weights/";
   transformer::Transformer<float> model(weights + "target.bin"), small(weights + "draft.bin");
@@ -32,6 +52,11 @@ int main() {
   transformer::Eagle<float> eagle(weights + "eagle.bin");
   twin.show_hidden(eagle.layers());
   specdec::EagleModel layer{twin, eagle};
+
+  // The same layer with an output layer of half the size, for the tokens that are most frequent in a novel.
+  transformer::Eagle<float> smaller(std::make_shared<const transformer::EagleWeights<float>>(
+      eagle.weights()->drafting(most_frequent(tokenizer, model.vocab_size() / 2))));
+  specdec::EagleModel half{twin, smaller};
 
   transformer::Transformer<float> triplet = model;
   transformer::Medusa<float> medusa(weights + "medusa.bin", triplet);
@@ -55,7 +80,7 @@ int main() {
     // At temperature 0 a row has one token. A tree needs more to choose from.
     const specdec::Temperature drawing{temperature}, choosing{temperature > 0 ? temperature : 1};
     std::cout << std::fixed << std::left << std::setprecision(1) << "T = " << temperature << ", "
-              << std::setw(14) << name << std::setprecision(2)
+              << std::setw(17) << name << std::setprecision(2)
               << tokens_per_call(temperature, target,
                                  specdec::ModelDrafter{specdec::ProcessedModel{draft, drawing}},
                                  specdec::BlockVerifier{}, 4)
@@ -71,6 +96,7 @@ int main() {
     compare(temperature, "draft model", model, small);
     compare(temperature, "speculator", model, head);
     compare(temperature, "EAGLE layer", twin, layer);
+    compare(temperature, "with 512 tokens", twin, half);
     compare(temperature, "Medusa", triplet, heads);
   }
 }

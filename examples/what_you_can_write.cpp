@@ -64,6 +64,17 @@ struct MyHead {  // a row of logits for each depth of a draft, like Medusa's hea
   }
 };
 
+struct MyHeadOfTwoTokens : MyHead {  // drafts the target's tokens 3 and 0
+  const specdec::TokenMap* token_map() const { return &map; }
+  Index vocab_size() const { return 2; }
+  Eigen::MatrixXf forward(const Eigen::Ref<const Eigen::MatrixXf>& states, std::span<const Token> tokens,
+                          Eigen::Ref<Eigen::MatrixXf> next, Index rows) {
+    const Eigen::MatrixXf all = MyHead::forward(states, tokens, next, rows);
+    return all(Eigen::all, {3, 0});
+  }
+  specdec::TokenMap map{std::vector<Token>{3, 0}, 4};
+};
+
 struct MyLayer {  // a row of logits for each place, like a layer with a KV cache
   Index vocab_size() const { return 4; }
   Index state_size() const { return 4; }
@@ -246,6 +257,11 @@ int main() {
   specdec::SpecDec headed{shows,
                           specdec::ModelDrafter{specdec::ProcessedModel{head, specdec::Temperature{1}}}};
   std::cout << "by a head: " << headed.generate(prompt, options, rng).text(my_bytes) << "\n";
+
+  specdec::HeadModel some{shows, MyHeadOfTwoTokens{}};
+  specdec::SpecDec of_two{shows,
+                          specdec::ModelDrafter{specdec::ProcessedModel{some, specdec::Temperature{1}}}};
+  std::cout << "by a head of two tokens: " << of_two.generate(prompt, options, rng).text(my_bytes) << "\n";
 
   specdec::EagleModel layer{shows, MyLayer{}};
   specdec::SpecDec layered{shows,

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <memory>
+#include <numeric>
 #include <random>
 #include <span>
 #include <specdec/model/eagle_model.hpp>
@@ -178,6 +180,32 @@ TEST_CASE("an EAGLE layer computes the formulae, and no token depends on others 
   Eigen::VectorXf state(dim);
   CHECK(support::message_of<std::invalid_argument>([&] { layer.begin(Eigen::VectorXf::Zero(39), state); }) ==
         "EAGLE layer: the hidden state has 39 numbers, expected 40");
+}
+
+TEST_CASE(
+    "an EAGLE layer that drafts some of the tokens returns their logits, to the bit, and takes in all "
+    "tokens") {
+  const RandomEagle random(3);
+  Eagle<float> layer = eagle_of<float>(random);
+  const Tokens some{7, 49, 0, 21};
+  Eagle<float> smaller(
+      std::make_shared<const transformer::EagleWeights<float>>(layer.weights()->drafting(some)));
+  CHECK(smaller.vocab_size() == 4);
+  REQUIRE(smaller.token_map() != nullptr);
+  CHECK(smaller.token_map()->to(1) == 49);
+  CHECK(layer.token_map() == nullptr);
+  const Tokens tokens{48, 3, 7, 1};
+  const Eigen::MatrixXf states = Eigen::MatrixXf::Random(dim, 4);
+  Eigen::MatrixXf next(dim, 4), next_of_smaller(dim, 4);
+  const Eigen::MatrixXf rows = layer.forward(states, tokens, next, 3);
+  CHECK(smaller.forward(states, tokens, next_of_smaller, 3) == rows(Eigen::all, some));
+  CHECK(next == next_of_smaller);
+  const auto says = [&](const Tokens& wrong) {
+    return support::message_of<std::invalid_argument>([&] { layer.weights()->drafting(wrong); });
+  };
+  CHECK(says({1, 50}) == "specdec: targets[1] = 50 is outside the target's vocabulary 0..49");
+  CHECK(says({1, 1}) ==
+        "specdec: targets[0] and targets[1] are both 1: two draft tokens cannot stand for one");
 }
 
 TEST_CASE("branches of a tree are what they are as lines, to the bit, and a path of it can be kept") {
@@ -371,6 +399,18 @@ TEST_CASE("with the shipped EAGLE layer the target writes its own text, in fewer
   const support::HeadCalls calls = support::check_text(shipped());
   CHECK(calls.lines < 40);
   CHECK(calls.trees < calls.lines);
+}
+
+TEST_CASE("so it does with a layer that drafts the first 700 tokens, in some more calls") {
+  Tokens some(700);
+  std::iota(some.begin(), some.end(), 0);
+  const Eagle<float> layer = shipped();
+  const Eagle<float> smaller(
+      std::make_shared<const transformer::EagleWeights<float>>(layer.weights()->drafting(some)));
+  const support::HeadCalls calls = support::check_text(smaller);
+  CHECK(calls.lines < 50);
+  CHECK(calls.trees < calls.lines);
+  support::check_batch(smaller, EagleBatch<float>(smaller.weights()));
 }
 
 TEST_CASE("sequences on one target take turns with one EAGLE layer, and each is the text of its prompt") {

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <memory>
 #include <span>
+#include <specdec/rows/kinds/mapped.hpp>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -36,7 +37,24 @@ struct EagleWeights {
   std::shared_ptr<const Weights<Scalar>>
       layer;  ///< of a model with one layer: its embedding, too, and its final norm
 
+  /// The tokens that the layer drafts; null: all.
+  std::shared_ptr<const specdec::TokenMap> tokens = nullptr;
+
   Index features_size() const { return target_dim * std::ssize(layers); }
+
+  /// A layer that drafts only these tokens, as EAGLE-3 does: it computes no logits of others.
+  /// Throws: std::invalid_argument if a token is outside the vocabulary, or given twice.
+  EagleWeights drafting(std::span<const Token> some) const {
+    EagleWeights result = *this;
+    result.tokens = std::make_shared<const specdec::TokenMap>(some, layer->shape.vocab_size);
+    Weights<Scalar> own = *layer;
+    own.shape.shared_classifier = false;
+    own.own_classifier = Panels<Scalar>(std::ssize(some), own.shape.dim);
+    for (Index i = 0; i < std::ssize(some); ++i)
+      own.own_classifier.set_rows(i, layer->embedding.row(some[static_cast<std::size_t>(i)]).matrix());
+    result.layer = std::make_shared<const Weights<Scalar>>(std::move(own));
+    return result;
+  }
 
   /// Throws: std::runtime_error if the file cannot be read, is of another kind or size, or holds a number that is not
   /// finite. The message names the file.
@@ -116,7 +134,11 @@ class EagleLayer {
 
   const std::shared_ptr<const EagleWeights<Scalar>>& weights() const { return weights_; }
   const Shape& shape() const { return layers_.shape(); }
-  Index vocab_size() const { return shape().vocab_size; }
+  /// How many tokens it drafts. It takes in all tokens of shape().vocab_size.
+  Index vocab_size() const {
+    return token_map() == nullptr ? shape().vocab_size : token_map()->draft_vocab_size();
+  }
+  const specdec::TokenMap* token_map() const { return weights_->tokens.get(); }
   Index state_size() const { return shape().dim; }
   /// The most tokens of each context.
   Index context_size() const { return shape().context_size; }

@@ -20,6 +20,7 @@
 #include "support/catch.hpp"
 #include "support/knowing.hpp"
 #include "support/message_of.hpp"
+#include "support/reduced.hpp"
 
 namespace test_model_eagle_model {
 
@@ -716,6 +717,19 @@ TEST_CASE("a layer as a model: what is refused, and that nothing has changed the
   const BatchFeed feed{{.tokens = text, .rows = 1}, 4};
   CHECK(says([&] { long_rows.forward(std::vector{feed}); }) ==
         "specdec: the layer returned 1 rows over 3 tokens, expected 0 rows over its vocabulary of 3");
+}
+
+TEST_CASE("a layer that drafts some of the tokens takes all of them in") {
+  Knowing target = knowing();
+  EagleModel some(target, support::Reduced<Folding>({}));
+  CHECK(some.vocab_size() == 4);
+  const Tokens text{2, 0, 1};
+  target.forward(std::span(text).first(1), 1);
+  const Eigen::MatrixXd rows = some.forward(text, 2);
+  CHECK(rows.row(0) == support::reduced(row_after(std::span(text).first(2), 2)));
+  CHECK(rows.row(1) == support::reduced(row_after(text, 2)));
+  CHECK(message_of<std::invalid_argument>([&] { EagleModel(target, support::Reduced<Folding>({}, 2)); }) ==
+        "specdec: token_map() has 3 draft tokens, expected vocab_size() = 2");
 }
 
 TEST_CASE("drafts of a layer are lossless", "[law]") {

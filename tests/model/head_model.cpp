@@ -18,6 +18,7 @@
 #include "support/catch.hpp"
 #include "support/knowing.hpp"
 #include "support/message_of.hpp"
+#include "support/reduced.hpp"
 
 namespace test_model_head_model {
 
@@ -446,6 +447,26 @@ TEST_CASE("what is refused, and that nothing has changed then") {
   Model3 wide(target, Counting{.wrong_columns = 1});
   CHECK(says([&] { wide.forward(Tokens{1}, 1); }) ==
         "specdec: the head returned 1 rows over 4 tokens, expected 1 row over its vocabulary of 3");
+}
+
+TEST_CASE("a head that drafts some of the tokens takes all of them in") {
+  Knowing target = knowing();
+  HeadModel some(target, support::Reduced<Counting>({}));
+  CHECK(some.vocab_size() == 4);
+  const Tokens text{2, 0, 1, 2, 1};
+  target.forward(std::span(text).first(1), 1);
+  const Eigen::MatrixXd rows = some.forward(std::span(text).first(3), 2);
+  CHECK(rows.row(0) == support::reduced(row_after(std::span(text).first(2), 1, true)));
+  CHECK(rows.row(1) == support::reduced(row_after(std::span(text).first(3), 1, true)));
+  const Eigen::MatrixXd tree = some.forward(std::span(text).subspan(3), Numbers{-1, -1}, 2);
+  CHECK(tree.row(0) == support::reduced(row_after(Tokens{2, 0, 1, 2}, 1, true)));
+  CHECK(tree.row(1) == support::reduced(row_after(Tokens{2, 0, 1, 1}, 1, true)));
+
+  HeadModel all(target, support::Unreduced<Counting>{});
+  CHECK(all.vocab_size() == vocab);
+  CHECK(all.forward(text, 1).row(0) == row_after(text, 1, true));
+  CHECK(message_of<std::invalid_argument>([&] { HeadModel(target, support::Reduced<Counting>({}, 2)); }) ==
+        "specdec: token_map() has 3 draft tokens, expected vocab_size() = 2");
 }
 
 TEST_CASE("drafts of a head are lossless", "[law]") {

@@ -226,3 +226,11 @@ mutant("never-drafted-before-the-target", HIDDEN, BOTH_TESTS, "context - length(
 mutant("drafting-asked-of-nobody", "draft/model_drafter.hpp", BOTH_TESTS, "if (!detail::can_draft_after(model_.model(), request.sequence, std::ssize(request.context)))", "if (false)")
 mutant("drafting-asked-of-the-wrapper", "model/feeds.hpp", BOTH_TESTS, "    return can_draft_after(inner_.model(), sequence, length);", "    return true;")
 mutant("eagle-rows-while-a-tree-is-open", EAGLE, EAGLE_TEST, "std::ssize(text->parents));\n    detail::check_tokens", "0);\n    detail::check_tokens")
+
+mutant = promise("a head that drafts some of the tokens says which, and takes in all of them")
+PART_HPP = "model/draft_vocabulary.hpp"
+PART = "tests/model/head_model tests/model/eagle_model"
+mutant("part-with-other-tokens", PART_HPP, PART, "rows.setConstant(-std::numeric_limits<typename Logits::Scalar>::infinity());", "rows.setZero();")
+mutant("part-in-the-order-of-its-columns", PART_HPP, PART, "rows(i, x) = logits(i, d)", "rows(i, d) = logits(i, d)")
+mutant("part-of-another-size", PART_HPP, PART, "map != nullptr && map->draft_vocab_size() != head.vocab_size()", "map != nullptr && false")
+mutant("part-taken-for-all", PART_HPP, PART, "map == nullptr ? head.vocab_size() : map->vocab_size()", "map == nullptr ? head.vocab_size() : map->draft_vocab_size()")

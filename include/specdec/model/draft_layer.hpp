@@ -52,13 +52,15 @@ concept LayerTakesFeeds = requires(L& layer, const Eigen::Ref<const Eigen::Matri
 ///                                  the last `rows` tokens (0 <= rows <= tokens.size()); they live until the next call.
 ///   truncate(length)               keeps the first `length` tokens of the context. Must not throw.
 ///   context_size()                 optional: how many tokens the context can hold
+///   token_map()                    optional: a const TokenMap*, for a layer that drafts only some of the target's tokens
+///                                  (EAGLE-3). Then vocab_size() and the logits are of its own tokens: see Head
 ///
 /// A layer that takes trees also has forward(states, tokens, parents, next, rows) and keep(path): see model/trees.hpp. Column
 /// i of `states` is then the state after the parent of tokens[i]. A throw of forward() may leave anything that truncate()
 /// takes away.
 ///
 /// The first token of a text comes with zeros. A layer that was trained on texts without their first token leaves that token
-/// out of its keys. A layer that knows only a part of the vocabulary (EAGLE-3) returns −∞ for all other tokens.
+/// out of its keys.
 template <class L>
 concept DraftLayer = detail::SizedLayer<L> && detail::BeginsStates<L> && detail::LayerTakesTokens<L> &&
                      requires(L& layer, Index length) { layer.truncate(length); };

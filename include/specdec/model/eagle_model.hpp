@@ -16,6 +16,7 @@
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/model/draft_layer.hpp"
+#include "specdec/model/draft_vocabulary.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"
 #include "specdec/model/hidden_states.hpp"
@@ -78,11 +79,12 @@ class EagleModel
   static constexpr bool steady_rows = false;
 
   EagleModel(Target& target, Layer layer) : target_(target), layers_(std::move(layer)) {
+    detail::check_token_map(this->layer());
     if constexpr (!for_many) texts_.make(0, state_size());
   }
 
   const Layer& layer() const { return layers_.layer(); }
-  Index vocab_size() const { return layer().vocab_size(); }
+  Index vocab_size() const { return detail::token_count(layer()); }
   Index context_size() const {
     return std::min(specdec::context_size(target_.target()), specdec::context_size(layer()));
   }
@@ -230,7 +232,9 @@ class EagleModel
       for (Index i = 0; i < count; ++i) put_state(task, task.text->fed + i, from_.col(first + i));
     });
     const auto take = [&](std::size_t k, const auto& rows) {
-      if (rows.rows() > 0) logits_.middleRows(parts_[k]->row, rows.rows()) = rows;
+      if (rows.rows() > 0)
+        detail::copy_logits(detail::token_map_of(layer()), rows,
+                            logits_.middleRows(parts_[k]->row, rows.rows()));
       parts_[k]->row += rows.rows();
     };
     layers_.forward(from_.leftCols(columns), detail::view_of(feeds_), next_.leftCols(columns), take);

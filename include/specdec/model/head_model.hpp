@@ -17,6 +17,7 @@
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/model/batch_model.hpp"
+#include "specdec/model/draft_vocabulary.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"
 #include "specdec/model/hidden_states.hpp"
@@ -37,6 +38,13 @@ namespace specdec {
 ///                                          each of the last `rows` tokens (0 <= rows <= tokens.size()). The tokens do not
 ///                                          follow one another: each has a state of its own. The logits live until the next
 ///                                          call.
+///
+/// It may also have
+///
+///   token_map()                            returns a const TokenMap*, for a head that drafts only some of the target's tokens:
+///                                          then its logits have a column for each draft token, vocab_size() in all, and the
+///                                          map says which tokens of the target they are. All tokens are still taken in. Null:
+///                                          the head drafts all tokens. The map lives and stays as long as the head
 ///
 /// Medusa's heads: a state is the hidden state and the depth in the draft; only a Markov term looks at the tokens. An MLP
 /// speculator or a recurrent drafter: a state is the network's own. A head with attention over the text (EAGLE) has a KV
@@ -124,11 +132,12 @@ class HeadModel
   static constexpr bool steady_rows = false;
 
   HeadModel(Target& target, H head) : target_(target), head_(std::move(head)) {
+    detail::check_token_map(head_);
     if constexpr (!for_many) texts_.make(0, head_.state_size());
   }
 
   const H& head() const { return head_; }
-  Index vocab_size() const { return head_.vocab_size(); }
+  Index vocab_size() const { return detail::token_count(head_); }
   Index context_size() const { return specdec::context_size(target_.target()); }
 
  private:
@@ -254,8 +263,10 @@ class HeadModel
   void run() {
     const Index count = std::ssize(tokens_), wanted = std::ssize(wanted_);
     const auto& logits = head_.forward(from_.leftCols(count), tokens_, next_.leftCols(count), wanted);
-    detail::check_shape("head", logits.rows(), logits.cols(), wanted, vocab_size());
-    for (Index r = 0; r < wanted; ++r) logits_.row(wanted_[static_cast<std::size_t>(r)]) = logits.row(r);
+    detail::check_shape("head", logits.rows(), logits.cols(), wanted, head_.vocab_size());
+    const TokenMap* const map = detail::token_map_of(head_);
+    for (Index r = 0; r < wanted; ++r)
+      detail::copy_logits(map, logits.row(r), logits_.row(wanted_[static_cast<std::size_t>(r)]));
     Index column = 0;
     each_of_level([&](const Task& task, Index i) {
       task.text->states.col(task.text->column(task.first() + i)) = next_.col(column++);
