@@ -162,8 +162,8 @@ void add_options(CLI::App& app, Settings& settings) {
       app.add_option(
              "--gamma", settings.gamma,
              "Tokens drafted per target call, one after another; 'auto' for the number that is measured "
-             "to be fastest; 'early' to go on while the draft model's rows promise enough, also for each "
-             "--tree but spares and suffix")
+             "to be fastest; 'early' to go on while the draft model's rows promise enough, also for --tree "
+             "confident, without-replacement and independent")
           ->check(CLI::IsMember({"auto", "early"}) | CLI::Range(1, 64));
   app.add_option("--most-gamma", settings.most_gamma,
                  "The most tokens that 'auto' and 'early' may draft; default 16")
@@ -272,7 +272,8 @@ void check_tree(const Settings& settings) {
     throw std::invalid_argument(
         option + " drafts with the draft model, or from the text, not with --drafter " + settings.drafter);
   if (!tree) return;
-  if (settings.gamma == "early" && (settings.tree == "spares" || settings.tree == "suffix"))
+  if (settings.gamma == "early" && settings.tree != "confident" &&
+      generate::tree_kind_named(settings.tree).siblings != generate::Siblings::drawn)
     throw std::invalid_argument(
         "--gamma early is for lines and for trees that grow by the draft model's rows, not for " + option);
   if (settings.gamma == "auto" &&

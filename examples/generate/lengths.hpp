@@ -29,7 +29,7 @@ class Length {
   /// Whether to draft another token after rows of these confidences.
   virtual bool goes_on(std::span<const double> confidences) const = 0;
 
-  /// Whether it rates the tokens of trees, chosen or drawn. If not, the other four are never called.
+  /// Whether it rates the tokens of trees, both chosen and drawn. If not, the other four are never called.
   virtual bool rates() const { return false; }
   virtual double acceptance(double, Index) const { return 0; }
   virtual double drawn_acceptance(double, Index) const { return 0; }
@@ -47,7 +47,7 @@ class LengthOf final : public Length {
     if constexpr (reads) return length_.draft_another(confidences);
     else return true;
   }
-  bool rates() const override { return specdec::rates_tokens<L>; }
+  bool rates() const override { return specdec::rates_tokens<L> && specdec::rates_draws<L>; }
   double acceptance(double probability, Index rank) const override {
     if constexpr (specdec::rates_tokens<L>) return length_.acceptance(probability, rank);
     else return Length::acceptance(probability, rank);

@@ -161,7 +161,7 @@ mutant("head-failed-line-stays", HEAD, HEAD_TEST, "        if (task.text->length
 mutant("head-children-with-their-parents", HEAD, HEAD_TEST, "< task.first() + task.next) ++task.ready;", "< task.first() + task.ready) ++task.ready;")
 mutant("head-one-by-one", HEAD, HEAD_TEST, "while (task.ready < task.size() &&", "while (task.ready == task.next && task.ready < task.size() &&")
 mutant("head-rows-unwanted", HEAD, HEAD_TEST, "return i >= size() - rows;", "return i >= size() - rows || i == 0;")
-mutant("head-shape-unchecked", HEAD, HEAD_TEST, '    detail::check_shape("head", logits.rows(), logits.cols(), wanted, vocab_size());\n', "")
+mutant("head-shape-unchecked", HEAD, HEAD_TEST, '    detail::check_shape("head", logits.rows(), logits.cols(), wanted, head_.vocab_size());\n', "")
 mutant("head-texts-share-a-state", HEAD, HEAD_TEST, "texts_.make(feed.sequence, head_.state_size());", "texts_.make(0, head_.state_size());")
 mutant("head-rows-of-another-text", HEAD, HEAD_TEST, "task.first_row + i -", "i -")
 mutant("head-states-in-another-order", HEAD, HEAD_TEST, "    for (const bool wanted : {false, true})\n      for (const Task& task : tasks_)", "    for (const bool wanted : {true, false})\n      for (const Task& task : tasks_)")

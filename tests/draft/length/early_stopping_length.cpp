@@ -430,8 +430,9 @@ constexpr ConfidentTree small_tree{.width = 3, .depth = 4, .nodes = 12};
 
 template <class Strategy>
 using With = ModelDrafter<TableModel<>, Strategy>;
-using LineOrTree = OneOfDrafters<With<Line>, With<ConfidentTree>>;
-using ByModel = OneOfDrafters<With<Line>, With<Spares<>>, With<ConfidentTree>, With<Tree<Likeliest>>>;
+using LineOrTree = OneOfDrafters<With<Line>, With<ConfidentTree>, With<Tree<WithoutReplacement>>>;
+using ByModel =
+    OneOfDrafters<With<Line>, With<Spares<>>, With<ConfidentTree>, With<Tree<WithoutReplacement>>>;
 using AnyDrafter = OneOfDrafters<ByModel, FallbackDrafter<NoDrafter, ByModel>, AuditedDrafter<ByModel>,
                                  CascadeDrafter<TableModel<>, PromptLookupDrafter>>;
 
@@ -441,7 +442,7 @@ ByModel by_model(TableModel<> table, const auto& strategy) {
 
 template <class Strategy>
 using WithMany = ModelDrafter<ModelPerSequence<TableModel<>>, Strategy>;
-using Together = OneOfDrafters<WithMany<Line>, WithMany<ConfidentTree>>;
+using Together = OneOfDrafters<WithMany<Line>, WithMany<ConfidentTree>, WithMany<Tree<WithoutReplacement>>>;
 
 Together drafting_together(const auto& strategy) {
   return ModelDrafter{ModelPerSequence{random_table(2)}, strategy};
@@ -591,7 +592,7 @@ TEST_CASE(
     CHECK(rated > 200);
   };
   const auto drawn = [] {
-    return by_model(random_table(2), Tree{TreeShape::of_widths({2, 2}), Likeliest{}});
+    return by_model(random_table(2), Tree{TreeShape::of_widths({2, 2}), WithoutReplacement{}});
   };
   check(drawn());
   check(FallbackDrafter{NoDrafter{}, drawn()});
@@ -604,6 +605,12 @@ TEST_CASE("in a batch each text's tree grows by its own rows") {
   for (const auto& steps : in_batches([] { return drafting_together(small_tree); },
                                       ModelDrafter{random_table(2), small_tree}, options))
     CHECK((steps == expected));
+  static constexpr auto drawn = [] { return Tree{TreeShape::of_widths({2, 2, 1}), WithoutReplacement{}}; };
+  const auto expected_of_drawn = alone(by_model(random_table(2), drawn()), options);
+  CHECK(std::ranges::any_of(expected_of_drawn, &Watching::Step::drawn));
+  for (const auto& steps :
+       in_batches([] { return drafting_together(drawn()); }, ModelDrafter{random_table(2), drawn()}, options))
+    CHECK((steps == expected_of_drawn));
 }
 
 TEST_CASE("confidence is that of the row before temperature") {

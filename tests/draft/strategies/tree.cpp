@@ -328,8 +328,12 @@ class ExpectedTree {
       level = children_of(level, shape, length, limits.nodes - std::ssize(parents));
       std::erase_if(level, [&](const Node& node) { return shape.children(node.place) == 0; });
       if (std::ssize(level) > room) level.resize(static_cast<std::size_t>(room));
-      const Index all = std::ssize(parents) + std::ssize(level);
+      const Index all = std::min(std::ssize(parents) + std::ssize(level), limits.nodes);
       std::erase_if(level, [&](const Node& node) { return !length.is_worthy(node.value, all); });
+      const Index left = limits.nodes - std::ssize(parents);  // each leaf may get a child
+      std::ranges::stable_sort(level, std::greater{}, &Node::value);
+      if (std::ssize(level) > left) level.resize(static_cast<std::size_t>(left));
+      std::ranges::sort(level, {}, &Node::k);
       room -= std::ssize(level);
       double leaves = 0;
       for (const Node& node : level) leaves += node.value;
@@ -364,7 +368,7 @@ class ExpectedTree {
       }
     }
     std::ranges::stable_sort(all, std::greater{}, &Child::value);
-    const Index candidates = std::ssize(parents) + std::ssize(all);
+    const Index candidates = std::min(std::ssize(parents) + std::ssize(all), std::ssize(parents) + room);
     const Index worthy = std::ranges::count_if(
         all, [&](const Child& child) { return length.is_worthy(child.value, candidates); });
     all.resize(static_cast<std::size_t>(std::min({std::max<Index>(worthy, 1), room, std::ssize(all)})));
@@ -387,10 +391,6 @@ class ExpectedTree {
   const WatchedTreeModel& model_;
   const Tokens& context_;
 };
-
-}  // namespace
-
-namespace {
 
 Index depth_of(const Parents& parents) {
   Parents depths;
@@ -433,6 +433,20 @@ TEST_CASE("a level that was paid for has a token, and one is enough") {
   ModelDrafter drafter{WatchedTreeModel(full_model(5, 2, rng)),
                        Tree{TreeShape::of_widths({3, 3}), WithoutReplacement{}}};
   CHECK(kept(drafter.draft(Tokens{1}, {}, rng, keep_drafting), 5).parents == Parents{-1});
+}
+
+TEST_CASE("draws are rated by rows before temperature and hooks") {
+  std::mt19937_64 rng{4};
+  RatingLength all{0, 0};
+  specdec::detail::DraftReadings readings;
+  const specdec::detail::KeepDrafting<RatingLength, false> keep_drafting{&all, &readings};
+  const Eigen::RowVector4d logits = Eigen::RowVector4d(0.7, 0.15, 0.1, 0.05).array().log();
+  ProcessedModel model{WatchedTreeModel(TableModel<>::context_free(logits)), Temperature{0.5},
+                       LogitBias{{0, -std::numeric_limits<double>::infinity()}}};
+  ModelDrafter drafter{model, Tree{TreeShape::of_widths({2, 1}), WithoutReplacement{}}};
+  const auto draft = drafter.draft(Tokens{1}, {}, rng, keep_drafting);
+  CHECK(std::ssize(draft.tokens) == 4);
+  for (const double confidence : readings.of_tokens) CHECK(confidence == Approx(0.7));
 }
 
 TEST_CASE("a draft length that returns no probability for a draw is an error") {

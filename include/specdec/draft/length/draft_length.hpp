@@ -53,8 +53,10 @@ namespace specdec {
 ///                    largest probability of the row that it will be drawn from, before temperature, cuts and hooks if these
 ///                    are known; `rank` is the number of its elder siblings
 ///
-/// Not with greedy block verification. Here propose() says how many children are to be drawn: found.values has the tokens of
-/// the tree and the children that may be drawn next. All drawn tokens are proposed. See RatedDraws.
+/// Not with greedy block verification. propose(found) is asked twice for a level. Before the draws, found.values has the tokens
+/// of the tree and the children that may be drawn: of these, those among the best are drawn, and at least one. After the draws,
+/// it has the tokens of the tree and, once more, those of them that may get children: those among the best may get some, if
+/// draft_level(found) says yes. All drawn tokens are proposed. A drafter asks by RatedDraws.
 ///
 /// Every such rule leaves a lossless verifier lossless, because the rule sees only past steps and rows. Do not drop a drawn
 /// token because of its value: the tokens that stay would no longer be distributed as their rows say.
@@ -84,13 +86,17 @@ inline constexpr bool rates_draws =
 
 namespace detail {
 
-/// Whether P has a function that only a draft length that rates tokens has.
 template <class P>
-inline constexpr bool rates_some =
-    requires(P& policy, double probability, Index rank) { policy.acceptance(probability, rank); } ||
-    requires(P& policy, double confidence, Index rank) { policy.drawn_acceptance(confidence, rank); } ||
-    requires(P& policy, const TreeCandidates& found) { policy.draft_level(found); } ||
-    requires(P& policy, const TreeCandidates& found) { policy.propose(found); };
+inline constexpr bool has_acceptance =
+    requires(P& policy, double probability, Index rank) { policy.acceptance(probability, rank); };
+template <class P>
+inline constexpr bool has_drawn_acceptance =
+    requires(P& policy, double confidence, Index rank) { policy.drawn_acceptance(confidence, rank); };
+/// Whether P has a function that only a draft length for growing trees has.
+template <class P>
+inline constexpr bool grows_trees = requires(P& policy, const TreeCandidates& found) {
+  policy.draft_level(found);
+} || requires(P& policy, const TreeCandidates& found) { policy.propose(found); };
 
 /// Compiles only if P is a DraftLength; the error names the missing function.
 template <class P>
@@ -105,11 +111,15 @@ consteval bool fits_draft_length() {
       requires(P& policy, const StepRecord& step) { policy.observe(step); },
       "the draft length has no observe(const specdec::StepRecord& step): see specdec::DraftLength");
   static_assert(
-      rates_tokens<P> || rates_draws<P> || !rates_some<P>,
+      rates_tokens<P> || !(has_acceptance<P> || (grows_trees<P> && !has_drawn_acceptance<P>)),
       "the draft length rates the tokens of trees, and has not all of acceptance(double probability, "
       "specdec::Index rank), draft_level(const specdec::TreeCandidates& found) and propose(found), "
-      "which return a number, a bool and an integer; for drawn tokens drawn_acceptance(double confidence, "
-      "specdec::Index rank) in place of acceptance: see specdec::DraftLength");
+      "which return a number, a bool and an integer: see specdec::DraftLength");
+  static_assert(
+      rates_draws<P> || !has_drawn_acceptance<P>,
+      "the draft length rates draws, and has not all of drawn_acceptance(double confidence, specdec::Index "
+      "rank), draft_level(const specdec::TreeCandidates& found) and propose(found), which return a number, "
+      "a bool and an integer: see specdec::DraftLength");
   return true;
 }
 

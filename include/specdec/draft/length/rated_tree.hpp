@@ -37,7 +37,7 @@ class GrowingTree {
  protected:
   Policy& length() const { return *length_; }
 
-  void propose(double probability, bool drawn) const {
+  void record(double probability, bool drawn) const {
     readings_->of_tokens.push_back(probability);
     readings_->drawn = drawn;
   }
@@ -87,7 +87,7 @@ class RatedTree : public detail::GrowingTree<Policy> {
   }
 
   /// Records the probability of the draft's next token.
-  void propose(double probability) const { detail::GrowingTree<Policy>::propose(probability, false); }
+  void propose(double probability) const { this->record(probability, false); }
 };
 
 /// What keep_drafting.drawn_tree() gives to a drafter of trees whose tokens are drawn, if the draft length rates draws
@@ -114,7 +114,7 @@ class RatedDraws : public detail::GrowingTree<Policy> {
   }
 
   /// Records the confidence of the row that the draft's next token was drawn from.
-  void propose(double confidence) const { detail::GrowingTree<Policy>::propose(confidence, true); }
+  void propose(double confidence) const { this->record(confidence, true); }
 };
 
 }  // namespace specdec

@@ -1,8 +1,9 @@
-// How large a tree of chosen tokens should grow.
+// How large a tree should grow.
 #pragma once
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <iterator>
 
@@ -53,9 +54,11 @@ class TreeGrowth {
   }
   /// The same for a token that will be drawn. `rank`: how many siblings are drawn before it.
   double drawn_acceptance(double confidence, Index rank) const {
+    const std::size_t own = place(rank);
     double elders_rejected = 1;
-    for (Index elder = 0; elder < rank; ++elder) elders_rejected *= 1 - drawn_[place(elder)](confidence);
-    return elders_rejected * drawn_[place(rank)](confidence);
+    for (std::size_t elder = 0; elder < own; ++elder) elders_rejected *= 1 - drawn_[elder](confidence);
+    const double accepted = drawn_[own](confidence);
+    return elders_rejected * std::pow(1 - accepted, rank - static_cast<Index>(own)) * accepted;
   }
 
   /// Whether one more level, or some more, are worth their time. `price`: the tokens per time that steps attain.

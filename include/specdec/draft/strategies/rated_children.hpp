@@ -31,7 +31,8 @@ class RatedChildren {
     next_ = 0;
   }
 
-  /// Considers up to `most` children of token `parent`, −1 for the context. q is the row after the parent.
+  /// Considers up to `most` children of token `parent`, −1 for the context. q is the row after the parent. An error names the
+  /// number of the level's first token: the token's own is not known yet.
   template <class Rated, class Row>
   void consider(const Rated& rated, Index parent, const Row& q, Index most) {
     const Index node = std::ssize(counts_);
@@ -47,9 +48,8 @@ class RatedChildren {
   void choose(const Rated& rated, Index most, Index levels) {
     candidates_.clear();
     for (const Child& child : children_) candidates_.push_back(child.value);
-    Index room = most - std::ssize(values_);
-    for (const Index k : worthy(rated, levels, 1))
-      if (room-- > 0) ++counts_[static_cast<std::size_t>(children_[static_cast<std::size_t>(k)].node)];
+    for (const Index k : worthy(rated, most, levels, 1))
+      ++counts_[static_cast<std::size_t>(children_[static_cast<std::size_t>(k)].node)];
   }
 
   /// How many children the node-th of the nodes considered is to get.
@@ -68,10 +68,11 @@ class RatedChildren {
   /// Removes the tokens from the list whose children cannot be worth their time, because a child is worth no more than its
   /// parent. Removes all tokens if another level is not worth a call of the draft model.
   template <class Rated>
-  void choose_leaves(const Rated& rated, std::vector<Index>& leaves, Index levels) {
+  void choose_leaves(const Rated& rated, std::vector<Index>& leaves, Index most, Index levels) {
+    if (leaves.empty()) return;
     list_values(leaves);
     kept_.clear();
-    for (const Index k : worthy(rated, levels, 0)) kept_.push_back(leaves[static_cast<std::size_t>(k)]);
+    for (const Index k : worthy(rated, most, levels, 0)) kept_.push_back(leaves[static_cast<std::size_t>(k)]);
     std::sort(kept_.begin(), kept_.end());
     leaves.swap(kept_);
     if (leaves.empty()) return;
@@ -96,10 +97,10 @@ class RatedChildren {
   }
 
   // The numbers of the candidates that the draft length would propose if it chose among them and the tokens of the tree, the
-  // most valuable first; of these at least `least`.
+  // most valuable first: at least `least`, and with the tokens at most `most`.
   template <class Rated>
-  const std::vector<Index>& worthy(const Rated& rated, Index levels, std::size_t least) {
-    const Index tokens = std::ssize(values_);
+  const std::vector<Index>& worthy(const Rated& rated, Index most, Index levels, Index least) {
+    const Index tokens = std::ssize(values_), room = most - tokens;
     sorted_ = values_;
     sorted_.insert(sorted_.end(), candidates_.begin(), candidates_.end());
     order_.resize(sorted_.size());
@@ -109,11 +110,13 @@ class RatedChildren {
       return of_a != of_b ? of_a > of_b : a < b;
     });
     std::sort(sorted_.begin(), sorted_.end(), std::greater{});
+    if (std::ssize(sorted_) > most) sorted_.resize(static_cast<std::size_t>(most));
     const auto end = order_.begin() + rated.proposed({view_of(sorted_), {}, levels});
-    const auto is_token = [=](Index k) { return k < tokens; };
-    const auto worthy = end - order_.begin() - std::count_if(order_.begin(), end, is_token);
-    std::erase_if(order_, is_token);
-    order_.resize(std::min(order_.size(), std::max(least, static_cast<std::size_t>(worthy))));
+    const auto is_candidate = [=](Index k) { return k >= tokens; };
+    const Index worthy = std::count_if(order_.begin(), end, is_candidate);
+    std::erase_if(order_, [=](Index k) { return !is_candidate(k); });
+    const Index count = std::min({std::max(worthy, least), room, std::ssize(order_)});
+    order_.resize(static_cast<std::size_t>(count));
     for (Index& k : order_) k -= tokens;
     return order_;
   }

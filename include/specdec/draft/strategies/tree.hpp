@@ -16,6 +16,7 @@
 #include "specdec/draft/strategies/strategy.hpp"
 #include "specdec/draft/strategies/tree_shape.hpp"
 #include "specdec/rows/distribution.hpp"
+#include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/rows/kinds/row_span.hpp"
 #include "specdec/rows/kinds/stored_rows.hpp"
 #include "specdec/types.hpp"
@@ -49,9 +50,9 @@ inline Index nodes_with_room(const TreeShape& shape, const DraftLimits& limits, 
 /// let a draft length choose the shape (CostOptimalLength with TreeShapes), pass std::cref(policy). If a row has too few
 /// tokens, its node has fewer children than in the shape. Near the end of a bounded context fewer nodes get children: see
 /// ModelDrafter.
-/// A draft length that rates draws (EarlyStoppingLength, or one of your own: DraftLength) chooses, level by level, how many of
-/// the shape's children each node gets, and whether there is another level: before they are drawn, by the rows so far. Then the
-/// limits are numbers of drawn tokens and levels, and the shape may be larger.
+/// Where siblings are drawn, a draft length that rates draws (EarlyStoppingLength, or one of your own: DraftLength) chooses,
+/// level by level, how many of the shape's children each node gets, and whether there is another level: before they are drawn,
+/// by the rows so far. Then the limits are numbers of drawn tokens and levels, and the shape may be larger.
 /// Source: SpecInfer, arXiv:2305.09781 (trees of drafts); Jeon et al., arXiv:2402.14160, and Chen et al.,
 /// arXiv:2402.12374 (siblings without replacement).
 /// Random: one draw per drawn token, by ascending number.
@@ -127,7 +128,7 @@ class Tree<Siblings, Shape>::Growth {
     for (const Index k : level_)
       if (k >= 0) numbers_[static_cast<std::size_t>(k)] = cached_++;
     ++levels_;
-    if (!grow_rated(keep_drafting, first, next, chance)) grow_shape(first, next, chance);
+    if (!grow_rated(output, keep_drafting, first, next, chance)) grow_shape(first, next, chance);
     list_level();
   }
 
@@ -158,13 +159,14 @@ class Tree<Siblings, Shape>::Growth {
   }
 
   // If the draft length rates draws.
-  template <class KeepDrafting, class C>
-  bool grow_rated([[maybe_unused]] const KeepDrafting& keep_drafting, [[maybe_unused]] Index first,
-                  [[maybe_unused]] Index next, [[maybe_unused]] C& chance) {
-    if constexpr (requires { keep_drafting.drawn_tree(); }) {
+  template <class Output, class KeepDrafting, class C>
+  bool grow_rated([[maybe_unused]] const Output& output, [[maybe_unused]] const KeepDrafting& keep_drafting,
+                  [[maybe_unused]] Index first, [[maybe_unused]] Index next, [[maybe_unused]] C& chance) {
+    constexpr bool drawn = !std::same_as<Row, OneHotRow>;
+    if constexpr (drawn && requires { keep_drafting.drawn_tree(); }) {
       const auto& rated = keep_drafting.drawn_tree();
       if (!rated.rates()) return false;
-      grow_level(rated, first, chance);
+      grow_level(output, rated, first, chance);
       choose_level(rated, next);
       return true;
     } else {
@@ -172,11 +174,12 @@ class Tree<Siblings, Shape>::Growth {
     }
   }
 
-  template <class Rated, class C>
-  void grow_level(const Rated& rated, Index first, C& chance) {
+  template <class Output, class Rated, class C>
+  void grow_level(const Output& output, const Rated& rated, Index first, C& chance) {
     rated_.begin_level();
+    // The model's own rows: a copy may not know what it was before hooks.
     for (std::size_t i = 0; i < level_.size(); ++i)
-      rated_.consider(rated, level_[i], after_[first + static_cast<Index>(i)], children(level_[i]));
+      rated_.consider(rated, level_[i], output.row(static_cast<Index>(i)), children(level_[i]));
     rated_.choose(rated, limits_.nodes, levels_);
     for (std::size_t i = 0; i < level_.size(); ++i) {
       const Index node = static_cast<Index>(i), before = std::ssize(tokens_);
@@ -191,7 +194,7 @@ class Tree<Siblings, Shape>::Growth {
     if (levels_ == limits_.depth || std::ssize(tokens_) == limits_.nodes) return;
     for (Index k = next; k < std::ssize(tokens_); ++k)
       if (children(k) > 0 && std::ssize(level_) < room_ - cached_) level_.push_back(k);
-    rated_.choose_leaves(rated, level_, levels_);
+    rated_.choose_leaves(rated, level_, limits_.nodes, levels_);
   }
 
   // What the model takes in for the level.
