@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstddef>
+#include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <iomanip>
@@ -132,7 +132,11 @@ std::vector<Fixed> fixed_trees(const Writing& writing, const std::vector<double>
 }
 
 int main(int count, char** arguments) {
-  const Index tokens = count > 1 ? std::stoi(arguments[1]) : 4;
+  const Index tokens = count > 1 ? std::atoll(arguments[1]) : 4;
+  if (tokens < 1) {
+    std::cerr << "compare_drawn_trees: " << arguments[1] << " is no number of tokens\n";
+    return 2;
+  }
   const std::string weights = SPECDEC_EXAMPLES "/transformer/weights/";
   Transformer target(weights + "target.bin"), draft(weights + "draft.bin");
   const transformer::Tokenizer tokenizer(weights + "tokenizer.bin", target.vocab_size());

@@ -410,8 +410,8 @@ TEST_CASE("a draft length says how many children are drawn, by the rows before t
     const Index most = n % 4 == 0 ? std::ssize(context) + n % 12 : unlimited;
     WatchedTreeModel model(full_model(5, 2, rng), most);
     ModelDrafter drafter{model, Tree{shape, WithoutReplacement{}}};
-    RatingLength length{0.001 + 0.01 * uniform01(rng), 0.5 * uniform01(rng)};
-    const DraftLimits limits{.nodes = n % 3 == 0 ? 1 + n % 11 : 64, .depth = n % 5 == 0 ? 1 + n % 4 : 8};
+    RatingLength length{0.01 * uniform01(rng), 0.5 * uniform01(rng)};
+    const DraftLimits limits{.nodes = n % 2 == 0 ? 1 + n % 13 : 64, .depth = n % 5 == 0 ? 1 + n % 4 : 8};
     specdec::detail::DraftReadings readings;
     const specdec::detail::KeepDrafting<RatingLength, false> keep_drafting{&length, &readings};
     const KeptTree tree = kept(drafter.draft(context, limits, rng, keep_drafting), 5);

@@ -59,7 +59,7 @@ struct EarlyStoppingOptions {
 /// most valuable tokens are proposed: as many as have the largest Σ value − λ · (time of the target call). Another level is
 /// grown if its tokens are expected to bring more than λ · (time of a call of the draft model). The numbers of ConfidentTree
 /// and Options::gamma, which counts all tokens, are the largest that are considered.
-/// With Tree, whose tokens are drawn, each node gets as many of the shape's children as are worth their time, before they are
+/// With Tree and drawn siblings, each node gets as many of the shape's children as are worth their time, before they are
 /// drawn. The acceptance of a child is learnt by the number of its elder siblings and by the confidence of the row. The shape
 /// may be large: no more is drawn than pays.
 ///
