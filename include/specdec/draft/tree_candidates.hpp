@@ -11,8 +11,9 @@ namespace specdec {
 /// probability that it is accepted: the product along its path of DraftLength's acceptance(), or drawn_acceptance().
 struct TreeCandidates {
   std::span<const double> values = {};  ///< of the best tokens found, the largest first
-  std::span<const double> leaves = {};  ///< of the tokens that would get children in the next level, in no order
-  Index levels = 0;                     ///< how often the draft model was called for this tree
+  std::span<const double> leaves =
+      {};            ///< of the tokens that would get children in the next level, in no order
+  Index levels = 0;  ///< how often the draft model was called for this tree
 };
 
 }  // namespace specdec
