@@ -132,7 +132,7 @@ std::vector<Fixed> fixed_trees(const Writing& writing, const std::vector<double>
 }
 
 int main(int count, char** arguments) {
-  const Index tokens = count > 1 ? std::atoll(arguments[1]) : 4;
+  const Index tokens = count > 1 ? std::atoll(arguments[1]) : 2;
   if (tokens < 1) {
     std::cerr << "compare_drawn_trees: " << arguments[1] << " is no number of tokens\n";
     return 2;

@@ -67,7 +67,7 @@ specdec_expects(example/generate/tree_confident_early generate
   OUTPUT "${recorded_text}.*confident, block: 40 tokens in [0-9]+ target calls"
   ARGUMENTS --tree confident --gamma early --tokens 40 --temperature 0 --table-tokens 0 --prompt "The white whale")
 specdec_expects(example/generate/tree_drawn_early generate
-  OUTPUT "no repeats, block: 40 tokens in [0-9]+ target calls"
+  OUTPUT "without-replacement, block: 40 tokens in [0-9]+ target calls"
   ARGUMENTS --tree without-replacement --gamma early --most-gamma 6 --tokens 40 --table-tokens 0)
 specdec_expects(example/generate/tree_drawn_auto generate
   OUTPUT "independent, token: 40 tokens in [0-9]+ target calls"
@@ -160,7 +160,7 @@ specdec_refuses(generate head_of_many_q "greedy block" --drafter speculator --ve
 specdec_refuses(generate limit_of_nothing "--gamma auto" --most-gamma 3)
 specdec_refuses(generate early_for_a_rule_that_remembers "does not depend on what was drafted" --gamma early
   --verifier greedy-block)
-specdec_refuses(generate early_tree "trees that grow by the draft model.s rows" --gamma early --tree spares)
+specdec_refuses(generate early_tree "for trees that grow by" --gamma early --tree spares)
 specdec_refuses(generate lengths_of_nothing "--drafter none" --compare lengths --drafter none)
 specdec_refuses(generate unknown_tree "oak" --tree oak)
 specdec_refuses(generate tree_of_ngrams "take trees" --tree spares --ngram)

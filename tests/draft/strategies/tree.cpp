@@ -290,7 +290,6 @@ namespace {
 // Rates draws by the confidence of their rows. The more there are to choose from, the more must a token be worth: `worthy`
 // times their number. A level is worth a call if the sum of its leaves is above `promising`.
 struct RatingLength {
-  static constexpr bool counts_nodes = true;
   double worthy, promising;
 
   Index next(Index most) const { return most; }

@@ -52,7 +52,7 @@ class TreeGrowth {
   double acceptance(double probability, Index rank) const {
     return (rank == 0 ? eldest_ : others_)(probability);
   }
-  /// The same for a token that will be drawn. `rank`: how many siblings are drawn before it.
+  /// P(a token that will be drawn is accepted, given that its parent is). `rank`: how many siblings are drawn before it.
   double drawn_acceptance(double confidence, Index rank) const {
     const std::size_t own = place(rank);
     double elders_rejected = 1;
