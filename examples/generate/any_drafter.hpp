@@ -26,7 +26,7 @@ using SampledModel = decltype(sampled(std::declval<Model&>(), 1.0));
 using SampledRow = specdec::RowOf<decltype(specdec::distributions(
     std::declval<SampledModel&>().forward(std::span<const Token>(), Index{})))>;
 
-/// What a draft length says about a tree. One that does not rate tokens leaves the tree as it is.
+/// What a draft length says about a tree of chosen tokens. One that does not rate tokens leaves the tree as it is.
 class AskTree {
  public:
   AskTree() = default;

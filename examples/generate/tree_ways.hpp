@@ -32,7 +32,8 @@ inline std::vector<double> measured_acceptance_by_rank(Pair& pair, const Rule& r
 }
 
 /// The rows of the table: the target alone; lines of up to `most` tokens; after each line the trees of its depth (with up to
-/// 16 tokens at 4 levels); at the end automatic lines and trees, and trees by the rows. Trees that do not go with the rule are left out.
+/// 16 tokens at 4 levels); at the end automatic lines and trees, and trees by the rows. Trees that do not go with the
+/// rule are left out.
 class TreeWays {
  public:
   TreeWays(Pair& pair, const Rule& rule, const DrafterKind& drafter, const Texts& texts)

@@ -101,15 +101,17 @@ class RatedChildren {
   template <class Rated>
   const std::vector<Index>& worthy(const Rated& rated, Index most, Index levels, Index least) {
     const Index tokens = std::ssize(values_), room = most - tokens;
-    sorted_ = values_;
-    sorted_.insert(sorted_.end(), candidates_.begin(), candidates_.end());
-    order_.resize(sorted_.size());
+    const auto value_of = [=, this](Index k) {
+      return k < tokens ? value(k) : candidates_[static_cast<std::size_t>(k - tokens)];
+    };
+    order_.resize(values_.size() + candidates_.size());
     std::iota(order_.begin(), order_.end(), Index{0});
-    std::sort(order_.begin(), order_.end(), [this](Index a, Index b) {
-      const double of_a = sorted_[static_cast<std::size_t>(a)], of_b = sorted_[static_cast<std::size_t>(b)];
+    std::sort(order_.begin(), order_.end(), [&](Index a, Index b) {
+      const double of_a = value_of(a), of_b = value_of(b);
       return of_a != of_b ? of_a > of_b : a < b;
     });
-    std::sort(sorted_.begin(), sorted_.end(), std::greater{});
+    sorted_.clear();
+    for (const Index k : order_) sorted_.push_back(value_of(k));
     if (std::ssize(sorted_) > most) sorted_.resize(static_cast<std::size_t>(most));
     const auto end = order_.begin() + rated.proposed({view_of(sorted_), {}, levels});
     const auto is_candidate = [=](Index k) { return k >= tokens; };
