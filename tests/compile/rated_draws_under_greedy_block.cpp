@@ -8,7 +8,10 @@
 #ifdef FIXED
 using Length = specdec::FixedLength;
 #else
-struct Length : specdec::EarlyStoppingLength<> {};  // its own: the compiler complains once for each length
+// Its own: the compiler complains once for each length.
+struct Length : specdec::EarlyStoppingLength<> {
+  Length() = default;
+};
 #endif
 
 void use(specdec::testing::TableModel<>& target, specdec::testing::TableModel<>& small) {
