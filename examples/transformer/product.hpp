@@ -19,6 +19,10 @@
 #include <type_traits>
 #include <utility>
 
+#if defined(__GNUC__) && (defined(__AVX512F__) || defined(__F16C__))
+#include <immintrin.h>
+#endif
+
 #include "transformer/panels.hpp"
 
 namespace transformer {
@@ -60,6 +64,19 @@ inline Register load(const float* numbers) {
 #endif
 }
 
+/// Whether one instruction converts a register of halves. It is used on x86 alone, by GCC and Clang.
+#if defined(__GNUC__) && ((defined(__AVX512F__) && EIGEN_MAX_STATIC_ALIGN_BYTES >= 64) || \
+                          (defined(__F16C__) && EIGEN_MAX_STATIC_ALIGN_BYTES == 32))
+inline constexpr bool converts_halves = true;
+inline Register load(const Eigen::half* numbers) {
+#ifdef __AVX512F__
+  return _mm512_cvtph_ps(_mm256_load_si256(reinterpret_cast<const __m256i*>(numbers)));
+#else
+  return _mm256_cvtph_ps(_mm_load_si128(reinterpret_cast<const __m128i*>(numbers)));
+#endif
+}
+#else
+inline constexpr bool converts_halves = false;
 /// Converts halves to floats with integer operations, which every processor has. Sign, exponent and mantissa bits are
 /// shifted to their places in a float, and the copies of the sign bit between them are cleared. The product with 2^112
 /// corrects the exponent's offset. Infinities are not handled: weights are finite.
@@ -75,6 +92,7 @@ inline Register load(const Eigen::half* numbers) {
   return Eigen::Map<const Eigen::Array<Eigen::half, width, 1> >(numbers).cast<float>();
 #endif
 }
+#endif
 
 inline void store(const Register& from, float* numbers) {
   std::memcpy(std::assume_aligned<register_bytes>(numbers), &from, sizeof(Register));
@@ -96,15 +114,21 @@ inline constexpr Index widest_tile = (register_bytes == 64 ? 20 : 10) / register
 /// The number of sums to compute at a time: an addition takes about four cycles, and a processor begins two in each cycle.
 inline constexpr int sums_under_way = 8;
 
-/// The panels that are multiplied together, to get that many sums. For halves one panel is enough: the conversion fills the
-/// time.
+/// Whether weights are converted by several operations, which fill the time between additions.
+template <class Scalar>
+inline constexpr bool slow_to_load = !std::is_same_v<Scalar, float> && !converts_halves;
+
+/// The panels that are multiplied together: enough for sums_under_way, and at least two if their sums fit the registers,
+/// because two streams of weights arrive faster than one. If loading fills the time, one panel is enough.
 template <class Scalar, int Count>
 inline constexpr int panels_a_tile =
-    std::is_same_v<Scalar, float> ? (sums_under_way - 1) / (Count * registers_a_panel) + 1 : 1;
+    slow_to_load<Scalar>
+        ? 1
+        : std::max((sums_under_way - 1) / (Count * registers_a_panel) + 1, 2 * Count <= widest_tile ? 2 : 1);
 
-/// Whether weights are fetched ahead. A single vector of floats is as fast as the memory without it.
+/// Whether weights are fetched ahead. A single vector is as fast as the memory without it.
 template <class Scalar, int Count>
-inline constexpr bool prefetches = Count > 1 || !std::is_same_v<Scalar, float>;
+inline constexpr bool prefetches = Count > 1 || slow_to_load<Scalar>;
 
 /// The sums of a tile: `Height` panels times `Count` vectors. Loops over them are fold expressions, so that the sums stay in
 /// registers at any optimisation level.
@@ -201,6 +225,10 @@ void add_wide(const PanelView<Scalar>& w, const Vectors& x, float* y, Index y_st
 }
 
 }  // namespace detail
+
+/// The fastest numbers for weights that may be rounded, such as those of `generate`'s drafters: halves, if one instruction
+/// converts a register of them. Then they are read faster than floats.
+using FastScalar = std::conditional_t<detail::converts_halves, Eigen::half, float>;
 
 /// Adds W x to y for every vector x.
 /// Shapes: y holds a vector for each x, `y_stride` numbers apart, with 16 numbers a panel.

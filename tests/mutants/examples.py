@@ -174,6 +174,14 @@ mutant("hidden-of-the-last-call", CONTEXT, SPECULATOR_TEST, "return state(length
 mutant("hidden-of-the-token-before", CONTEXT, "examples/tests/speculator", "return states_.col(token);", "return states_.col(std::max<Index>(token - 1, 0));")
 mutant("hidden-from-the-middle-of-a-text", TRANSFORMER, SPECULATOR_TEST, "if (length() > 0 || !context_.tree().empty())", "if (false)")
 
+mutant = promise("a product is W x, for any number of vectors, and for weights in halves")
+PRODUCT, PRODUCT_TEST = "examples/transformer/product.hpp", "examples/tests/product"
+mutant("product-without-the-last-panels", PRODUCT, PRODUCT_TEST, "for (; p < w.panels; ++p) Tile<1, Count>", "for (; p + 1 < w.panels; ++p) Tile<1, Count>")
+mutant("product-of-the-first-panel-again", PRODUCT, PRODUCT_TEST, "load(column + offset(R, stride))", "load(column + offset(R, 0))")
+mutant("product-tiles-that-overlap", PRODUCT, PRODUCT_TEST, "last - first, x.stride}", "last - first + 1, x.stride}")
+mutant("half-without-its-exponent", PRODUCT, PRODUCT_TEST, "* 0x1p112f", "* 0x1p111f")
+mutant("half-without-its-sign", PRODUCT, PRODUCT_TEST, "& ~0x70000000", "& 0x0fffffff")
+
 mutant = promise("a speculator computes its formulae")
 mutant("speculator-gate-and-up-change-places", SPECULATOR, SPECULATOR_TEST,
        "gate_up.set_rows(0, gate);\n    gate_up.set_rows(padded(hidden), file.matrix(hidden, dim));", "gate_up.set_rows(padded(hidden), gate);\n    gate_up.set_rows(0, file.matrix(hidden, dim));")
