@@ -393,6 +393,15 @@ namespace {
 
 Eagle<float> shipped() { return Eagle<float>(support::trained_weights + "eagle.bin"); }
 
+// Drafts the first 700 tokens.
+Eagle<float> shipped_for_some() {
+  Tokens some(700);
+  std::iota(some.begin(), some.end(), 0);
+  const Eagle<float> layer = shipped();
+  return Eagle<float>(
+      std::make_shared<const transformer::EagleWeights<float>>(layer.weights()->drafting(some)));
+}
+
 }  // namespace
 
 TEST_CASE("with the shipped EAGLE layer the target writes its own text, in fewer calls") {
@@ -402,11 +411,7 @@ TEST_CASE("with the shipped EAGLE layer the target writes its own text, in fewer
 }
 
 TEST_CASE("so it does with a layer that drafts the first 700 tokens, in some more calls") {
-  Tokens some(700);
-  std::iota(some.begin(), some.end(), 0);
-  const Eagle<float> layer = shipped();
-  const Eagle<float> smaller(
-      std::make_shared<const transformer::EagleWeights<float>>(layer.weights()->drafting(some)));
+  const Eagle<float> smaller = shipped_for_some();
   const support::HeadCalls calls = support::check_text(smaller);
   CHECK(calls.lines < 50);
   CHECK(calls.trees < calls.lines);
@@ -426,6 +431,7 @@ TEST_CASE(
     "texts that an EAGLE layer drafts follow the target's law, and tokens are drawn from the rows it reports",
     "[law][sampled]") {
   support::check_law(shipped());
+  support::check_law(shipped_for_some());
 }
 
 }  // namespace test_examples_eagle

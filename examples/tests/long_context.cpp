@@ -218,6 +218,15 @@ TEST_CASE("beyond the trained context, greedy text with a sparse cache is the ta
   CHECK(written.tokens == alone);
   CHECK(written.stats.accepted < written.stats.drafted);
   CHECK(3 * written.stats.accepted > written.stats.drafted);
+
+  Transformer<float> small(weights + "draft.bin");
+  specdec::Windowed windowed{small, 4, 252};
+  SpecDec two_levels{sampled(target, 0),
+                     specdec::CascadeDrafter{sampled(drafting, 0), ModelDrafter{sampled(windowed, 0)},
+                                             specdec::BlockVerifier{}, 2}};
+  const specdec::Result cascaded = two_levels.generate(prompt, options, rng);
+  CHECK(cascaded.tokens == alone);
+  CHECK(3 * cascaded.stats.accepted > cascaded.stats.drafted);
 }
 
 // The audit convicts an honest drafter with a probability of 1e-4; the seed is fixed.

@@ -289,7 +289,8 @@ TEST_CASE(
     "reported",
     "[law][sampled]") {
   Transformer<float> target = support::trained_pair<float>().target;
-  for (const Sublayers& sublayers : {Sublayers::first(2), Sublayers::first(4).without(2).without(5)}) {
+  for (const Sublayers& sublayers : {Sublayers::first(2), Sublayers::first(4).without(2).without(5),
+                                     Sublayers::first(4).reading({1, 2})}) {
     SelfDraft drafting(target, sublayers);
     testing::AuditedDrafter drafter{ModelDrafter{sampled(drafting, 1)}};
     SpecDec decoder{sampled(target, 1), drafter, BlockVerifier{}};

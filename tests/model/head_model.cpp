@@ -479,4 +479,15 @@ TEST_CASE("drafts of a head are lossless", "[law]") {
   CHECK(accepted > 6.0 / every(3));
 }
 
+TEST_CASE("drafts of a head that drafts some of the tokens are lossless", "[law]") {
+  const auto draft_model = [](Knowing& target) {
+    return ProcessedModel{HeadModel(target, support::Reduced<Counting>({}, 3, vocab)), Temperature{1}};
+  };
+  double accepted = 0;
+  CHECK(support::law_difference(draft_model, Line{}, BlockVerifier{}, accepted) < 1e-12);
+  CHECK(support::law_difference(draft_model, Tree{TreeShape::of_widths({2, 1}), WithoutReplacement{}},
+                                TraversalVerifier{}, accepted) < 1e-12);
+  CHECK(accepted > 1.0 / every(3));
+}
+
 }  // namespace test_model_head_model

@@ -1,4 +1,4 @@
-// A head or a layer that drafts two of the target's four tokens.
+// A head or a layer that drafts two of the target's tokens, usually of four.
 #pragma once
 
 #include <Eigen/Core>
@@ -17,7 +17,10 @@ class Reduced : public Inner {
  public:
   using Map = specdec::TokenMap;
 
-  Reduced(Inner inner, Eigen::Index vocab_size = 3) : Inner(std::move(inner)), vocab_size_(vocab_size) {}
+  Reduced(Inner inner, Eigen::Index vocab_size = 3, Eigen::Index target_vocab_size = 4)
+      : Inner(std::move(inner)),
+        vocab_size_(vocab_size),
+        map_(std::make_shared<const Map>(std::vector<specdec::Token>{2, Map::none, 0}, target_vocab_size)) {}
 
   Eigen::Index vocab_size() const { return vocab_size_; }
   const Map* token_map() const { return map_.get(); }
@@ -32,8 +35,7 @@ class Reduced : public Inner {
 
  private:
   Eigen::Index vocab_size_;
-  std::shared_ptr<const Map> map_ =
-      std::make_shared<const Map>(std::vector<specdec::Token>{2, Map::none, 0}, 4);
+  std::shared_ptr<const Map> map_;
   Eigen::MatrixXd logits_;
 };
 
