@@ -203,7 +203,10 @@ void add_options(CLI::App& app, Settings& settings) {
       ->group(models);
   app.add_option("--medusa", settings.medusa, "Heads on the target's last state, for --drafter medusa")
       ->group(models);
-  app.add_flag("--half", settings.half, "Keep the weights in half precision")->group(models);
+  app.add_flag("--half", settings.half,
+               "Keep all weights in half precision. Without it, those of drafters are, if this program reads "
+               "halves faster than floats")
+      ->group(models);
   app.add_option("--target-layers", settings.target_layers,
                  "Layers to give the target: its output stays, its cost is that of a model of this depth")
       ->check(CLI::Range(1, 100000))
@@ -457,17 +460,22 @@ bool run(generate::Pair pair, const Settings& settings) {
                  ways(pair, settings, texts), texts);
 }
 
-generate::Pair load_pair(const Settings& settings) {
-  if (settings.ngram) return generate::ngram_pair(settings.text, settings.order, settings.draft_order);
-  const auto transformers =
-      settings.half ? generate::transformer_pair<Eigen::half> : generate::transformer_pair<float>;
-  generate::Pair pair = transformers(settings.model, settings.draft_model, settings.tokenizer,
-                                     settings.target_layers, settings.heads());
+/// Weights of drafters are kept as `Drafts`, the target's as `Scalar`.
+template <class Drafts, class Scalar>
+generate::Pair load_transformers(const Settings& settings) {
+  generate::Pair pair = generate::transformer_pair<Drafts, Scalar>(
+      settings.model, settings.draft_model, settings.tokenizer, settings.target_layers, settings.heads());
   if (settings.drafts_with_others()) {
-    pair.other = generate::other_transformer(settings.other_model, settings.other_tokenizer);
+    pair.other = generate::other_transformer<Drafts>(settings.other_model, settings.other_tokenizer);
     pair.bytes = generate::byte_model(settings.text);
   }
   return pair;
+}
+
+generate::Pair load_pair(const Settings& settings) {
+  if (settings.ngram) return generate::ngram_pair(settings.text, settings.order, settings.draft_order);
+  if (settings.half) return load_transformers<Eigen::half, Eigen::half>(settings);
+  return load_transformers<transformer::FastScalar, float>(settings);
 }
 
 generate::Pair load(const Settings& settings) {

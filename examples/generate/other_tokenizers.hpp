@@ -53,8 +53,9 @@ inline TextModel byte_model(const std::string& path) {
 
 /// A transformer with its own tokenizer.
 /// Throws: std::runtime_error on a bad file.
-inline TextModel other_transformer(const std::string& model, const std::string& tokenizer_path) {
-  const auto transformer = std::make_shared<transformer::Transformer<float>>(model);
+template <class Scalar>
+TextModel other_transformer(const std::string& model, const std::string& tokenizer_path) {
+  const auto transformer = std::make_shared<transformer::Transformer<Scalar>>(model);
   const auto tokenizer =
       std::make_shared<const transformer::Tokenizer>(tokenizer_path, transformer->vocab_size());
   return {erased(transformer), text_tokenizer(tokenizer)};

@@ -126,9 +126,10 @@ Head head_for(const transformer::Transformer<Scalar>& target, const std::string&
   return head;
 }
 
-/// Draft models on the target's hidden states, which the target shows from now on.
+/// Draft models on the target's hidden states, which the target shows from now on. Medusa's heads share the target's output
+/// layer, the others keep their weights as `Drafts`.
 /// Throws: std::runtime_error on a bad file, std::invalid_argument if a head was made for another target.
-template <class Scalar>
+template <class Drafts, class Scalar>
 std::map<std::string_view, std::shared_ptr<Model>> heads_of(transformer::Transformer<Scalar>& target,
                                                             const HeadFiles& files) {
   Heads<Scalar> heads(target);
@@ -137,9 +138,9 @@ std::map<std::string_view, std::shared_ptr<Model>> heads_of(transformer::Transfo
       transformer::Speculator;
   if (files.speculator)
     models["speculator"] =
-        heads.template add<HeadModel>(head_for<Speculator<Scalar>>(target, *files.speculator));
+        heads.template add<HeadModel>(head_for<Speculator<Drafts>>(target, *files.speculator));
   if (files.eagle)
-    models["eagle"] = heads.template add<EagleModel>(head_for<Eagle<Scalar>>(target, *files.eagle));
+    models["eagle"] = heads.template add<EagleModel>(head_for<Eagle<Drafts>>(target, *files.eagle));
   if (files.medusa) models["medusa"] = heads.template add<HeadModel>(Medusa<Scalar>(*files.medusa, target));
   return models;
 }
@@ -176,17 +177,17 @@ inline Tokenizer text_tokenizer(const std::shared_ptr<const transformer::Tokeniz
           }};
 }
 
-/// The pair has the heads whose files are named.
+/// The pair has the heads whose files are named. The target's weights are kept as `Scalar`, those of drafters as `Drafts`.
 /// Throws: std::runtime_error on a bad file; std::invalid_argument if the vocabularies differ, if target_layers is less than
 /// the layers of the target, or if a head does not fit the target.
-template <class Scalar>
+template <class Drafts, class Scalar>
 Pair transformer_pair(const std::string& model, const std::string& draft_model,
                       const std::string& tokenizer_path, std::optional<Index> target_layers,
                       const HeadFiles& heads) {
   using transformer::Tokenizer;
-  using Transformer = transformer::Transformer<Scalar>;
-  const auto target = std::make_shared<Transformer>(target_model<Scalar>(model, target_layers));
-  const auto draft = std::make_shared<Transformer>(draft_model);
+  const auto target =
+      std::make_shared<transformer::Transformer<Scalar>>(target_model<Scalar>(model, target_layers));
+  const auto draft = std::make_shared<transformer::Transformer<Drafts>>(draft_model);
   if (target->vocab_size() != draft->vocab_size())
     throw std::invalid_argument("'" + model + "' has a vocabulary of " +
                                 std::to_string(target->vocab_size()) + " tokens, '" + draft_model +
@@ -204,7 +205,7 @@ Pair transformer_pair(const std::string& model, const std::string& draft_model,
                          own](const OwnLayers& layers) { return early_exit(target, own, layers.exit_layer); },
           .skip_layers = [target,
                           own](const OwnLayers& layers) { return skip_layers(target, own, layers.left_out); },
-          .heads = heads_of(*target, heads),
+          .heads = heads_of<Drafts>(*target, heads),
           .online = [draft](double temperature) { return online(*draft, temperature); },
           .description = description.str(),
           .note = note,
