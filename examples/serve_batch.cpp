@@ -74,7 +74,7 @@ struct Settings {
 
   /// Whether a network on the target's hidden states drafts.
   bool reads_states() const { return drafter != "model"; }
-  bool automatic() const { return gamma == "auto" && !no_draft; }
+  bool automatic() const { return (gamma == "auto" || gamma == "early") && !no_draft; }
   /// Rules for several drafts get two drafts of each text.
   bool two_drafts() const { return verifier == "k-seq" || verifier == "recursive-rejection"; }
   /// The longest draft.
@@ -93,8 +93,9 @@ void add_options(CLI::App& app, Settings& settings) {
   CLI::Option* gamma =
       app.add_option("--gamma", settings.gamma,
                      "Tokens drafted for each text per target call, or 'auto' for the number up to 8 that "
-                     "gives the most tokens per second at the measured costs of calls")
-          ->check(CLI::IsMember({"auto"}) | CLI::Range(1, 64));
+                     "gives the most tokens per second at the measured costs of calls, or 'early' to go on "
+                     "with those texts whose next token is likeliest to survive")
+          ->check(CLI::IsMember({"auto", "early"}) | CLI::Range(1, 64));
   CLI::Option* verifier =
       app.add_option("--verifier", settings.verifier,
                      "block or token; or k-seq or recursive-rejection, which judge two drafts of each text")
@@ -249,8 +250,13 @@ Outcome serve_all(const Pair& pair, const Settings& settings, const std::vector<
           specdec::Batch{target, specdec::ModelDrafter{specdec::ProcessedModel{model, chain}}, rule, room});
     });
   if (!settings.automatic()) return run(specdec::Batch{target, drafter, rule, room});
-  specdec::GoodputLength length{most, serve::target_costs(large, most, settings.most_gamma()),
-                                serve::draft_costs(small, most)};
+  specdec::CostCurve target_costs = serve::target_costs(large, most, settings.most_gamma());
+  specdec::CostCurve draft_costs = serve::draft_costs(small, most);
+  if (settings.gamma == "early") {
+    specdec::EarlyStoppingLength length{specdec::BatchCosts{std::move(target_costs), std::move(draft_costs)}};
+    return run(specdec::Batch{target, drafter, rule, specdec::shared(length), room});
+  }
+  specdec::GoodputLength length{most, std::move(target_costs), std::move(draft_costs)};
   return run(specdec::Batch{target, drafter, rule, specdec::shared(length), room});
 }
 
