@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstddef>
 #include <fstream>
+#include <functional>
 #include <iomanip>
 #include <iostream>
 #include <map>
@@ -25,7 +26,8 @@ using specdec::Index, specdec::Token;
 using Tokens = std::vector<Token>;
 using Transformer = transformer::Transformer<float>;
 
-constexpr Index tokens_of_a_text = 100, width = 8, deepest = 8;
+constexpr Index tokens_of_a_text = 100, width = 8, deepest = 8, most_nodes = 64;
+constexpr specdec::ConfidentTree largest{.width = width, .depth = deepest, .nodes = most_nodes};
 
 struct Text {
   Tokens prompt, all;  // all: the prompt, and what the target has written after it
@@ -159,41 +161,56 @@ std::chrono::nanoseconds time(double calls) { return std::chrono::nanoseconds(st
 template <class Length>
 class Told : public Length {
  public:
-  Told(const Length& length, const Costs& costs, const Index& calls)
-      : Length(length), costs_(costs), calls_(&calls) {}
+  explicit Told(const Length& length, const Costs& costs = {}) : Length(length), costs_(costs) {}
+
+  Index calls = 0;  // of the draft model
 
   void observe(specdec::StepRecord step) {
-    step.draft_time = time(costs_.draft_call * static_cast<double>(*calls_ - calls_before_));
+    step.draft_time = time(costs_.draft_call * static_cast<double>(calls - calls_before_));
     step.target_time = time(1 + costs_.fed_token * static_cast<double>(step.drafted));
-    calls_before_ = *calls_;
+    calls_before_ = calls;
     Length::observe(step);
   }
 
  private:
   Costs costs_;
-  const Index* calls_;  // of the draft model, so far
   Index calls_before_ = 0;
 };
 
 // Writes all texts again. The draft length keeps what it learns from one text to the next.
-template <class Length>
-Work work(const std::vector<Text>& texts, Remembered& draft, const specdec::ConfidentTree& tree,
-          const Length& length, const Costs& costs = {}) {
+template <class Tree, class Length>
+Work work(const std::vector<Text>& texts, Remembered& draft, const Tree& tree, Told<Length>& length) {
   Work work;
-  Told<Length> told(length, costs, work.calls);
   std::mt19937_64 rng{1};
   for (const Text& text : texts) {
     specdec::SpecDec decoder{specdec::PathByPath{Writer(text, draft.vocab_size())},
-                             specdec::ModelDrafter{Counted(draft, work.calls), tree},
-                             specdec::TrunkAndSpares<specdec::SampleMatchVerifier>{}, told};
+                             specdec::ModelDrafter{Counted(draft, length.calls), tree},
+                             specdec::TrunkAndSpares<specdec::SampleMatchVerifier>{}, length};
     const specdec::Result r =
-        decoder.generate(text.prompt, {.max_new_tokens = tokens_of_a_text, .gamma = tree.nodes}, rng);
+        decoder.generate(text.prompt, {.max_new_tokens = tokens_of_a_text, .gamma = most_nodes}, rng);
     work.tokens += std::ssize(r.tokens);
     work.steps += r.stats.target_calls;
     work.drafted += r.stats.drafted;
     work.accepted += r.stats.accepted;
   }
+  work.calls = length.calls;
   return work;
+}
+
+Work fixed(const std::vector<Text>& texts, Remembered& draft, const specdec::ConfidentTree& tree) {
+  Told length(specdec::FixedLength{});
+  return work(texts, draft, tree, length);
+}
+// Chooses a shape before each draft.
+Work automatic(const std::vector<Text>& texts, Remembered& draft, const Costs& costs) {
+  using Policy = specdec::CostOptimalLength<specdec::TreeShapes>;
+  Told<Policy> length(Policy(specdec::TreeShapes{.most_nodes = most_nodes, .most_depth = deepest}), costs);
+  return work(texts, draft, specdec::Tree{std::cref<Policy>(length), specdec::Likeliest{}}, length);
+}
+// Grows each tree by the rows.
+Work early(const std::vector<Text>& texts, Remembered& draft, const Costs& costs) {
+  Told length(specdec::EarlyStoppingLength<>{}, costs);
+  return work(texts, draft, largest, length);
 }
 
 std::vector<Text> written(Transformer& model, const std::vector<Tokens>& prompts, double temperature) {
@@ -220,7 +237,7 @@ std::vector<Fixed> fixed_trees(const std::vector<Text>& texts, Remembered& draft
   for (const Index levels : {1, 2, 3, 4, 5})
     for (const Index nodes : {2, 4, 8, 12, 16, 24, 32, 48, 64}) {
       const specdec::ConfidentTree tree{.width = width, .depth = levels, .nodes = nodes};
-      all.push_back({levels, nodes, work(texts, draft, tree, specdec::FixedLength{})});
+      all.push_back({levels, nodes, fixed(texts, draft, tree)});
     }
   return all;
 }
@@ -234,27 +251,28 @@ int main() {
   for (std::string line; prompts.size() < 10 && std::getline(lines, line);)
     prompts.push_back(tokenizer.encode(line));
 
-  constexpr specdec::ConfidentTree largest{.width = width, .depth = deepest, .nodes = 64};
-  std::cout << std::fixed << "     draft    fed         best fixed tree           early\n"
-            << " T    call   token   levels  tokens  speed-up   early  levels  tokens  oracle\n";
+  std::cout << std::fixed << "     draft    fed         best fixed tree                   early\n"
+            << " T    call   token   levels  tokens  speed-up    auto   early  levels  tokens  oracle\n";
   for (const double temperature : {0.0, 0.8}) {
     const std::vector<Text> texts = written(target, prompts, temperature);
     Remembered remembered(draft);
     const std::vector<Fixed> trees = fixed_trees(texts, remembered);
-    const Work all = work(texts, remembered, largest, specdec::FixedLength{});
+    const Work all = fixed(texts, remembered, largest);
     for (const Costs& costs :
          {Costs{0.03, 0.01}, Costs{0.05, 0.002}, Costs{0.05, 0.005}, Costs{0.1, 0.005}, Costs{0.2, 0.02}}) {
       const Fixed& best =
           *std::ranges::max_element(trees, {}, [&](const Fixed& tree) { return tree.work.speed(costs); });
       const double speed = best.work.speed(costs);
-      const Work early = work(texts, remembered, largest, specdec::EarlyStoppingLength<>{}, costs);
-      const auto steps = static_cast<double>(early.steps);
+      const Work by_rows = early(texts, remembered, costs);
+      const auto steps = static_cast<double>(by_rows.steps);
       std::cout << std::setprecision(1) << std::setw(4) << temperature << std::setprecision(2) << std::setw(6)
                 << costs.draft_call << std::setprecision(3) << std::setw(8) << costs.fed_token << std::setw(9)
                 << best.levels << std::setw(8) << best.nodes << std::setprecision(2) << std::setw(10) << speed
-                << std::setprecision(3) << std::setw(8) << early.speed(costs) / speed << std::setprecision(1)
-                << std::setw(8) << static_cast<double>(early.calls) / steps << std::setw(8)
-                << static_cast<double>(early.drafted) / steps << std::setprecision(3) << std::setw(8)
+                << std::setprecision(3) << std::setw(8)
+                << automatic(texts, remembered, costs).speed(costs) / speed << std::setw(8)
+                << by_rows.speed(costs) / speed << std::setprecision(1) << std::setw(8)
+                << static_cast<double>(by_rows.calls) / steps << std::setw(8)
+                << static_cast<double>(by_rows.drafted) / steps << std::setprecision(3) << std::setw(8)
                 << all.oracle_speed(costs) / speed << "\n";
     }
   }
