@@ -43,6 +43,7 @@
 #include "generate/trees.hpp"
 #include "generate/way.hpp"
 #include "generate/window.hpp"
+#include "transformer/product.hpp"
 
 #ifndef SPECDEC_EXAMPLES
 #define SPECDEC_EXAMPLES "examples"

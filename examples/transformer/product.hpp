@@ -69,7 +69,7 @@ inline Register load(const float* numbers) {
                           (defined(__F16C__) && EIGEN_MAX_STATIC_ALIGN_BYTES == 32))
 inline constexpr bool converts_halves = true;
 inline Register load(const Eigen::half* numbers) {
-#ifdef __AVX512F__
+#if EIGEN_MAX_STATIC_ALIGN_BYTES >= 64
   return _mm512_cvtph_ps(_mm256_load_si256(reinterpret_cast<const __m256i*>(numbers)));
 #else
   return _mm256_cvtph_ps(_mm_load_si128(reinterpret_cast<const __m128i*>(numbers)));
