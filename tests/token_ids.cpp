@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <limits>
@@ -23,7 +24,14 @@ static_assert(std::is_convertible_v<std::vector<std::int64_t>, TokenIds>);
 static_assert(std::is_convertible_v<std::span<const std::int64_t>, TokenIds>);
 static_assert(std::is_convertible_v<std::span<std::int32_t>, TokenIds>);
 static_assert(std::is_convertible_v<std::array<std::int64_t, 3>, TokenIds>);
-static_assert(!std::is_convertible_v<std::vector<std::int16_t>, TokenIds>);
+static_assert(std::is_convertible_v<std::vector<Index>, TokenIds>);
+static_assert(std::is_convertible_v<std::vector<long>,
+                                    TokenIds>);  // one of these two is std::int64_t, the other is not
+static_assert(std::is_convertible_v<std::vector<long long>, TokenIds>);
+static_assert(std::is_convertible_v<int[3], TokenIds>);
+static_assert(!std::is_convertible_v<std::vector<bool>, TokenIds>);
+static_assert(!std::is_convertible_v<std::string, TokenIds>);
+static_assert(!std::is_convertible_v<const char*, TokenIds>);
 static_assert(!std::is_convertible_v<std::vector<float>, TokenIds>);
 
 TEST_CASE("token ids of 32 and 64 bits are read without a copy") {
@@ -41,6 +49,31 @@ TEST_CASE("token ids of 32 and 64 bits are read without a copy") {
   CHECK(b[2] == std::int64_t{1} << 40);
   CHECK(TokenIds().empty());
   CHECK(TokenIds(std::vector<std::int64_t>{}).empty());
+}
+
+template <class Id>
+void reads_all_of() {
+  using Limits = std::numeric_limits<Id>;
+  const std::vector<Id> ids{Limits::lowest(), 0, 1, Limits::max()};
+  const TokenIds view = ids;
+  CHECK(view[0] == static_cast<std::int64_t>(Limits::lowest()));
+  CHECK(view[1] == 0);
+  CHECK(view.segment(2, 1)[0] == 1);
+  const auto largest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  CHECK(static_cast<std::uint64_t>(view[3]) == std::min(static_cast<std::uint64_t>(Limits::max()), largest));
+}
+
+TEST_CASE("ids of any integer type are read, and none becomes an id of the vocabulary that it is not") {
+  reads_all_of<signed char>();
+  reads_all_of<unsigned char>();
+  reads_all_of<short>();
+  reads_all_of<unsigned short>();
+  reads_all_of<int>();
+  reads_all_of<unsigned>();
+  reads_all_of<long>();
+  reads_all_of<unsigned long>();
+  reads_all_of<long long>();
+  reads_all_of<unsigned long long>();
 }
 
 TEST_CASE("an id outside the vocabulary is named in the error, however wide the id is") {

@@ -2,6 +2,8 @@
 // the same messages by an error handler.
 #pragma once
 
+#include "specdec/platform.hpp"
+
 #include <cmath>
 #include <cstddef>
 #include <cstdio>

@@ -1,14 +1,16 @@
-// Views of token ids of 32 or 64 bits. Checks the ids, and replaces the ids that a model does not know.
+// Views of token ids of any integer type. Checks the ids, and replaces the ids that a model does not know.
 #pragma once
 
 #include <algorithm>
 #include <concepts>
 #include <cstdint>
+#include <cstring>
 #include <iterator>
 #include <limits>
 #include <span>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "specdec/error.hpp"
@@ -18,56 +20,77 @@
 namespace specdec {
 namespace detail {
 
-/// A list of integers that are neither std::int32_t nor std::int64_t.
+/// An integer type that an id or a number may have. Characters are refused: a text is no list of ids.
+template <class T>
+concept IdInteger =
+    std::integral<T> && !std::same_as<T, bool> && !std::same_as<T, char> && !std::same_as<T, wchar_t> &&
+    !std::same_as<T, char8_t> && !std::same_as<T, char16_t> && !std::same_as<T, char32_t>;
+
 template <class Ids>
-concept ForeignIds =
-    std::integral<typename Ids::value_type> && !std::same_as<typename Ids::value_type, std::int32_t> &&
-    !std::same_as<typename Ids::value_type, std::int64_t>;
+using IdOf = std::remove_cvref_t<decltype(*std::data(std::declval<const Ids&>()))>;
+
+/// A contiguous range of ids.
+template <class Ids>
+concept IdRange = IdInteger<IdOf<Ids>> && std::is_convertible_v<const Ids&, std::span<const IdOf<Ids>>>;
 
 }  // namespace detail
 
-/// A view of token ids of 32 or 64 bits, without a copy. Converts from any contiguous range of either width.
-/// The ids must outlive the view.
+/// A view of token ids, without a copy. Converts from any contiguous range of integers: signed or not, of any width. (On some
+/// systems std::int64_t is another type than Eigen's Index.) The ids must outlive the view.
 class TokenIds {
  public:
   TokenIds() = default;
 
-  template <class Ids>
-    requires std::is_convertible_v<const Ids&, std::span<const std::int32_t>>
-  TokenIds(const Ids& ids) : TokenIds(std::span<const std::int32_t>(ids)) {}
+  template <detail::IdRange Ids>
+  TokenIds(const Ids& ids) : TokenIds(std::span<const detail::IdOf<Ids>>(ids)) {}
 
-  template <class Ids>
-    requires std::is_convertible_v<const Ids&, std::span<const std::int64_t>>
-  TokenIds(const Ids& ids) : TokenIds(std::span<const std::int64_t>(ids)) {}
-
-  /// Ids of another width and unsigned ids do not compile: they would need a copy. Copy them yourself.
-  template <class NeitherInt32NorInt64>
-    requires detail::ForeignIds<NeitherInt32NorInt64>
-  TokenIds(const NeitherInt32NorInt64& ids) = delete;
-
-  TokenIds(std::span<const std::int32_t> ids) : narrow_(ids.data()), size_(std::ssize(ids)) {}
-  TokenIds(std::span<const std::int64_t> ids) : wide_(ids.data()), size_(std::ssize(ids)) {}
+  template <detail::IdInteger Id>
+  TokenIds(std::span<const Id> ids)
+      : ids_(ids.data()), size_(std::ssize(ids)), bytes_(sizeof(Id)), is_signed_(std::is_signed_v<Id>) {}
 
   Index size() const { return size_; }
   bool empty() const { return size_ == 0; }
 
-  std::int64_t operator[](Index i) const { return wide_ ? wide_[i] : std::int64_t{narrow_[i]}; }
+  /// Id number i. An unsigned id beyond the largest std::int64_t is told as that largest number, which no vocabulary holds.
+  std::int64_t operator[](Index i) const {
+    const unsigned char* const id = static_cast<const unsigned char*>(ids_) + i * bytes_;
+    switch (bytes_) {
+      case 4:
+        return is_signed_ ? read<std::int32_t>(id) : read<std::uint32_t>(id);
+      case 8:
+        return is_signed_ ? read<std::int64_t>(id) : read<std::uint64_t>(id);
+      case 2:
+        return is_signed_ ? read<std::int16_t>(id) : read<std::uint16_t>(id);
+      default:
+        return is_signed_ ? read<std::int8_t>(id) : read<std::uint8_t>(id);
+    }
+  }
 
   /// A view of `count` ids from ids[first] on.
   ///
   /// Pre: first + count <= size().
   TokenIds segment(Index first, Index count) const {
     TokenIds ids = *this;
-    if (wide_) ids.wide_ += first;
-    else if (narrow_) ids.narrow_ += first;
+    if (ids_) ids.ids_ = static_cast<const unsigned char*>(ids_) + first * bytes_;
     ids.size_ = count;
     return ids;
   }
 
  private:
-  const std::int32_t* narrow_ = nullptr;
-  const std::int64_t* wide_ = nullptr;
+  // Types of equal width may be different types, so the bytes are copied.
+  template <class Id>
+  static std::int64_t read(const unsigned char* bytes) {
+    Id id;
+    std::memcpy(&id, bytes, sizeof(id));
+    if constexpr (std::is_same_v<Id, std::uint64_t>)
+      return static_cast<std::int64_t>(std::min<std::uint64_t>(id, std::numeric_limits<std::int64_t>::max()));
+    else return id;
+  }
+
+  const void* ids_ = nullptr;
   Index size_ = 0;
+  Index bytes_ = sizeof(Token);
+  bool is_signed_ = true;
 };
 
 namespace detail {

@@ -1,9 +1,7 @@
 // The basic types: token ids and indices. `unlimited` means "no limit".
 #pragma once
 
-#if defined(min) || defined(max)
-#error "specdec: min or max is a macro here: define NOMINMAX before <windows.h>, or undefine it"
-#endif
+#include "specdec/platform.hpp"
 
 #include <Eigen/Core>
 #include <concepts>

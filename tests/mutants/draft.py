@@ -197,8 +197,8 @@ mutant("chain-refuses-short-proposals", "draft/fallback_drafter.hpp", "tests/dra
 mutant("chain-rolls-back-one", "draft/fallback_drafter.hpp", "tests/draft/fallback_drafter",
        "(member.truncate(length), ...);", "std::get<0>(std::tie(member...)).truncate(length);")
 mutant("chain-policy-not-asked", "draft/fallback_drafter.hpp", "tests/draft/fallback_drafter",
-       "ask_drafter(std::get<I>(drafters_), context, limits, source, keep_drafting...);",
-       "[&](auto&...) -> decltype(auto) {\n      return ask_drafter(std::get<I>(drafters_), context, limits, source);\n    }(keep_drafting...);")
+       "ask_drafter(std::get<k>(drafters_), context, limits, source, keep_drafting...);",
+       "[&](auto&...) -> decltype(auto) {\n      return ask_drafter(std::get<k>(drafters_), context, limits, source);\n    }(keep_drafting...);")
 mutant("chain-line-that-branches", "draft/fallback_drafter.hpp", "tests/draft/fallback_to_trees",
        "    parents_.clear();\n    detail::append(parents_, parents);\n",
        "    parents_.assign(tokens.size(), -1);\n")

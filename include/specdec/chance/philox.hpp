@@ -1,6 +1,8 @@
 // A generator whose state is a seed and a count.
 #pragma once
 
+#include "specdec/platform.hpp"
+
 #include <array>
 #include <cstdint>
 #include <limits>

@@ -4,6 +4,8 @@
 // <random> is not included: the templates do not need it, and it takes long to compile.
 #pragma once
 
+#include "specdec/platform.hpp"
+
 #include <bit>
 #include <concepts>
 #include <cstdint>

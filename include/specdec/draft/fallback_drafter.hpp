@@ -117,25 +117,25 @@ class FallbackDrafter {
   }
 
  private:
-  template <std::size_t I, class Source, class... KeepDrafting>
+  template <std::size_t k, class Source, class... KeepDrafting>
   Draft<Rows<Source, KeepDrafting...>> propose(std::span<const Token> context, const DraftLimits& limits,
                                                Source& source, KeepDrafting&... keep_drafting) {
-    auto&& draft = ask_drafter(std::get<I>(drafters_), context, limits, source, keep_drafting...);
+    auto&& draft = ask_drafter(std::get<k>(drafters_), context, limits, source, keep_drafting...);
     const std::span<const Token> tokens = draft.tokens;
-    if constexpr (I + 1 < sizeof...(D))
-      if (tokens.empty()) return propose<I + 1>(context, limits, source, keep_drafting...);
+    if constexpr (k + 1 < sizeof...(D))
+      if (tokens.empty()) return propose<k + 1>(context, limits, source, keep_drafting...);
     const std::span<const Index> parents = detail::parents_of(draft);
     tokens_.clear();
     detail::append(tokens_, tokens);
     parents_.clear();
     detail::append(parents_, parents);
-    return {tokens_, rows<I, Rows<Source, KeepDrafting...>>(draft.rows), parents_};
+    return {tokens_, rows<k, Rows<Source, KeepDrafting...>>(draft.rows), parents_};
   }
 
-  template <std::size_t I, class To, class From>
+  template <std::size_t k, class To, class From>
   static To rows(const From& from) {
     if constexpr (std::same_as<From, To>) return from;
-    else return To(std::in_place_index<I>, from);
+    else return To(std::in_place_index<k>, from);
   }
 
   std::tuple<D...> drafters_;

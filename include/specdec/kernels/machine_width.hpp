@@ -26,10 +26,10 @@
 
 #define SPECDEC_KERNEL EIGEN_ALWAYS_INLINE
 
-// Put it first in the body of a function that multiplies and adds: it forbids fusing in Clang. For GCC the attribute below
-// forbids it.
+// Put it first in the body of a function that multiplies and adds: it forbids Clang to fuse, and to change the order under
+// -fassociative-math. For GCC the attribute below forbids fusing, and platform.hpp that flag.
 #if defined(__clang__)
-#define SPECDEC_UNFUSED _Pragma("clang fp contract(off)")
+#define SPECDEC_UNFUSED _Pragma("clang fp contract(off) reassociate(off)")
 #else
 #define SPECDEC_UNFUSED
 #endif

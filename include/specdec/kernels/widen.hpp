@@ -24,9 +24,9 @@ SPECDEC_KERNEL std::uint32_t widened(std::uint32_t bits, Eigen::half) {
   const std::uint32_t sign = (bits & 0x8000U) << 16, magnitude = (bits & 0x7FFFU) << 13;
   const std::uint32_t normal = magnitude + rebias + (rebias & all_if(magnitude >= infinite));
   const float with_one = std::bit_cast<float>(magnitude + rebias + exponent_1);
-  const auto small = std::bit_cast<std::uint32_t>(with_one - std::bit_cast<float>(rebias + exponent_1));
+  const auto subnormal = std::bit_cast<std::uint32_t>(with_one - std::bit_cast<float>(rebias + exponent_1));
   const std::uint32_t is_small = all_if(magnitude < exponent_1);
-  return sign | (small & is_small) | (normal & ~is_small);
+  return sign | (subnormal & is_small) | (normal & ~is_small);
 }
 
 /// Writes `count` numbers, whole lots, as floats.

@@ -225,9 +225,9 @@ class BeamSearch {
     if constexpr (drafts) draft_.share(search.texts, node);
   }
 
-  struct None {};
+  struct NoDraft {};
   detail::SearchingModel<Target> target_;
-  [[no_unique_address]] std::conditional_t<drafts, detail::SearchingModel<Draft>, None> draft_;
+  [[no_unique_address]] std::conditional_t<drafts, detail::SearchingModel<Draft>, NoDraft> draft_;
 };
 
 template <class Target>

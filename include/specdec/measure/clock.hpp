@@ -1,6 +1,8 @@
 // The clock by which steps are timed.
 #pragma once
 
+#include "specdec/platform.hpp"
+
 // <mutex> brings the durations and clocks of <chrono>. <chrono> itself also brings calendars and time zones, which compile
 // slowly.
 #include <mutex>

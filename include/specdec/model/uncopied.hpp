@@ -1,6 +1,8 @@
 // A member that is not copied with its holder.
 #pragma once
 
+#include "specdec/platform.hpp"
+
 #include <cstdint>
 #include <optional>
 #include <utility>

@@ -1,6 +1,8 @@
 // Temporaries that a view refuses, because they die at the end of the line.
 #pragma once
 
+#include "specdec/platform.hpp"
+
 #include <Eigen/Core>
 #include <concepts>
 #include <cstddef>

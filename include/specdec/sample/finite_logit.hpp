@@ -1,6 +1,8 @@
 // Changes logits without making them infinite.
 #pragma once
 
+#include "specdec/platform.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -71,27 +71,27 @@ struct Gathered {
       false;  // whether the bracket holds more logits than there is room for: then some are missing
 };
 
-/// Gathers the keys of the logits in the bracket into `near`. The bracket must not contain −inf. weigh_above(logits, any)
+/// Gathers the keys of the logits in the bracket into `gathered`. The bracket must not contain −inf. weigh_above(logits, any)
 /// returns the weight of a chunk's logits above the bracket; `any` says whether there are any.
 /// Throws: InvalidDistribution on a NaN and on a logit of +inf.
 template <Real S, int Stride, class WeighAbove>
 Gathered gather(const NumberRow<S, Stride>& row, const KeyRange<Arithmetic<S>>& bracket,
-                Weighed<Arithmetic<S>>& near, WeighAbove&& weigh_above) {
+                Weighed<Arithmetic<S>>& gathered, WeighAbove&& weigh_above) {
   using Scalar = Arithmetic<S>;
   const auto low = from_ordered_key<Scalar>(bracket.low), high = from_ordered_key<Scalar>(bracket.high);
-  near.size = 0;
+  gathered.size = 0;
   Gathered out;
   Flags inside;
   each_chunk(row, [&](const Scalar* logits) {
     const Parted parted = run_wide<PartChunk<Scalar>>(logits, low, high, inside.data());
     if (parted.any_bad) invalid_distribution("a logit is nan or inf");
     out.above += weigh_above(logits, parted.any_above);
-    out.overflow = out.overflow || near.size + Flags::size > near.capacity;
+    out.overflow = out.overflow || gathered.size + Flags::size > gathered.capacity;
     if (out.overflow) return;
-    near.size =
-        inside.pick(near.size, [&](std::size_t k, std::size_t i) { near.keys[k] = ordered_key(logits[i]); });
+    gathered.size = inside.pick(
+        gathered.size, [&](std::size_t k, std::size_t i) { gathered.keys[k] = ordered_key(logits[i]); });
   });
-  near.fill_up();
+  gathered.fill_up();
   return out;
 }
 

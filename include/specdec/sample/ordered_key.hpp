@@ -1,6 +1,8 @@
 // Maps floating-point numbers to integers and keeps their order.
 #pragma once
 
+#include "specdec/platform.hpp"
+
 #include <bit>
 #include <concepts>
 #include <cstdint>

@@ -37,14 +37,14 @@ class Processors {
   }
 
  private:
-  // Pushes the token into all processors from the I-th on, or into none.
-  template <std::size_t I>
+  // Pushes the token into all processors from the k-th on, or into none.
+  template <std::size_t k>
   bool push_from(Token x) {
-    if constexpr (I < sizeof...(P)) {
-      auto& processor = std::get<I>(processors_);
+    if constexpr (k < sizeof...(P)) {
+      auto& processor = std::get<k>(processors_);
       if (!push_token(processor, x)) return false;
       const auto undo = [&processor] { processor.pop(1); };
-      const bool pushed = detail::undo_on_error([&] { return push_from<I + 1>(x); }, undo);
+      const bool pushed = detail::undo_on_error([&] { return push_from<k + 1>(x); }, undo);
       if (!pushed) undo();
       return pushed;
     } else {

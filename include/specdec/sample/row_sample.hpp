@@ -18,7 +18,7 @@
 
 namespace specdec::detail {
 
-/// A sample of a row. Its logits and weights lie in `near`, a buffer of the caller. They are gone when the caller uses the
+/// A sample of a row. Its logits and weights lie in `gathered`, a buffer of the caller. They are gone when the caller uses the
 /// buffer for something else.
 template <Real S, int Stride, class TokenWeight>
 class RowSample {
@@ -27,7 +27,7 @@ class RowSample {
   using Range = KeyRange<Scalar>;
   using Key = OrderedKey<Scalar>;
 
-  RowSample(const NumberRow<S, Stride>& row, Weighed<Scalar>& near) : row_(row), near_(near) {}
+  RowSample(const NumberRow<S, Stride>& row, Weighed<Scalar>& gathered) : row_(row), near_(gathered) {}
 
   /// Takes a sample of the logits >= floor. Returns whether there is one: a short row needs none.
   bool take(Scalar floor, const TokenWeight& weight) {

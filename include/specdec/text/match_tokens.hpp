@@ -29,11 +29,11 @@ std::vector<Token> match_tokens(Index draft_vocab_size, const DraftBytes& draft_
                                 Index target_vocab_size, const TargetBytes& target_bytes) {
   const auto size = [](Index tokens) { return static_cast<std::size_t>(std::max<Index>(tokens, 0)); };
   constexpr Token empty = -1, taken = -2;
-  std::vector<Token> slots(std::bit_ceil(2 * size(target_vocab_size) + 1), empty);
+  std::vector<Token> table(std::bit_ceil(2 * size(target_vocab_size) + 1), empty);
   // The slot of the target's token with these bytes, or an empty slot for it.
   const auto slot_of = [&](const std::string& piece) -> Token& {
     for (std::size_t at = std::hash<std::string>()(piece);; ++at) {
-      Token& slot = slots[at & (slots.size() - 1)];
+      Token& slot = table[at & (table.size() - 1)];
       if (slot == empty) return slot;
       if (slot == taken) continue;
       const auto& bytes = target_bytes(slot);

@@ -42,9 +42,9 @@ class NgramEnds {
   /// Makes room for all n-grams of a text of `length` tokens. Returns whether this has removed all entries.
   bool make_room(std::size_t length) {
     if (slots_ >= 2 * length) return false;
-    const std::size_t slots = std::bit_ceil(4 * length);
-    ends_.assign(slots * static_cast<std::size_t>(max_ngram_ - min_ngram_ + 1), 0);
-    slots_ = slots;
+    const std::size_t places = std::bit_ceil(4 * length);
+    ends_.assign(places * static_cast<std::size_t>(max_ngram_ - min_ngram_ + 1), 0);
+    slots_ = places;
     return true;
   }
 

@@ -1,6 +1,8 @@
 // How often a chosen token is accepted, by its draft probability.
 #pragma once
 
+#include "specdec/platform.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -63,7 +63,7 @@ struct KeepDrafting {
   }
 
  private:
-  static consteval void check_rule() {
+  static void check_rule() {
     static_assert(!remembers,
                   "a verifier with state needs a draft length that does not depend on what was drafted");
   }

@@ -1,6 +1,8 @@
 // One draft length for all texts of a batch.
 #pragma once
 
+#include "specdec/platform.hpp"
+
 namespace specdec {
 namespace detail {
 

@@ -148,7 +148,7 @@ class Spares {
     requires(!follows_policy)
       : plan_(trunk, std::move(spares), second_trunk) {}
 
-  template <Distribution Q, bool stable>
+  template <class Q, bool stable>
   class Growth;
 
  private:
@@ -168,7 +168,7 @@ Spares(std::reference_wrapper<Policy>) -> Spares<std::remove_const_t<Policy>>;
 
 /// Grows token by token: first the token after the context, then the second trunk, then the rest of the trunk.
 template <class Policy>
-template <Distribution Q, bool stable>
+template <class Q, bool stable>
 class Spares<Policy>::Growth {
   using Rows = StoredRows<Q, stable>;
   using Copies = StoredRows<Q, false>;

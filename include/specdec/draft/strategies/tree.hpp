@@ -72,7 +72,7 @@ class Tree {
   }
   const TreeShape& shape() const&& = delete;
 
-  template <Distribution Q, bool stable>
+  template <class Q, bool stable>
   class Growth;
 
  private:
@@ -87,7 +87,7 @@ Tree(std::reference_wrapper<Policy>, Siblings) -> Tree<Siblings, std::reference_
 
 /// Grows level by level: the model takes in the tokens of a level, and their children come from the rows after them.
 template <class Siblings, class Shape>
-template <Distribution Q, bool stable>
+template <class Q, bool stable>
 class Tree<Siblings, Shape>::Growth {
   using Rows = StoredRows<Q, stable>;
   using Row = typename Siblings::template Row<typename Rows::Stored>;

@@ -255,9 +255,9 @@ class LogitsRow {
   // temperature is so large that this product does not fit into a Scalar, 0 is near enough.
   void hand_in(LogSumExp normaliser) {
     if (is_argmax()) return;
-    const double near = normaliser.value * temperature_;
-    const bool held = std::abs(near) <= static_cast<double>(std::numeric_limits<Scalar>::max() / 2);
-    shift_ = std::isnan(largest_) ? static_cast<Scalar>(held ? near : 0) : largest_;
+    const double log_total = normaliser.value * temperature_;
+    const bool held = std::abs(log_total) <= static_cast<double>(std::numeric_limits<Scalar>::max() / 2);
+    shift_ = std::isnan(largest_) ? static_cast<Scalar>(held ? log_total : 0) : largest_;
     scale_ = std::exp(static_cast<double>(shift_) * inverse_temperature_ - normaliser.value);
     state_ = State::handed_in;
   }

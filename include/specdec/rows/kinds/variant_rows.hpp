@@ -26,9 +26,9 @@ class VariantRow {
  public:
   static constexpr bool constant_time_probability = (specdec::constant_time_probability<R> && ...);
 
-  /// Holds a row of type number I.
-  template <std::size_t I, class Row>
-  VariantRow(std::in_place_index_t<I> kind, const Row& row) : row_(kind, row) {}
+  /// Holds a row of type number k.
+  template <std::size_t k, class Row>
+  VariantRow(std::in_place_index_t<k> kind, const Row& row) : row_(kind, row) {}
 
   /// The held row.
   const std::variant<R...>& held() const { return row_; }
@@ -108,12 +108,12 @@ class VariantRow {
   }
 
   // Chosen by number, since several types of rows may have one type of sampler.
-  template <std::size_t I>
+  template <std::size_t k>
   auto sampler_of() const {
     using Sampler = std::variant<decltype(std::declval<const R&>().sampler())...>;
-    if constexpr (I + 1 < sizeof...(R))
-      if (row_.index() != I) return sampler_of<I + 1>();
-    return Sampler(std::in_place_index<I>, std::get<I>(row_).sampler());
+    if constexpr (k + 1 < sizeof...(R))
+      if (row_.index() != k) return sampler_of<k + 1>();
+    return Sampler(std::in_place_index<k>, std::get<k>(row_).sampler());
   }
 
   std::variant<R...> row_;
@@ -130,9 +130,9 @@ class VariantRows {
  public:
   using Row = VariantRow<RowOf<DistributionsOf<M>>...>;
 
-  /// Holds a matrix of type number I.
-  template <std::size_t I, class Matrix>
-  VariantRows(std::in_place_index_t<I> kind, const Matrix& matrix) : matrix_(kind, matrix) {}
+  /// Holds a matrix of type number k.
+  template <std::size_t k, class Matrix>
+  VariantRows(std::in_place_index_t<k> kind, const Matrix& matrix) : matrix_(kind, matrix) {}
 
   Index rows() const {
     return std::visit([](const auto& matrix) -> Index { return distributions(matrix).rows(); }, matrix_);
@@ -151,12 +151,12 @@ class VariantRows {
     else return 0;
   }
 
-  template <std::size_t I>
+  template <std::size_t k>
   Row row_of(Index i) const {
-    if constexpr (I + 1 < sizeof...(M))
-      if (matrix_.index() != I) return row_of<I + 1>(i);
-    const auto rows = distributions(std::get<I>(matrix_));
-    return Row(std::in_place_index<I>, rows.row(i));
+    if constexpr (k + 1 < sizeof...(M))
+      if (matrix_.index() != k) return row_of<k + 1>(i);
+    const auto rows = distributions(std::get<k>(matrix_));
+    return Row(std::in_place_index<k>, rows.row(i));
   }
 
   std::variant<M...> matrix_;

@@ -1,14 +1,14 @@
-// must say: NeitherInt32NorInt64
-// Token ids are signed.
+// must say: TokenIds
+// Token ids are integers.
 #include <cstdint>
 #include <random>
 #include <specdec/specdec.hpp>
 #include <vector>
 
 #ifdef FIXED
-using Id = specdec::Token;
+using Id = std::uint16_t;
 #else
-using Id = unsigned;
+using Id = float;
 #endif
 
 specdec::Verdict use(const Eigen::MatrixXf& target, const Eigen::MatrixXf& draft,
