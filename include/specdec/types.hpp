@@ -4,6 +4,7 @@
 #include "specdec/platform.hpp"
 
 #include <Eigen/Core>
+#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <limits>
@@ -21,6 +22,10 @@ using Index = Eigen::Index;
 inline constexpr Index unlimited = std::numeric_limits<Index>::max();
 
 namespace detail {
+
+/// The most tokens that ids can tell apart, as far as an Index can count them.
+inline constexpr Index most_tokens = static_cast<Index>(
+    std::min<std::int64_t>(std::int64_t{std::numeric_limits<Token>::max()} + 1, unlimited));
 
 /// A type for a number of tokens or rows. Floating-point numbers are refused: they may be NaN or larger than any Index.
 template <class N>

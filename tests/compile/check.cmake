@@ -1,8 +1,13 @@
 # cmake -DHOW=fixed|broken -DCASES=<folder> -DSOURCE=<file to write> -DCOMPILER=<command;flags;...>
 #   -DCOMPILER_ID=GNU|Clang -P check.cmake
-# cmake -DHOW=alone -DSOURCE=<file> -DCOMPILER=<command;flags;...> -DWORDS=<words> -P check.cmake
+# cmake -DHOW=refused -DSOURCE=<file> -DCOMPILER=<command;flags;...> -DWORDS=<regular expression> -P check.cmake
 #
-# (HOW=alone) The file must not compile, and an error must hold the words.
+# (HOW=refused) The file must not compile: the first error must match the words, and the only other one is that a file is
+# missing, which ends the compilation.
+#
+# cmake -DHOW=compiles -DSOURCE=<file> -DCOMPILER=<command;flags;...> -P check.cmake
+#
+# (HOW=compiles) The file must compile.
 #
 # No case <folder>/*.cpp may compile, and the compiler's message must hold the words after "must say:" in the first
 # line of the case (HOW=broken); with FIXED defined each must compile, so that it fails for no other reason
@@ -12,13 +17,21 @@
 # all of the cases together. Their includes are included first, so that they do not end up in a namespace.
 cmake_minimum_required(VERSION 3.25)
 
-if(HOW STREQUAL "alone")
+if(HOW STREQUAL "compiles")
+  execute_process(COMMAND ${COMPILER} ${SOURCE} COMMAND_ERROR_IS_FATAL ANY)
+  return()
+endif()
+
+if(HOW STREQUAL "refused")
   set(ENV{LC_ALL} C)  # compiler messages in English
   execute_process(COMMAND ${COMPILER} ${SOURCE} RESULT_VARIABLE failed ERROR_VARIABLE message)
+  string(REGEX MATCHALL "error: [^\n]*" errors "${message}")
+  list(LENGTH errors count)
+  list(GET errors 0 first)
   if(NOT failed)
     message(FATAL_ERROR "${SOURCE} compiles, but must not")
-  elseif(NOT message MATCHES " error: [^\n]*${WORDS}")
-    message(FATAL_ERROR "${SOURCE} fails, but no error says ${WORDS}:\n${message}")
+  elseif(NOT first MATCHES "${WORDS}" OR NOT count EQUAL 2)
+    message(FATAL_ERROR "${SOURCE} fails with ${count} errors, expected one that says ${WORDS}, and a missing file:\n${message}")
   endif()
   return()
 endif()

@@ -347,7 +347,7 @@ mutant("drafts-after-nothing", "draft/model_drafter.hpp", "tests/draft/model_dra
 mutant("released-sequence-kept", "draft/model_drafter.hpp", "tests/draft/model_drafter", "    model_.release(sequence);\n", "")
 mutant("model-of-another-taken-as-it-is", "draft/model_drafter.hpp", "tests/draft/model_drafter", "        model_.keep(0, 0);\n", "")
 mutant("strategy-unchecked", "draft/model_drafter.hpp", "tests/draft/strategies/confident_tree",
-       "if constexpr (requires { strategy_.check(); }) strategy_.check();",
+       "if constexpr (requires { strategy_.check_settings(); }) strategy_.check_settings();",
        "")
 mutant("wish-for-the-last-row-alone", "draft/cached_draft.hpp", "tests/draft/strategies/tree", ".rows = std::ssize(wish.tokens), .parents", ".rows = 1, .parents")
 mutant("last-token-with-no-room", "draft/drafter.hpp", "tests/draft/strategies/line tests/draft/model_drafter",

@@ -117,7 +117,11 @@ mutant("copy-of-the-first-listed", "rows/kinds/row_copy.hpp", "tests/rows/kinds/
 mutant("copy-is-a-view", "rows/kinds/row_copy.hpp", "tests/rows/kinds/row_copy tests/draft/strategies/line",
        "return row.over(copy_.data());", "return row.over(row.logits().data());")
 mutant("ids-wide-cut", "token_ids.hpp", "tests/token_ids",
-       "return wide_ ? wide_[i] : std::int64_t{narrow_[i]};", "return wide_ ? static_cast<std::int32_t>(wide_[i]) : narrow_[i];")
+       "return is_signed_ ? read<std::int64_t>(id) :", "return is_signed_ ? read<std::int32_t>(id) :")
+mutant("ids-unsigned-taken-for-signed", "token_ids.hpp", "tests/token_ids", ": read<std::uint32_t>(id);", ": read<std::int32_t>(id);")
+mutant("ids-largest-unsigned-negative", "token_ids.hpp", "tests/token_ids",
+       "static_cast<std::int64_t>(std::min<std::uint64_t>(id, std::numeric_limits<std::int64_t>::max()));",
+       "static_cast<std::int64_t>(id);")
 mutant("one-hot-sum", "rows/kinds/one_hot.hpp", "tests/rows/kinds/one_hot",
        "start <= token_ && token_ < start + count", "start <= token_ && token_ <= start + count")
 mutant("residual-draft-tail-lost", "rows/read/segments.hpp", "tests/rows/read/residual tests/law_rows",
@@ -261,8 +265,8 @@ mutant("segments-overlap", "rows/read/segments.hpp", "tests/rows/read/overlap te
 
 mutant = promise("numbers that cannot be are named, and no view of what is gone is taken")
 PREFIX = "tests/rows/read/prefix_sampler"
-mutant("draw-of-no-number", "rows/read/prefix_sampler.hpp", PREFIX, "    check(u);\n    if (!(total() > 0)) detail", "    if (!(total() > 0)) detail")
-mutant("draw-below-zero", "rows/read/prefix_sampler.hpp", PREFIX, "    if (chosen < 0) check(u);\n", "")
+mutant("draw-of-no-number", "rows/read/prefix_sampler.hpp", PREFIX, "    check_number(u);\n    if (!(total() > 0)) detail", "    if (!(total() > 0)) detail")
+mutant("draw-below-zero", "rows/read/prefix_sampler.hpp", PREFIX, "    if (chosen < 0) check_number(u);\n", "")
 mutant("copied-rows-of-another", "rows/kinds/stored_rows.hpp", "tests/rows/kinds/stored_rows",
        "StoredRows(const StoredRows&) {}", "StoredRows(const StoredRows&) = default;")
 mutant("null-row", "rows/numbers.hpp", "tests/rows/numbers", "vocab_size > 0 && i < rows(); ++i)", "false; ++i)")

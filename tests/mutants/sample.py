@@ -17,7 +17,7 @@ mutant("logits-sums-not-rescaled", "rows/kinds/logits_row.hpp", "tests/rows/kind
 mutant("logits-normaliser-upside-down", "rows/kinds/logits_row.hpp", "tests/rows/kinds/logits_row",
        "inverse_temperature_ - normaliser.value)", "inverse_temperature_ + normaliser.value)")
 mutant("logits-normaliser-beyond-numbers", "rows/kinds/logits_row.hpp", "tests/rows/kinds/logits_row",
-       "static_cast<Scalar>(held ? near : 0)", "static_cast<Scalar>(near)")
+       "static_cast<Scalar>(held ? log_total : 0)", "static_cast<Scalar>(log_total)")
 mutant("logits-any-temperature", "rows/kinds/logits_row.hpp", "tests/rows/kinds/logits_row", "if (!(temperature >= 0)) detail", "if (false) detail")
 mutant("top-k-one-short", "sample/top_k.hpp", "tests/sample/top_k",
        "static_cast<double>(k_))", "static_cast<double>(k_ - 1))")
@@ -216,7 +216,7 @@ mutant("ngram-latest-alone", "sample/no_repeat_ngrams.hpp", "tests/sample/no_rep
 mutant("ngram-not-taken-back", "sample/no_repeat_ngrams.hpp", "tests/sample/no_repeat_ngrams", "      if (last >= n_ - 1) latest_[slot(ngram_before(last))] = previous_[static_cast<std::size_t>(last)];\n", "", endless=True)
 mutant("ngram-list-of-a-smaller-table", "sample/no_repeat_ngrams.hpp", "tests/sample/no_repeat_ngrams", "for (Index end = 0; end < size(); ++end) enter(end);", "for (Index end = 0; end < size(); ++end) previous_.push_back(-1);")
 mutant("list-half-pushed", "sample/processors.hpp", "tests/sample/processors", "      if (!pushed) undo();\n", "")
-mutant("list-half-thrown", "sample/processors.hpp", "tests/sample/processors", "return push_from<I + 1>(x); }, undo);", "return push_from<I + 1>(x); }, [] {});")
+mutant("list-half-thrown", "sample/processors.hpp", "tests/sample/processors", "return push_from<k + 1>(x); }, undo);", "return push_from<k + 1>(x); }, [] {});")
 mutant("prompt-applied-to", "sample/after_prompt.hpp", "tests/sample/processors", "if (length_ >= prompt_) processor_.apply(logits);", "processor_.apply(logits);")
 mutant("prompt-one-too-short", "sample/after_prompt.hpp", "tests/sample/processors", "if (length_ >= prompt_ && !push_token", "if (length_ + 1 >= prompt_ && !push_token")
 mutant("prompt-taken-back", "sample/after_prompt.hpp", "tests/sample/processors", "std::min(n, std::max<Index>(length_ - prompt_, 0))", "n")
@@ -268,7 +268,7 @@ mutant("sharded-tree-failure-taken-in", "ranks/sharded_model.hpp", SHARDED, "voi
 mutant("sharded-tree-length-uncounted", "model/feeds.hpp", SHARDED, "    cached_ += std::ssize(path);\n", "")
 mutant("sharded-steps-left-out", "ranks/sharded_model.hpp", SHARDED, "cuts_(*output_, vocab_size, options_.temperature, steps_)", "cuts_(*output_, vocab_size, 1.0, steps_)")
 mutant("sharded-bad-row-fails-all", "ranks/sharded.hpp", SHARDED, "if (!row_by_row_) f();\n    else", "f();\n    if (row_by_row_)")
-mutant("sharded-bad-row-unsaid", "ranks/sharded_rows.hpp", SHARDED, "    shards_->check(i);\n", "")
+mutant("sharded-bad-row-unsaid", "ranks/sharded_rows.hpp", SHARDED, "    shards_->check_row(i);\n", "")
 mutant("sharded-draws-ahead-by-one-number", "ranks/sharded_model.hpp", SHARDED, "return uniform01(texts_of_rows_[static_cast<std::size_t>(row)]->source);", "return uniform01(texts_of_rows_.front()->source);")
 mutant("sharded-draws-never-move-on", "ranks/sharded_model.hpp", SHARDED, "return uniform01(texts_of_rows_[static_cast<std::size_t>(row)]->source);", "auto source = texts_of_rows_[static_cast<std::size_t>(row)]->source;\n      return uniform01(source);")
 mutant("sharded-model-fails-alone", "ranks/sharded_model.hpp", "tests/ranks/processors_over_ranks", "      exchange.prepare([&] {\n        output_", "      ([](auto&& f) { f(); })([&] {\n        output_")

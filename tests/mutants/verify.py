@@ -338,7 +338,7 @@ mutant("batch-target-rows-shifted", "verify/verify_batch.hpp", BATCH, "RowRange 
 mutant("batch-one-failure-for-all", "verify/verify_batch.hpp", BATCH, "out.error = detail::error_of([&] { out.verdict = judge(i); });", "out.verdict = judge(i);")
 mutant("batch-offsets-unchecked", "verify/draft_layout.hpp", BATCH, "offsets[i] < offsets[i - 1] || ", "")
 LAYOUT, LAYOUT_TEST = "verify/draft_layout.hpp", "tests/verify/draft_layout"
-mutant("layout-fed-drafts-with-the-last-token", LAYOUT, LAYOUT_TEST, "first = offsets_[i], drafted = first + 1;", "first = offsets_[i], drafted = first;")
+mutant("layout-fed-drafts-with-the-last-token", LAYOUT, LAYOUT_TEST, "first = detail::offset(offsets_, i), drafted = first + 1;", "first = detail::offset(offsets_, i), drafted = first;")
 mutant("layout-fed-rows-always-in-place", LAYOUT, LAYOUT_TEST, "draft_rows == tokens.size() ? drafted : first - i;", "drafted;")
 mutant("layout-fed-rows-never-in-place", LAYOUT, LAYOUT_TEST, "draft_rows == tokens.size() ? drafted : first - i;", "first - i;")
 mutant("layout-padding-is-a-token", LAYOUT, LAYOUT_TEST, "while (gamma < count && tokens[first + gamma] >= 0) ++gamma;", "gamma = count;")
@@ -354,7 +354,7 @@ mutant("emitted-of-the-first-draft", "verify/verify_batch.hpp", LAYOUT_TEST, "st
 mutant("emitted-beyond-the-room", "verify/verify_batch.hpp", LAYOUT_TEST, "if (verdict.accepted >= width)", "if (false)")
 mutant("emitted-failure-is-a-text", "verify/verify_batch.hpp", LAYOUT_TEST, "if (error) continue;\n    const DraftPlace here", "const DraftPlace here")
 mutant("emitted-failure-is-checked", "verify/verify_batch.hpp", LAYOUT_TEST, "if (error) continue;\n    const Index gamma", "const Index gamma")
-mutant("batch-tokens-of-the-first", "token_ids.hpp", BATCH, "else if (narrow_) ids.narrow_ += first;", "")
+mutant("batch-tokens-of-the-first", "token_ids.hpp", BATCH, "static_cast<const unsigned char*>(ids_) + first * bytes_;", "ids_;")
 
 mutant = promise("a keyed text is the one without a draft, and who shares its numbers guesses it")
 KEYED = "tests/verify/keyed"

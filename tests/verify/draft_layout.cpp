@@ -217,7 +217,7 @@ TEST_CASE("arrays that do not fit their layout are named") {
   const std::vector<std::int32_t> cu{0, 2, 3}, empty{0, 2, 2, 3};
   const std::vector<Token> ids{9, 1, 9};
   const auto fed = [&](const std::vector<std::int32_t>& offsets, Index target_rows, Index draft_rows) {
-    return message_of([&] { FedDrafts{offsets}.check(ids, target_rows, draft_rows); });
+    return message_of([&] { FedDrafts{offsets}.check_sizes(ids, target_rows, draft_rows); });
   };
   CHECK(fed(cu, 3, 3).empty());
   CHECK(fed(cu, 3, 1).empty());
@@ -230,9 +230,9 @@ TEST_CASE("arrays that do not fit their layout are named") {
 
   const PaddedDrafts padded{2, 3};
   const std::vector<Token> six(6);
-  CHECK(message_of([&] { padded.check(ids, 8, 6); }) == "specdec: tokens has 3 ids, expected 6");
-  CHECK(message_of([&] { padded.check(six, 6, 6); }) == "specdec: target has 6 rows, expected 8");
-  CHECK(message_of([&] { padded.check(six, 8, 8); }) == "specdec: draft has 8 rows, expected 6");
+  CHECK(message_of([&] { padded.check_sizes(ids, 8, 6); }) == "specdec: tokens has 3 ids, expected 6");
+  CHECK(message_of([&] { padded.check_sizes(six, 6, 6); }) == "specdec: target has 6 rows, expected 8");
+  CHECK(message_of([&] { padded.check_sizes(six, 8, 8); }) == "specdec: draft has 8 rows, expected 6");
   CHECK(message_of([] { PaddedDrafts{-1, 3}; }) == "specdec: drafts = -1 is negative");
   CHECK(message_of([] { PaddedDrafts{1, -3}; }) == "specdec: longest = -3 is negative");
 
@@ -253,7 +253,7 @@ TEST_CASE("a layout that leaves the arrays is refused before they are read") {
   struct Somewhere {
     DraftPlace somewhere;
     Index drafts() const { return 1; }
-    void check(TokenIds, Index, Index) const {}
+    void check_sizes(TokenIds, Index, Index) const {}
     DraftPlace place(TokenIds, Index, Index) const { return somewhere; }
   };
   std::mt19937_64 rng{6};

@@ -150,7 +150,7 @@ class RowsOfC {
  public:
   RowsOfC(const char* name, const specdec_rows& rows) : name_(name), rows_(rows), count_(rows.rows) {
     if (rows_.element_stride == 0) rows_.element_stride = 1;
-    check();
+    check_description();
   }
 
   /// One-hot rows at the tokens.
@@ -191,7 +191,7 @@ class RowsOfC {
   }
 
  private:
-  void check() {
+  void check_description() {
     if (rows_.kind < SPECDEC_PROBABILITIES || rows_.kind > SPECDEC_LISTS)
       invalid_argument(name_, ".kind = ", rows_.kind,
                        rows_.kind == SPECDEC_ONE_HOT ? " is for a draft" : " is no kind of rows");

@@ -223,7 +223,7 @@ struct BatchOfC {
   specdec_philox* rngs;
   specdec_verdict* verdicts;
 
-  void check(specdec_rule rule) const {
+  void check_sizes(specdec_rule rule) const {
     check_not_null(offsets, "offsets");
     if (offsets[0] != 0) invalid_argument("offsets[0] = ", offsets[0], ", expected 0");
     for (Index i = 0; i < drafts; ++i)
@@ -251,7 +251,7 @@ struct BatchOfC {
 /// All drafts of a batch in one.
 inline DraftOfC all_of(const BatchOfC& batch, specdec_rule rule, const specdec_rows* target,
                        const specdec_rows* draft, const int32_t* tokens) {
-  batch.check(rule);
+  batch.check_sizes(rule);
   const DraftOfC all(target, draft, tokens, batch.offsets[batch.drafts], looks_at_draft(rule));
   check_size("target", "rows", all.target.rows(), all.tokens.size() + batch.drafts);
   check_size("draft", "rows", all.draft.rows(), all.tokens.size());

@@ -125,12 +125,12 @@ class ModelDrafter {
   explicit ModelDrafter(M&& model)
     requires std::default_initializable<Strategy>
       : ModelDrafter(std::forward<M>(model), Strategy{}) {}
-  /// Throws: what the strategy's check() throws.
+  /// Throws: what the strategy's check_settings() throws.
   ModelDrafter(M&& model, Strategy strategy)
       : model_(std::forward<M>(model)),
         strategy_(std::move(strategy)),
         turns_(detail::Turns::of<M>(model_.model())) {
-    if constexpr (requires { strategy_.check(); }) strategy_.check();
+    if constexpr (requires { strategy_.check_settings(); }) strategy_.check_settings();
   }
 
   const Strategy& strategy() const& { return strategy_; }

@@ -147,15 +147,15 @@ class BeamSearch {
   std::vector<Token> checked(TokenIds prompt, const BeamOptions& options) const {
     if (prompt.empty()) detail::invalid_argument("prompt is empty: there is nothing to continue");
     detail::check_tokens("prompt", prompt, target_.vocab_size());
-    check("max_new_tokens", options.max_new_tokens, 0, std::numeric_limits<Index>::max());
-    check("width", options.width, 1, most);
-    check("draft_width", options.draft_width, 1, most);
-    check("gamma", options.gamma, 0, most);
+    check_option("max_new_tokens", options.max_new_tokens, 0, std::numeric_limits<Index>::max());
+    check_option("width", options.width, 1, most);
+    check_option("draft_width", options.draft_width, 1, most);
+    check_option("gamma", options.gamma, 0, most);
     std::vector<Token> tokens;
     for (Index i = 0; i < prompt.size(); ++i) tokens.push_back(static_cast<Token>(prompt[i]));
     return tokens;
   }
-  static void check(const char* name, Index value, Index least, Index largest) {
+  static void check_option(const char* name, Index value, Index least, Index largest) {
     if (value < least || value > largest)
       detail::invalid_argument(name, " = ", value, " is outside ", least, "..", largest);
   }

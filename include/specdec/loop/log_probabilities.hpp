@@ -41,7 +41,7 @@ class LogProbabilities {
   /// The log-probability of token i.
   /// Throws: std::invalid_argument if there is no token i.
   double operator[](Index i) const {
-    check(i);
+    check_index(i);
     return values_[static_cast<std::size_t>(i)];
   }
   std::span<const double> values() const& { return detail::view_of(values_); }
@@ -56,7 +56,7 @@ class LogProbabilities {
   /// were asked for, or fewer if fewer have a probability above 0.
   /// Throws: std::invalid_argument if there is no token i.
   std::span<const TokenLogProbability> top(Index i) const& {
-    check(i);
+    check_index(i);
     const Index begin = i == 0 ? 0 : ends_[static_cast<std::size_t>(i) - 1];
     return {top_.data() + begin, static_cast<std::size_t>(ends_[static_cast<std::size_t>(i)] - begin)};
   }
@@ -81,7 +81,7 @@ class LogProbabilities {
   }
 
  private:
-  void check(Index i) const {
+  void check_index(Index i) const {
     if (i < 0 || i >= size())
       detail::invalid_argument("there is no log-probability of token ", i, ": ", size(), " are recorded");
   }

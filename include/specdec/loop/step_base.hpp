@@ -106,7 +106,7 @@ class StepBase {
 
   StepBase(bool branches, const ExternalTarget& target, TokenIds prompt, Options options, Filled filled)
       : branches_(branches), target_(target), text_(prompt, std::move(options)) {
-    check("prompt", prompt, text_.options());
+    check_context("prompt", prompt, text_.options());
     if (filled.cached < 0 || filled.cached > prompt.size())
       invalid_argument("cached = ", filled.cached, " is outside 0..", prompt.size(),
                        ", the length of the prompt");
@@ -138,7 +138,7 @@ class StepBase {
     if (!has_limits_) logic_error("a draft is offered that no limits() were asked for");
     offers_.value = 0;
     Offer offer{tokens, parents_of(tokens, parents), draft_time, {}};
-    check(offer, known);
+    check_offer(offer, known);
     reserve(branches_ ? offer.size() : limits_.nodes);  // a tree is often much smaller than its limit
     feed_.fill(text_.context().subspan(static_cast<std::size_t>(cached_)), offer.tokens, offer.parents,
                target_.vocabulary);
@@ -241,7 +241,7 @@ class StepBase {
 
   // Goes on from another context with new options. If it throws, nothing has changed.
   void go_on(TokenIds context, Options options) {
-    check("context", context, options);
+    check_context("context", context, options);
     const Index common = text_.common_length(context);
     std::vector<Token> more;  // a copy of the new tokens, since `context` may be a view of text_
     for (Index i = common; i < context.size(); ++i) more.push_back(static_cast<Token>(context[i]));
@@ -258,7 +258,7 @@ class StepBase {
   std::vector<double> survivals;  // see StepRecord::survival
 
  private:
-  void check(const char* name, TokenIds prompt, const Options& options) const {
+  void check_context(const char* name, TokenIds prompt, const Options& options) const {
     check_prompt(name, prompt, options, target_.vocabulary, target_.context);
   }
 
@@ -296,7 +296,7 @@ class StepBase {
 
   // A draft is checked before it is used. A token outside the target's vocabulary is valid only if the draft's rows
   // cover it (`known`).
-  void check(const Offer& offer, Index known) {
+  void check_offer(const Offer& offer, Index known) {
     if (offer.size() > limits_.nodes)
       invalid_argument("the drafter proposed ", offer.size(), " tokens when asked for at most ",
                        limits_.nodes);

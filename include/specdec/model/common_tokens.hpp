@@ -129,7 +129,7 @@ class CommonTokens : public detail::WrapsModel<CommonTokens<M>, M> {
   }
 
   auto forward_feeds(std::span<const BatchFeed> feeds) {
-    for (std::size_t k = 0; k < feeds.size(); ++k) check(feeds[k], k);
+    for (std::size_t k = 0; k < feeds.size(); ++k) check_feed(feeds[k], k);
     std::optional<Matrix> rows;
     const auto fill = [&] {
       enter(feeds);
@@ -158,7 +158,7 @@ class CommonTokens : public detail::WrapsModel<CommonTokens<M>, M> {
     texts_.erase(sequence);
   }
 
-  void check(const BatchFeed& feed, std::size_t k) {
+  void check_feed(const BatchFeed& feed, std::size_t k) {
     const detail::SpelledText* const text = texts_.find(feed.sequence);
     detail::FeedCheck<for_many>{feed, k}.after(text == nullptr ? 0 : text->length(),
                                                text == nullptr ? 0 : text->tree_size());

@@ -134,7 +134,7 @@ class EagleModel
   }
 
   Logits forward_feeds(std::span<const BatchFeed> feeds) {
-    for (std::size_t k = 0; k < feeds.size(); ++k) check(feeds[k], k);
+    for (std::size_t k = 0; k < feeds.size(); ++k) check_feed(feeds[k], k);
     const Index rows = detail::rows_of(feeds);
     detail::make_room(logits_, rows, vocab_size());
     std::size_t entered = 0;
@@ -149,7 +149,7 @@ class EagleModel
     return Logits(logits_.data(), rows, vocab_size(), Eigen::OuterStride<>(vocab_size()));
   }
 
-  void check(const BatchFeed& feed, std::size_t k) {
+  void check_feed(const BatchFeed& feed, std::size_t k) {
     const Text* const text = texts_.find(feed.sequence);
     detail::FeedCheck<for_many>{feed, k}.after(text == nullptr ? 0 : text->length(),
                                                text == nullptr ? 0 : std::ssize(text->parents));

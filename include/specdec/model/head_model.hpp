@@ -183,7 +183,7 @@ class HeadModel
   };
 
   Logits forward_feeds(std::span<const BatchFeed> feeds) {
-    for (std::size_t k = 0; k < feeds.size(); ++k) check(feeds[k], k);
+    for (std::size_t k = 0; k < feeds.size(); ++k) check_feed(feeds[k], k);
     make_tasks(feeds);
     const auto call = [&] {
       for (std::size_t k = 0; k < feeds.size(); ++k) begin_task(tasks_[k], feeds[k].sequence);
@@ -197,7 +197,7 @@ class HeadModel
     return Logits(logits_.data(), rows_, vocab_size(), Eigen::OuterStride<>(vocab_size()));
   }
 
-  void check(const BatchFeed& feed, std::size_t k) {
+  void check_feed(const BatchFeed& feed, std::size_t k) {
     const Text* const text = texts_.find(feed.sequence);
     detail::FeedCheck<for_many>{feed, k}.after(text == nullptr ? 0 : text->length,
                                                text == nullptr ? 0 : std::ssize(text->nodes));

@@ -98,7 +98,7 @@ class BasicNgramModel {
   /// Token, or if a token of the text is outside the vocabulary.
   /// Cost: O(order·(n + V)) for n tokens.
   static BasicNgramModel train(std::span<const Token> text, const Options& options) {
-    check(options);
+    check_options(options);
     detail::check_tokens("text", text, options.vocab_size);
     return BasicNgramModel(std::make_shared<const Counts>(text, options.order, options.vocab_size),
                            options.order);
@@ -155,11 +155,11 @@ class BasicNgramModel {
   BasicNgramModel(std::shared_ptr<const Counts> counts, Index order)
       : counts_(std::move(counts)), order_(order) {}
 
-  static void check(const Options& options) {
+  static void check_options(const Options& options) {
     if (options.order < 1) detail::invalid_argument("options.order = ", options.order, " is not positive");
     if (options.vocab_size < 1)
       detail::invalid_argument("options.vocab_size = ", options.vocab_size, " is not positive");
-    constexpr Index most = Index{std::numeric_limits<Token>::max()} + 1;
+    constexpr Index most = detail::most_tokens;
     if (options.vocab_size > most)
       detail::invalid_argument("options.vocab_size = ", options.vocab_size, " is more than the ", most,
                                " that token ids can tell apart");

@@ -86,7 +86,7 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
 
  private:
   auto forward_feeds(std::span<const BatchFeed> feeds) {
-    for (std::size_t k = 0; k < feeds.size(); ++k) check(feeds[k], k);
+    for (std::size_t k = 0; k < feeds.size(); ++k) check_feed(feeds[k], k);
     const auto ask = [&] {
       rows_.begin(detail::rows_of(feeds), this->vocab_size());
       enter(feeds);
@@ -129,7 +129,7 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
   }
 
   // Throws if the feed is not valid. Notes the tree's size: a failed call goes back to it.
-  void check(const BatchFeed& feed, std::size_t k) {
+  void check_feed(const BatchFeed& feed, std::size_t k) {
     Text* const text = texts_.find(feed.sequence);
     const Index size = text == nullptr ? 0 : text->size();
     detail::FeedCheck<for_many>{feed, k}.after(text == nullptr ? 0 : text->length(), size);

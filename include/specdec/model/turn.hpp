@@ -6,9 +6,9 @@
 // has a count, too.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <stdexcept>
 #include <type_traits>
 #include <utility>
@@ -91,6 +91,12 @@ class Turns {
     std::uint64_t turns = 0;
   };
 
+  // Unlocks the table, also where memory runs out.
+  struct Unlock {
+    std::atomic_flag& locked;
+    ~Unlock() { locked.clear(std::memory_order_release); }
+  };
+
   Turns() = default;
   void add(const std::shared_ptr<Count>& count) { counts_.push_back(count); }
 
@@ -101,11 +107,13 @@ class Turns {
 
   static std::shared_ptr<Count> count_of(const void* address) {
     struct Table {
-      std::mutex mutex;
+      std::atomic_flag locked;                     // a std::mutex is missing where the system has no threads
       std::vector<std::shared_ptr<Count>> counts;  // of the addresses in use, and some that are free
     };
     static Table& table = *new Table;  // never destroyed: decoders may be static, too
-    const std::lock_guard lock(table.mutex);
+    while (table.locked.test_and_set(std::memory_order_acquire)) {
+    }
+    const Unlock unlock{table.locked};
     std::shared_ptr<Count>* unused = nullptr;
     for (std::shared_ptr<Count>& known : table.counts) {
       if (known.use_count() == 1) unused = &known;

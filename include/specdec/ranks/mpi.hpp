@@ -39,7 +39,7 @@ class MpiCommunicator {
     int running = 0;
     MPI_Initialized(&running);
     if (!running) detail::logic_error("MPI is not running: call MPI_Init first");
-    check(MPI_Comm_dup(communicator, &ranks_), "MPI_Comm_dup");
+    check_status(MPI_Comm_dup(communicator, &ranks_), "MPI_Comm_dup");
     MPI_Comm_set_errhandler(ranks_, MPI_ERRORS_RETURN);
     MPI_Comm_rank(ranks_, &rank_);
     MPI_Comm_size(ranks_, &size_);
@@ -82,8 +82,8 @@ class MpiCommunicator {
     if (mine.size() > std::numeric_limits<int>::max())
       detail::invalid_argument("mine has ", mine.size(), " numbers, more than one message of MPI holds");
     const int count = static_cast<int>(mine.size());
-    check(MPI_Allgather(mine.data(), count, MPI_DOUBLE, all.data(), count, MPI_DOUBLE, ranks_),
-          "MPI_Allgather");
+    check_status(MPI_Allgather(mine.data(), count, MPI_DOUBLE, all.data(), count, MPI_DOUBLE, ranks_),
+                 "MPI_Allgather");
   }
 
   std::span<const double> frame(Index rank) const {
@@ -108,7 +108,7 @@ class MpiCommunicator {
     }
   }
 
-  static void check(int status, const char* call) {
+  static void check_status(int status, const char* call) {
     if (status == MPI_SUCCESS) return;
     std::array<char, MPI_MAX_ERROR_STRING> words{};
     int length = 0;

@@ -191,7 +191,7 @@ class Shards {
     else if (!has_failed(i)) errors_.about(i, 1, f);
   }
   bool has_failed(Index i) const { return row_by_row_ && errors_.all()[static_cast<std::size_t>(i)]; }
-  void check(Index i) const { detail::rethrow_error_of(errors_.all(), i); }
+  void check_row(Index i) const { detail::rethrow_error_of(errors_.all(), i); }
 
   // Sets the masses of row i, from the k-th number of each rank.
   void take_masses(Index i, std::size_t k) {
@@ -244,7 +244,7 @@ class Shards {
   // ---- The calls of ShardedRow
 
   double probability(Index i, Token x) {
-    check(i);
+    check_row(i);
     if (x < 0 || x >= vocab_size_) return 0;
     if (const auto known = looked_up_.find(i, x)) return *known;
     const Token tokens[] = {x};

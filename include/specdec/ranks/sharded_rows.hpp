@@ -88,7 +88,7 @@ class ShardedRows {
   Index rows() const { return shards_->size(); }
   Index vocab_size() const { return shards_->vocab_size(); }
   ShardedRow<M, C> row(Index i) const {
-    shards_->check(i);
+    shards_->check_row(i);
     return {*shards_, i};
   }
 

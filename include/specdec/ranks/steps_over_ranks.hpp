@@ -200,12 +200,12 @@ class StepsOverRanks {
       }
     });
     for (Index i = 0; i < rows; ++i)
-      if (cuts(i)) left_.errors[at(i)] = error_of([&] { check(i, told); });
+      if (cuts(i)) left_.errors[at(i)] = error_of([&] { check_told(i, told); });
     return told;
   }
 
   template <std::size_t count>
-  void check(Index i, const Told<count>& told) const {
+  void check_told(Index i, const Told<count>& told) const {
     logits_.row(i);  // throws this rank's own error, if it has one
     for (Index r = 0; r < exchange_.ranks(); ++r)
       if (!(told.from(r, i, 0) <= std::numeric_limits<double>::max()))

@@ -28,7 +28,7 @@ class MinLength {
       : MinLength(n, TokenIds(std::span<const Token>(ends.begin(), ends.size()))) {}
   MinLength(Index n, TokenIds ends) : n_(n) {
     if (n < 0) detail::invalid_argument("MinLength: n = ", n, " is negative");
-    detail::check_tokens("ends", ends, Index{std::numeric_limits<Token>::max()} + 1);
+    detail::check_tokens("ends", ends, detail::most_tokens);
     for (Index i = 0; i < ends.size(); ++i) ends_.push_back(static_cast<Token>(ends[i]));
   }
 

@@ -68,7 +68,7 @@ class TableModel {
   /// Feeds tokens: see Model.
   /// Throws: std::invalid_argument on bad arguments, std::logic_error while a tree is open. The context is then unchanged.
   const Rows& forward(std::span<const Token> tokens, Index rows) & {
-    check(tokens, rows);
+    check_call(tokens, rows);
     if (!tree_.empty())
       specdec::detail::logic_error(
           "forward(tokens, rows) while a tree is open: keep(path) or truncate(length) closes it");
@@ -84,7 +84,7 @@ class TableModel {
   /// Feeds tokens of a tree: see takes_trees.
   /// Throws: std::invalid_argument on bad arguments. Context and tree are then unchanged.
   const Rows& forward(std::span<const Token> tokens, std::span<const Index> parents, Index rows) & {
-    check(tokens, rows);
+    check_call(tokens, rows);
     specdec::detail::check_parents(tokens, parents, std::ssize(tree_));
     Rows output(rows, vocab_size());
     const std::size_t nodes = tree_.size() + tokens.size();
@@ -138,7 +138,7 @@ class TableModel {
     return rows;
   }
 
-  void check(std::span<const Token> tokens, Index rows) const {
+  void check_call(std::span<const Token> tokens, Index rows) const {
     if (rows < 1 || rows > std::ssize(tokens))
       specdec::detail::invalid_argument("rows = ", rows, " is outside 1..", tokens.size(),
                                         ", the number of tokens");

@@ -25,12 +25,12 @@ struct DraftPlace {
 /// Finds each draft of a batch:
 ///
 ///   drafts()                                          how many drafts there are
-///   check(tokens, target_rows, draft_rows)            throws std::invalid_argument if the arrays have other sizes
+///   check_sizes(tokens, target_rows, draft_rows)            throws std::invalid_argument if the arrays have other sizes
 ///   place(tokens, draft_rows, i)                      where draft i lies; throws if its tokens are not as they should be
 template <class L>
 concept DraftLayout = requires(const L& layout, TokenIds tokens, Index n) {
   { layout.drafts() } -> std::same_as<Index>;
-  layout.check(tokens, n, n);
+  layout.check_sizes(tokens, n, n);
   { layout.place(tokens, n, n) } -> std::same_as<DraftPlace>;
 };
 
@@ -47,6 +47,9 @@ inline void check_offsets(const char* name, TokenIds offsets, Index end, const c
     invalid_argument(name, "[", offsets.size() - 1, "] = ", offsets[offsets.size() - 1], ", expected ", end,
                      ", the number of ", of);
 }
+
+/// Offset number i, which check_offsets() has found to be a place in an array.
+inline Index offset(TokenIds offsets, Index i) { return static_cast<Index>(offsets[i]); }
 
 inline void check_size(const char* name, const char* of, Index size, Index expected) {
   if (size != expected) invalid_argument(name, " has ", size, " ", of, ", expected ", expected);
@@ -80,7 +83,7 @@ DraftPlace place_of(const Layout& layout, TokenIds tokens, Index draft_rows, Ind
 }  // namespace detail
 
 /// Drafts one after another, without gaps: draft i has the tokens and the draft rows offsets[i] .. offsets[i + 1] − 1, and one
-/// target row more, from row offsets[i] + i on. Offsets are integers of 32 or 64 bits, and must outlive the layout; a temporary
+/// target row more, from row offsets[i] + i on. Offsets are integers of any type, and must outlive the layout; a temporary
 /// container of them is refused.
 ///
 /// Shapes: B drafts of Σγ tokens; offsets B + 1 (segment offsets, see CUB), target (Σγ + B)×V, draft Σγ×V'.
@@ -91,14 +94,14 @@ class PackedDrafts {
   explicit PackedDrafts(Temporary&& offsets) = delete;
 
   Index drafts() const { return offsets_.size() - 1; }
-  void check(TokenIds tokens, Index target_rows, Index draft_rows) const {
+  void check_sizes(TokenIds tokens, Index target_rows, Index draft_rows) const {
     detail::check_offsets("offsets", offsets_, tokens.size(), "tokens");
     detail::check_size("target", "rows", target_rows, tokens.size() + drafts());
     detail::check_size("draft", "rows", draft_rows, tokens.size());
   }
   DraftPlace place(TokenIds, Index, Index i) const {
-    const Index first = offsets_[i];
-    return {first, first + i, first, offsets_[i + 1] - first};
+    const Index first = detail::offset(offsets_, i);
+    return {first, first + i, first, detail::offset(offsets_, i + 1) - first};
   }
 
  private:
@@ -121,7 +124,7 @@ class FedDrafts {
   explicit FedDrafts(Temporary&& cu_num_logits) = delete;
 
   Index drafts() const { return offsets_.size() - 1; }
-  void check(TokenIds tokens, Index target_rows, Index draft_rows) const {
+  void check_sizes(TokenIds tokens, Index target_rows, Index draft_rows) const {
     detail::check_offsets("cu_num_logits", offsets_, tokens.size(), "tokens");
     for (Index i = 0; i < drafts(); ++i)
       if (offsets_[i] == offsets_[i + 1])
@@ -134,9 +137,10 @@ class FedDrafts {
                                ", one for each drafted token");
   }
   DraftPlace place(TokenIds tokens, Index draft_rows, Index i) const {
-    const Index first = offsets_[i], drafted = first + 1;
+    const Index first = detail::offset(offsets_, i), drafted = first + 1;
     const Index draft = draft_rows == tokens.size() ? drafted : first - i;
-    return {drafted, first, draft, detail::unpadded(tokens, drafted, offsets_[i + 1] - drafted)};
+    return {drafted, first, draft,
+            detail::unpadded(tokens, drafted, detail::offset(offsets_, i + 1) - drafted)};
   }
 
  private:
@@ -157,7 +161,7 @@ class PaddedDrafts {
   }
 
   Index drafts() const { return drafts_; }
-  void check(TokenIds tokens, Index target_rows, Index draft_rows) const {
+  void check_sizes(TokenIds tokens, Index target_rows, Index draft_rows) const {
     detail::check_size("tokens", "ids", tokens.size(), drafts_ * longest_);
     detail::check_size("target", "rows", target_rows, drafts_ * (longest_ + 1));
     detail::check_size("draft", "rows", draft_rows, drafts_ * longest_);

@@ -105,7 +105,7 @@ class Drafted {
           detail::DraftRows use = detail::DraftRows::needed)
     requires(linear && !of_a_tree)
       : rows_(distributions(target), distributions(draft), tokens, p_now && q_now), links_(tokens.size()) {
-    check(use);
+    check_rows(use);
   }
   /// A tree: tokens[k] follows tokens[parents[k]], or the context if parents[k] = −1.
   template <Probabilities TargetRows, Probabilities DraftRows>
@@ -114,7 +114,7 @@ class Drafted {
     requires(!linear)
       : rows_(distributions(target), distributions(draft), tokens, p_now && q_now),
         links_(parents, tokens.size()) {
-    check(use);
+    check_rows(use);
     if (use == detail::DraftRows::needed) check_chosen();
   }
   /// The trunk after a node of a tree: its eldest child, that child's eldest child, and so on.
@@ -235,7 +235,7 @@ class Drafted {
       detail::invalid_argument("a rule asks for number ", i, ", outside 0..", end - 1, " of the draft");
   }
 
-  void check(detail::DraftRows use) {
+  void check_rows(detail::DraftRows use) {
     check_shapes();
     detail::check_tokens("tokens", rows_.tokens, known_ids());
     look_up(use == detail::DraftRows::needed);

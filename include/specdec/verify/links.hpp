@@ -48,7 +48,7 @@ class TreeLinks {
 
   TreeLinks(TokenIds parents, Index tokens)
       : parents_(parents), first_child_(tokens + 1), next_sibling_(tokens) {
-    check(tokens);
+    check_links(tokens);
     for (Index node = 0; node <= tokens; ++node) first_child_[node] = -1;
     for (Index k = tokens - 1; k >= 0; --k) {  // so that the eldest comes first
       next_sibling_[k] = first_child_[parent(k) + 1];
@@ -70,7 +70,7 @@ class TreeLinks {
   Index next_sibling(Index k) const { return next_sibling_[k]; }
 
  private:
-  void check(Index tokens) const {
+  void check_links(Index tokens) const {
     check_parent_count(parents_.size(), tokens);
     for (Index k = 0; k < tokens; ++k) check_parent(k, parents_[k]);
   }

@@ -51,7 +51,7 @@ void verify_batch(Rule&& rule, const Target& target, const Draft& draft, TokenId
   constexpr bool one_each = std::ranges::random_access_range<Rule>;
   const auto all = distributions(target);
   const auto drafted = distributions(draft);
-  layout.check(tokens, all.rows(), drafted.rows());
+  layout.check_sizes(tokens, all.rows(), drafted.rows());
   const Index drafts = layout.drafts();
   detail::check_size("verdicts", "entries", std::ssize(verdicts), drafts);
   detail::check_size("sources", "generators", static_cast<Index>(std::ranges::size(sources)), drafts);

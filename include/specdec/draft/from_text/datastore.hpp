@@ -71,7 +71,7 @@ class Datastore {
   /// Throws: std::invalid_argument on a token below 0 that is no separator, and on a text of 2^32 tokens or more.
   /// Cost: O(n log n) comparisons of up to sorted_depth tokens.
   static std::vector<std::uint32_t> sorted(std::span<const Token> tokens) {
-    check(tokens);
+    check_text(tokens);
     std::vector<std::uint32_t> order(tokens.size());
     std::iota(order.begin(), order.end(), std::uint32_t{0});
     std::sort(order.begin(), order.end(), [tokens](std::uint32_t a, std::uint32_t b) {
@@ -162,7 +162,7 @@ class Datastore {
     std::uint32_t size = 0;
   };
 
-  static void check(std::span<const Token> tokens) {
+  static void check_text(std::span<const Token> tokens) {
     if (tokens.size() > std::numeric_limits<std::uint32_t>::max())
       detail::invalid_argument("a datastore has ", tokens.size(), " tokens, which are too many");
     for (std::size_t i = 0; i < tokens.size(); ++i)

@@ -138,7 +138,7 @@ class SuffixAutomaton {
   // The slot of the edge, or the empty slot for it. Open addressing, at most half full.
   std::size_t slot(Index from, Id token) const {
     const auto key = SplitMix64(static_cast<std::uint64_t>(from))() ^ static_cast<std::uint32_t>(token);
-    for (std::uint64_t slot = SplitMix64(key)();; ++slot) {
+    for (auto slot = static_cast<std::size_t>(SplitMix64(key)());; ++slot) {
       slot &= slots_.size() - 1;
       if (slots_[slot] == none) return slot;
       const Edge& e = edge(slots_[slot]);
@@ -170,7 +170,7 @@ class LearntSuffixes {
   /// Learns a separate text: no match reaches from one text into another. A text that is learnt twice counts twice.
   /// Throws: std::invalid_argument on an id that is negative or too large for a Token; then nothing has been learnt.
   void learn(TokenIds tokens) {
-    check_tokens("tokens", tokens, Index{std::numeric_limits<Token>::max()} + 1);
+    check_tokens("tokens", tokens, most_tokens);
     End end;
     for (Index i = 0; i < tokens.size(); ++i) advance(end, static_cast<Token>(tokens[i]));
   }

@@ -27,10 +27,10 @@ class NgramEnds {
   static constexpr Index longest_ngram = 512;
 
   NgramEnds(Index min_ngram, Index max_ngram) : min_ngram_(min_ngram), max_ngram_(max_ngram) {
-    check(min_ngram, max_ngram);
+    check_lengths(min_ngram, max_ngram);
   }
 
-  static void check(Index min_ngram, Index max_ngram) {
+  static void check_lengths(Index min_ngram, Index max_ngram) {
     if (min_ngram < 1 || max_ngram < min_ngram || max_ngram > longest_ngram)
       invalid_argument("prompt lookup needs 1 <= min_ngram <= max_ngram <= ", longest_ngram,
                        ", not min_ngram = ", min_ngram, ", max_ngram = ", max_ngram);
@@ -55,7 +55,7 @@ class NgramEnds {
     const auto table = static_cast<std::size_t>(n - min_ngram_) * slots_;
     const auto key = ngram(text, end, n);
     for (std::uint64_t slot = hash(key);; ++slot) {
-      Index& found = ends_[table + (slot & (slots_ - 1))];
+      Index& found = ends_[table + static_cast<std::size_t>(slot & (slots_ - 1))];
       if (found == 0 || std::equal(key.begin(), key.end(), ngram(text, found, n).begin())) return found;
     }
   }

@@ -52,7 +52,7 @@ struct ConfidentTree {
   class Growth;
 
   /// Called by ModelDrafter's constructor.
-  void check() const {
+  void check_settings() const {
     if (width < 1 || width > widest) detail::invalid_argument("width = ", width, " is outside 1..", widest);
     detail::check_drafted("depth", depth);
     detail::check_drafted("nodes", nodes);

@@ -33,7 +33,7 @@ class TreeShape {
 
   /// By hand. Nodes in another order are renumbered breadth first; siblings keep their order.
   explicit TreeShape(std::span<const Index> parents) {
-    check(parents);
+    check_numbers(parents);
     number(parents);
     measure();
   }
@@ -102,7 +102,7 @@ class TreeShape {
   }
 
  private:
-  static void check(std::span<const Index> parents) {
+  static void check_numbers(std::span<const Index> parents) {
     detail::check_drafted("the number of nodes", std::ssize(parents));
     for (Index k = 0; k < std::ssize(parents); ++k)
       detail::check_parent(k, parents[static_cast<std::size_t>(k)]);

@@ -102,14 +102,14 @@ class PrefixSampler {
   }
 
   // A u outside [0, 1) always ends up in one of the rare paths that call this. The usual paths do not pay for the check.
-  static void check(double u) {
+  static void check_number(double u) {
     if (!(u >= 0 && u < 1)) detail::invalid_argument("u = ", u, " is outside [0, 1)");
   }
 
   // The whole row sums to less than u < 1. Then (u − total)/(1 − total) is uniform on [0, 1), so the draw below has the law
   // of the normalised row.
   double wrap(double u) const {
-    check(u);
+    check_number(u);
     if (!(total() > 0)) detail::invalid_distribution("the probabilities sum to 0");
     const double v = (u - total()) / (1 - total()) * total();
     return v < total() ? v : 0.0;
@@ -126,7 +126,7 @@ class PrefixSampler {
       u -= mass;
     }
     Index chosen = scan(start, end, u);
-    if (chosen < 0) check(u);
+    if (chosen < 0) check_number(u);
     if (chosen < 0) chosen = scan(first, end, most());
     if (chosen < 0) detail::invalid_distribution("tokens ", first, "..", end - 1, " have no positive mass");
     return static_cast<Token>(chosen);
