@@ -547,6 +547,101 @@ TEST_CASE("an error in one draft of a batch is that draft's alone; one of the wh
   CHECK(untouched == 'x');
   CHECK(specdec_verify_batch(SPECDEC_BLOCK, nullptr, &none.c_target, &none.c_draft, nullptr, &zero, -1,
                              nullptr, nullptr, nullptr, nullptr, 0) == SPECDEC_INVALID_ARGUMENT);
+  std::array<char, 100> error;
+  error.fill('x');
+  CHECK(specdec_verify_batch(SPECDEC_BLOCK, nullptr, &none.c_target, &none.c_draft, nullptr, &zero, -1,
+                             nullptr, nullptr, nullptr, error.data(),
+                             error.size()) == SPECDEC_INVALID_ARGUMENT);
+  CHECK(std::string(error.data()) == "specdec: drafts = -1 is negative");
+  error.fill('x');
+  CHECK(specdec_verify_batch(SPECDEC_BLOCK, nullptr, &none.c_target, &none.c_draft, nullptr, &zero, 1,
+                             nullptr, nullptr, nullptr, error.data(),
+                             error.size()) == SPECDEC_INVALID_ARGUMENT);
+  CHECK(std::string(error.data()) == "specdec: statuses is NULL");
+}
+
+TEST_CASE("the status of a batch is that of its first draft that failed") {
+  Batch batch;
+  batch.draft(1, batch.tokens[1]) = 0;             // draft 0: a token that cannot have been drawn
+  batch.target.row(4).setConstant(std::nanf(""));  // draft 2: no number is a probability
+  CHECK(batch.judge(SPECDEC_TOKEN) == SPECDEC_INVALID_ARGUMENT);
+  CHECK(batch.statuses[0] == SPECDEC_INVALID_ARGUMENT);
+  CHECK(batch.statuses[2] == SPECDEC_INVALID_DISTRIBUTION);
+}
+
+TEST_CASE("counts that contradict each other are found before anything is read") {
+  const Floats f;
+  const auto refused = [&](std::int64_t many, const char* word, auto&& call) {
+    INFO(many);
+    specdec_philox rng = {1, 7, 0};
+    specdec_verdict verdict{-7, -7};
+    std::array<char, 200> error{};
+    CHECK(call(many, rng, verdict, error.data(), error.size()) == SPECDEC_INVALID_ARGUMENT);
+    CHECK_THAT(std::string(error.data()), Catch::Contains(word));
+    CHECK(verdict.token == -7);
+    CHECK(rng.offset == 7);
+  };
+  const std::vector<std::int32_t> parents{-1, 0, 1, 2, 3};
+  for (const std::int64_t many :
+       {std::int64_t{4}, std::int64_t{6}, std::int64_t{1} << 28, (std::int64_t{1} << 31) - 1,
+        std::int64_t{1} << 31, INT64_MAX, std::int64_t{-1}}) {
+    refused(many, many >= 0 && many < (std::int64_t{1} << 31) ? "target has 6 rows" : "gamma = ",
+            [&](std::int64_t tokens, auto& rng, auto& verdict, char* error, std::size_t size) {
+              return specdec_verify(SPECDEC_BLOCK, &f.c_target, &f.c_draft, f.tokens.data(), tokens, &rng,
+                                    &verdict, error, size);
+            });
+    refused(many, many >= 0 && many < (std::int64_t{1} << 31) ? "target has 6 rows" : "gamma = ",
+            [&](std::int64_t tokens, auto& rng, auto& verdict, char* error, std::size_t size) {
+              return specdec_verify_tree(SPECDEC_TRAVERSAL, &f.c_target, &f.c_draft, f.tokens.data(),
+                                         parents.data(), tokens, &rng, nullptr, &verdict, error, size);
+            });
+  }
+  for (const std::int64_t rows : {std::int64_t{7}, std::int64_t{1} << 31, std::int64_t{1} << 58}) {
+    specdec_rows target = f.c_target, draft = f.c_draft;
+    target.rows = rows;
+    refused(rows, "expected gamma + 1 = 6",
+            [&](auto, auto& rng, auto& verdict, char* error, std::size_t size) {
+              return specdec_verify(SPECDEC_BLOCK, &target, &f.c_draft, f.tokens.data(), gamma, &rng,
+                                    &verdict, error, size);
+            });
+    draft.rows = rows;
+    refused(rows, "expected gamma = 5", [&](auto, auto& rng, auto& verdict, char* error, std::size_t size) {
+      return specdec_verify(SPECDEC_BLOCK, &f.c_target, &draft, f.tokens.data(), gamma, &rng, &verdict, error,
+                            size);
+    });
+  }
+  Batch batch;
+  for (const std::array<std::int64_t, 2> middle : {std::array<std::int64_t, 2>{INT64_MAX, -2},
+                                                   {INT64_MAX, INT64_MIN},
+                                                   {(INT64_MAX / 4) * 3, -(INT64_MAX / 2)}}) {
+    batch.offsets = {0, middle[0], middle[1], 5};
+    CHECK(batch.judge(SPECDEC_BLOCK) == SPECDEC_INVALID_ARGUMENT);
+    CHECK_THAT(batch.error(0), Catch::Contains("offsets[2] = " + std::to_string(middle[1]) + ", after "));
+  }
+}
+
+TEST_CASE("a list that does not sum to 1 is refused") {
+  const std::array<std::int32_t, 2> ids{0, 1};
+  const std::array<std::int64_t, 2> offsets{0, 2};
+  for (const double mass : {0.5, 0.98, 0.9995, 1.0, 2.0}) {
+    INFO(mass);
+    const std::array<double, 2> numbers{0.75 * mass, 0.25 * mass};
+    specdec_rows target = {};
+    target.kind = SPECDEC_LISTS;
+    target.scalar = SPECDEC_DOUBLE;
+    target.rows = 1;
+    target.vocab_size = 3;
+    target.data = numbers.data();
+    target.ids = ids.data();
+    target.offsets = offsets.data();
+    specdec_philox rng = {1, 0, 0};
+    specdec_verdict verdict{};
+    std::array<char, 200> error{};
+    const bool right = std::abs(mass - 1) < 1e-3;
+    CHECK(specdec_verify(SPECDEC_SAMPLE_MATCH, &target, nullptr, nullptr, 0, &rng, &verdict, error.data(),
+                         error.size()) == (right ? SPECDEC_OK : SPECDEC_INVALID_DISTRIBUTION));
+    if (!right) CHECK_THAT(std::string(error.data()), Catch::Contains("of a list of 2 tokens sum to "));
+  }
 }
 
 TEST_CASE("what C gets wrong is named, and changes nothing") {

@@ -1,6 +1,7 @@
 // The rows of the C interface: one C++ type for all kinds that a specdec_rows describes. So each rule is compiled once.
 #pragma once
 
+#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -145,7 +146,7 @@ inline RowOfC::Sampler RowOfC::sampler() const {
 /// The matrix that a specdec_rows describes. The numbers and the name must outlive it.
 ///
 /// Throws: std::invalid_argument, with the name, if the description is none. When a row is made: InvalidDistribution if its
-/// list does not ascend, or holds ids outside the vocabulary.
+/// list does not ascend, holds ids outside the vocabulary, or does not sum to 1 within 1e-3.
 class RowsOfC {
  public:
   RowsOfC(const char* name, const specdec_rows& rows) : name_(name), rows_(rows), count_(rows.rows) {
@@ -260,7 +261,8 @@ class RowsOfC {
     return RowOfC::holding(LogitsRow<S, Stride>(numbers, rows_.temperature, LogSumExp{rows_.log_sum_exp[i]}));
   }
 
-  // An id out of order would not be found, and the text would be biased without a word. So all ids are checked.
+  // An id out of order would not be found, and a list that a cut left without renormalising has another law: the text would be
+  // biased without a word. So all ids and the sum are checked.
   template <class S>
   RowOfC list(Index i) const {
     const Index first = rows_.offsets[i];
@@ -270,7 +272,21 @@ class RowsOfC {
                            std::span<const S>(static_cast<const S*>(rows_.data) + first, size),
                            rows_.vocab_size);
     check_list(row);
+    check_sum(row);
     return RowOfC::holding(row);
+  }
+  template <class S>
+  static void check_sum(const SparseRow<S>& row) {
+    double sum = 0;
+    for (Index k = 0; k < row.support_size(); ++k) {
+      if (!(row.listed(k) >= 0))
+        invalid_distribution("the probability of token ", row.support(k), " is ", row.listed(k));
+      sum += row.listed(k);
+    }
+    if (!(std::abs(sum - 1) <=
+          1e-3 + static_cast<double>(row.support_size()) * row.rounding_of_small + row.rounding))
+      invalid_distribution("the probabilities of a list of ", row.support_size(), " tokens sum to ", sum,
+                           ": renormalise them after a cut");
   }
 
   const char* name_;

@@ -5,6 +5,10 @@
 //   #define SPECDEC_C_IMPLEMENTATION
 //   #include <specdec/c/specdec.hpp>
 //
+// It is compiled with the folders of the headers, here of an installed Eigen:
+//
+//   c++ -std=c++20 -O3 -Iinclude -I/usr/include/eigen3 -c implementation.cpp
+//
 // All other files include this header only. They are C or C++. The program is linked with the C++ standard library.
 //
 // Errors: a function returns SPECDEC_OK or the kind of the error. The text of the error goes to `error`, a buffer of
@@ -43,7 +47,7 @@ extern "C" {
 
 /// What became of a call.
 typedef int32_t specdec_status;
-enum {
+enum specdec_statuses {
   SPECDEC_OK = 0,
   SPECDEC_INVALID_ARGUMENT = 1,      ///< a null pointer, a wrong shape, an unknown id, a token with q = 0
   SPECDEC_INVALID_DISTRIBUTION = 2,  ///< a row with a number that cannot be there, or without mass
@@ -53,7 +57,7 @@ enum {
 
 /// The rules. All are lossless but argmax, which gives the tokens of greedy decoding.
 typedef int32_t specdec_rule;
-enum {
+enum specdec_rules {
   // For lines: specdec_verify, specdec_verify_batch.
   SPECDEC_BLOCK = 0,         ///< block verification (Sun et al. 2025): accepts the most. The default
   SPECDEC_TOKEN = 1,         ///< token verification (Leviathan et al. 2022)
@@ -68,7 +72,7 @@ enum {
 
 /// The type of the numbers of rows.
 typedef int32_t specdec_scalar;
-enum {
+enum specdec_scalars {
   SPECDEC_FLOAT = 0,
   SPECDEC_DOUBLE = 1,
   SPECDEC_HALF = 2,     ///< IEEE binary16, as the bits of a uint16_t
@@ -77,7 +81,7 @@ enum {
 
 /// What the numbers of rows mean.
 typedef int32_t specdec_row_kind;
-enum {
+enum specdec_row_kinds {
   SPECDEC_PROBABILITIES = 0,
   SPECDEC_LOGITS = 1,         ///< p = softmax(logits / temperature), temperature > 0
   SPECDEC_GREEDY_LOGITS = 2,  ///< temperature 0: the largest logit has p = 1; among equals, the lowest id
@@ -99,7 +103,8 @@ enum {
 /// pointer for each row, pointers[i][x * element_stride]. Either `data` or `pointers` is NULL. The vocabularies of target and
 /// draft may differ in size.
 /// Lists: row i lists the entries k from offsets[i] to offsets[i + 1] − 1. Entry k is token ids[k] with probability data[k].
-/// The ids of a row ascend. The scalar is float or double.
+/// The ids of a row ascend, and its probabilities sum to 1 within 1e-3: renormalise them after a cut. The scalar is float or
+/// double.
 /// One-hot rows: nothing else is read.
 typedef struct specdec_rows {
   specdec_row_kind kind;
@@ -182,7 +187,9 @@ SPECDEC_C_API specdec_status specdec_verify_tree(specdec_rule rule, const specde
 ///   rngs       one generator for each draft
 ///   verdicts   one for each draft
 ///   statuses   one for each draft
-///   errors     room for drafts * error_size bytes: the text of draft i begins at errors + i * error_size. May be NULL
+///   errors     room for drafts * error_size bytes: the text of draft i begins at errors + i * error_size. May be NULL. If
+///              `drafts` is negative or `statuses` is NULL, the text is written at its beginning, so it then needs
+///              error_size bytes
 ///
 /// Returns SPECDEC_OK if all drafts were judged, else the first status that is none.
 /// Errors: an error in a draft is that draft's status alone. If the arguments as a whole do not fit, no draft is judged, and

@@ -17,6 +17,7 @@
 #include <exception>
 #include <limits>
 #include <new>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <utility>
@@ -93,13 +94,15 @@ inline void check_not_null(const void* pointer, const char* name) {
   if (pointer == nullptr) invalid_argument(name, " is NULL");
 }
 
-/// What a rule is given. C can pass what C++ cannot: null pointers and negative counts are found here.
+/// What a rule is given. C can pass what C++ cannot: null pointers, and counts that contradict each other. They are found
+/// here, before anything is read or allocated.
 struct DraftOfC {
+  /// `drafts`: how many drafts lie in the rows, each with a target row more than it has tokens.
   DraftOfC(const specdec_rows* target_rows, const specdec_rows* draft_rows, const int32_t* ids, Index gamma,
-           bool needs_draft)
+           bool needs_draft, std::optional<Index> drafts = {})
       : tokens(ids_of("tokens", ids, gamma)),
-        target(target_of(target_rows)),
-        draft(draft_of(draft_rows, tokens, needs_draft)) {}
+        target(target_of(target_rows, gamma + drafts.value_or(1), drafts ? "" : "gamma + 1 = ")),
+        draft(draft_of(draft_rows, tokens, needs_draft, drafts ? "" : "gamma = ")) {}
 
   static TokenIds ids_of(const char* name, const int32_t* ids, Index count) {
     if (count < 0 || count > std::numeric_limits<int32_t>::max())
@@ -107,14 +110,20 @@ struct DraftOfC {
     if (count > 0) check_not_null(ids, name);
     return std::span<const Token>(ids, static_cast<std::size_t>(count));
   }
-  static RowsOfC target_of(const specdec_rows* rows) {
+  static RowsOfC target_of(const specdec_rows* rows, Index expected, const char* formula) {
     check_not_null(rows, "target");
+    check_row_count("target", rows->rows, expected, formula);
     return RowsOfC("target", *rows);
   }
-  static RowsOfC draft_of(const specdec_rows* rows, TokenIds tokens, bool needed) {
+  static RowsOfC draft_of(const specdec_rows* rows, TokenIds tokens, bool needed, const char* formula) {
     if (needed) check_not_null(rows, "draft");
     if (rows == nullptr || rows->kind == SPECDEC_ONE_HOT) return RowsOfC(tokens);
+    check_row_count("draft", rows->rows, tokens.size(), formula);
     return RowsOfC("draft", *rows);
+  }
+  static void check_row_count(const char* name, Index rows, Index expected, const char* formula) {
+    if (rows < 0) invalid_argument(name, ".rows = ", rows, " is negative");
+    if (rows != expected) invalid_argument(name, " has ", rows, " rows, expected ", formula, expected);
   }
 
   /// Draft i of many: `gamma` tokens from token `first` on. Each draft before it has a target row more than it has tokens.
@@ -226,8 +235,9 @@ struct BatchOfC {
   void check_sizes(specdec_rule rule) const {
     check_not_null(offsets, "offsets");
     if (offsets[0] != 0) invalid_argument("offsets[0] = ", offsets[0], ", expected 0");
-    for (Index i = 0; i < drafts; ++i)
-      if (gamma(i) < 0) invalid_argument("offsets[", i + 1, "] = ", offsets[i + 1], ", after ", offsets[i]);
+    for (Index i = 0; i < drafts; ++i)  // compared, because a difference might overflow
+      if (offsets[i + 1] < offsets[i])
+        invalid_argument("offsets[", i + 1, "] = ", offsets[i + 1], ", after ", offsets[i]);
     if (drafts > 0) check_not_null(rngs, "rngs");
     if (drafts > 0) check_not_null(verdicts, "verdicts");
     if (rule == SPECDEC_GREEDY_BLOCK) check_memories();
@@ -252,10 +262,7 @@ struct BatchOfC {
 inline DraftOfC all_of(const BatchOfC& batch, specdec_rule rule, const specdec_rows* target,
                        const specdec_rows* draft, const int32_t* tokens) {
   batch.check_sizes(rule);
-  const DraftOfC all(target, draft, tokens, batch.offsets[batch.drafts], looks_at_draft(rule));
-  check_size("target", "rows", all.target.rows(), all.tokens.size() + batch.drafts);
-  check_size("draft", "rows", all.draft.rows(), all.tokens.size());
-  return all;
+  return DraftOfC(target, draft, tokens, batch.offsets[batch.drafts], looks_at_draft(rule), batch.drafts);
 }
 
 }  // namespace specdec::detail
@@ -299,7 +306,11 @@ specdec_status specdec_verify_batch(specdec_rule rule, specdec_greedy_block* con
                                     specdec_philox* rngs, specdec_verdict* verdicts, specdec_status* statuses,
                                     char* errors, size_t error_size) {
   using namespace specdec::detail;
-  if (drafts < 0 || (drafts > 0 && statuses == nullptr)) return SPECDEC_INVALID_ARGUMENT;
+  if (drafts < 0 || (drafts > 0 && statuses == nullptr))
+    return status_of({errors, error_size}, [&] {
+      if (drafts < 0) invalid_argument("drafts = ", drafts, " is negative");
+      check_not_null(statuses, "statuses");
+    });
   const BatchOfC batch{memories, offsets, drafts, rngs, verdicts};
   const ErrorText texts{drafts > 0 ? errors : nullptr, error_size};
   specdec_status first = SPECDEC_OK;

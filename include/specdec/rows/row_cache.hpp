@@ -22,9 +22,7 @@ class RowCache {
   static constexpr std::size_t words = (few_rows + 63) / 64;
 
  public:
-  explicit RowCache(const M& matrix) : matrix_(matrix) {
-    if (matrix_.rows() > few_rows) more_.resize(static_cast<std::size_t>(matrix_.rows() - few_rows));
-  }
+  explicit RowCache(const M& matrix) : matrix_(matrix) {}
   RowCache(const RowCache&) = delete;
   RowCache& operator=(const RowCache&) = delete;
   ~RowCache() {
@@ -37,6 +35,8 @@ class RowCache {
 
   const Row& operator[](Index i) const {
     if (i >= few_rows) {
+      // Not before: a caller compares the number of rows with what it expects before it asks for one.
+      if (more_.empty()) more_.resize(static_cast<std::size_t>(matrix_.rows() - few_rows));
       std::optional<Row>& slot = more_[static_cast<std::size_t>(i - few_rows)];
       return slot ? *slot : slot.emplace(matrix_.row(i));
     }
