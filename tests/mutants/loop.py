@@ -319,7 +319,7 @@ mutant("batch-results-told-twice", "loop/batch.hpp", "tests/law_allocation",
        "while (std::ssize(finished) > before) finished.pop_back();", "(void)before;")
 
 mutant = promise("a draft length is asked once a step, and the answer holds for this step")
-mutant("length-asked-twice-a-step", "loop/step.hpp", "tests/loop/batch tests/loop/sequence", "    if (!has_limits()) set", "    set")
+mutant("length-asked-twice-a-step", "loop/step.hpp", "tests/loop/batch tests/loop/sequence", "    if (!has_limits())\n", "")
 mutant("length-asked-again-for-a-retry", "loop/batch_entry.hpp", BATCH, "    withdraw();\n    error_ =", "    withdraw();\n    step_.forget_limits();\n    error_ =")
 mutant("length-for-all-of-a-step-before", "loop/batch.hpp", BATCH,
        "for (const auto& entry : entries_) entry->step().forget_limits();", "")
@@ -453,7 +453,7 @@ mutant("beam-draft-tree-grows-for-ever", BEAMS, BEAM_TEST, "if constexpr (drafts
 mutant("beams-refused-by-a-processor", BEAMS, BEAM_TEST, " && target_.can_reach(search.texts, beam.node, level + 1)", "")
 mutant("beams-refused-at-the-last-token-alone", BEAMS, BEAM_TEST, "beam.node, level + 1)", "beam.node, 1)")
 mutant("beam-model-used-twice", SEARCHING, BEAM_TEST, "if (!turn_.lasts(turns_))", "if (false)")
-mutant("beams-of-an-empty-row", SEARCHING, BEAM_TEST, 'if (found.empty()) invalid_distribution("no token has positive probability");', "")
+mutant("beams-of-an-empty-row", SEARCHING, BEAM_TEST, "seen.dead_end = dead_end;", "")
 mutant("beam-contexts-left-after-a-throw", BEAMS, BEAM_TEST, "detail::undo_on_error(run, [this] { end(); });", "run();")
 mutant("beam-draft-context-left", BEAMS, BEAM_TEST, "if constexpr (drafts) draft_.end();", "")
 mutant("beam-draft-calls-uncounted", BEAMS, BEAM_TEST, "search.found.draft_calls += draft_.ask", "draft_.ask")

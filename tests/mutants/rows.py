@@ -16,7 +16,7 @@ mutant("draw-short-row-head", "rows/read/prefix_sampler.hpp", "tests/rows/read/p
 mutant("draw-offset-forgotten", "rows/read/prefix_sampler.hpp", "tests/rows/read/prefix_sampler",
        "search(segment, u - (segment == 0 ? 0.0 : sums_[static_cast<std::size_t>(segment - 1)]))", "search(segment, u)")
 mutant("draw-without-mass", "rows/read/prefix_sampler.hpp", "tests/rows/read/prefix_sampler",
-       'if (!(total() > 0)) detail::invalid_distribution("the probabilities sum to 0");', "")
+       'detail::invalid_distribution("the probabilities sum to 0");', "")
 mutant("draw-from-too-much", "rows/read/prefix_sampler.hpp", "tests/rows/read/prefix_sampler", "if (total() + sum > most())", "if (false)")
 mutant("draw-nan-block", "rows/read/prefix_sampler.hpp", "tests/rows/read/prefix_sampler tests/verify/drafted",
        "if (!(sum >= 0) || !std::isfinite(sum))", "if (sum < 0)")
@@ -373,3 +373,10 @@ mutant("mapped-draw-of-nobody", "rows/kinds/mapped.hpp", MAPPED, "if (x == Token
 mutant("mapped-look-up-unmapped", "rows/kinds/mapped.hpp", MAPPED, "d == TokenMap::none ? 0.0 : specdec::probability(row_, d)", "d == TokenMap::none ? 0.0 : specdec::probability(row_, x)")
 mutant("mapped-segments-from-0", "rows/kinds/mapped.hpp", MAPPED, "probability(static_cast<Token>(start + i))", "probability(static_cast<Token>(i))")
 
+mutant = promise("a dead end fails the texts that reach it, and no others")
+mutant("dead-end-gives-its-mass-to-siblings", "verify/sibling_residual.hpp", "tests/law_dead_ends", "if (mass_[node] == 0 && is_dead_end(p)) mass_[node] = before;", "")
+mutant("dead-end-lost-in-a-proof", "testing/enumerator.hpp", "tests/law_dead_ends", "(lost == 0 || specdec::detail::is_dead_end(p))", "lost == 0")
+mutant("dead-end-shortens-a-fixed-draft", "draft/strategies/line.hpp", "tests/law_dead_ends", "if (!fixed_) return end();", "return end();")
+mutant("dead-end-of-a-tree-drawn-from", "draft/strategies/tree.hpp", "tests/law_dead_ends", "if (count < 1 || ends_at(q)) return;", "if (count < 1) return;")
+mutant("dead-end-that-is-only-proposed-ends-a-search", "loop/searching_model.hpp", "tests/law_dead_ends", "dead_end = found.empty();", 'dead_end = found.empty(); if (dead_end) invalid_distribution("no token");')
+mutant("dead-end-that-a-search-keeps", "loop/beam_search.hpp", "tests/law_dead_ends", "if (!beam.stopped) target_.check(beam.node);", "")

@@ -226,14 +226,15 @@ TEMPLATE_TEST_CASE("a hook may be given more rows than in earlier calls", "", Fo
   CHECK(model.forward(tokens, 2).rows() == 2);
 }
 
-TEMPLATE_TEST_CASE("a row in which the hook leaves no token is an error when it is read", "", ForOne,
+TEMPLATE_TEST_CASE("a row in which the hook leaves no token is an error when it is drawn from", "", ForOne,
                    ForMany) {
   LogitsTable<> table(4, 5);
   auto model = TestType::processed(table, Chain{MinP(0.1)},
                                    [](Tokens, Penalty logits) { logits.setConstant(-infinity); });
   const std::vector<Token> tokens{0, 1};
   const auto rows = model.forward(tokens, 1);
-  CHECK_THROWS_AS(rows.row(0).probability(0), InvalidDistribution);
+  CHECK(rows.row(0).probability(0) == 0);
+  CHECK_THROWS_AS(rows.row(0).sampler()(0.5), InvalidDistribution);
   CHECK_THROWS_AS(rows.row(0).argmax(), InvalidDistribution);
 }
 

@@ -45,6 +45,10 @@ struct DraftLimits {
   /// The least length of the trunk, the path of eldest children. The trunk gets its nodes before the rest of the tree. For
   /// verifiers that remember their sequence (GreedyBlockVerifier).
   Index trunk = 0;
+  /// Whether the lengths of paths must not depend on rows after drawn tokens, for these verifiers. A drafter whose row is a
+  /// dead end (rows/read/dead_end.hpp) then goes on with a row of its own choice, which depends on the context only and which
+  /// it reports. Else it ends the path there.
+  bool fixed = false;
 
   /// How many tokens a line within the limits may have.
   Index length() const { return std::min(nodes, depth); }

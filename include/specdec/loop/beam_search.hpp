@@ -181,6 +181,8 @@ class BeamSearch {
     if constexpr (drafts) look_ahead(search);
     search.found.target_calls += target_.ask(search.texts, search.asked);
     do {
+      for (const detail::SearchedBeam& beam : search.beams)
+        if (!beam.stopped) target_.check(beam.node);
       search.next_level(search.beams, search.options.width, target_);
       ++search.found.levels;
       unfinished(search.beams, search.level);

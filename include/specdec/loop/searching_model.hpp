@@ -60,6 +60,14 @@ class SearchingModel {
     return std::span(likely_).subspan(at(node).first, at(node).count);
   }
 
+  /// To be called before a search goes on after the node. A row in which no token has a positive probability is an error only
+  /// then: a text that was only proposed, and is not kept, may end in one.
+  /// Throws: InvalidDistribution at such a row.
+  void check(Index node) const {
+    if (at(node).dead_end)
+      in_row(name_, at(node).row, [] { invalid_distribution("no token has positive probability"); });
+  }
+
   /// Whether the context has room for a call that asks about these nodes. Gives the tree up if that makes the room.
   bool has_room(const SearchedTexts& texts, std::span<const Index> nodes) {
     if (fits(texts, nodes)) return true;
@@ -83,7 +91,7 @@ class SearchingModel {
   }
 
   /// Makes likeliest(node) known for these nodes, in at most one call of the model. Returns the number of calls.
-  /// Throws: InvalidDistribution on a row that has no token of positive probability; what the model throws.
+  /// Throws: InvalidDistribution on a row that cannot be read; what the model throws.
   Index ask(const SearchedTexts& texts, std::span<const Index> nodes) {
     check_turn();
     collect(texts, nodes);
@@ -125,7 +133,8 @@ class SearchingModel {
   struct Seen {
     Index number = -1;                 // in the model's tree
     std::size_t first = 0, count = 0;  // its place in likely_
-    bool known = false;
+    bool known = false, dead_end = false;
+    Index row = -1;  // of the call that told it
   };
   const Seen& at(Index node) const { return nodes_[static_cast<std::size_t>(node)]; }
   bool in_tree(Index node) const { return node < std::ssize(nodes_) && at(node).number >= 0; }
@@ -196,9 +205,10 @@ class SearchingModel {
   template <class Row>
   void take(const Row& row, Index i, Index node) {
     const std::size_t first = likely_.size();
+    bool dead_end = false;
     in_row(name_, i, [&] {
       const auto found = top_.of(row, count_);
-      if (found.empty()) invalid_distribution("no token has positive probability");
+      dead_end = found.empty();
       for (const TopToken& top : found)
         if (top.token < most_id_) likely_.push_back({top.token, log_probability(row, top.token)});
     });
@@ -206,6 +216,8 @@ class SearchingModel {
     seen.first = first;
     seen.count = likely_.size() - first;
     seen.known = true;
+    seen.row = i;
+    seen.dead_end = dead_end;
   }
 
   Feeds model_;

@@ -110,7 +110,8 @@ class Step : public detail::StepBase {
   template <class Wanted>
   DraftLimits limits(const Wanted& wanted) {
     if (done()) return {.nodes = 0, .depth = 0};
-    if (!has_limits()) set_limits(wanted(options().gamma), min_draft_length(verifier_));
+    if (!has_limits())
+      set_limits(wanted(options().gamma), min_draft_length(verifier_), remembers_sequence<V>);
     return reserved_limits();
   }
 

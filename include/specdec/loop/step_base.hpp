@@ -119,11 +119,12 @@ class StepBase {
   Index vocabulary() const { return target_.vocabulary; }
   bool has_limits() const { return has_limits_; }
 
-  void set_limits(Index wanted, Index least) {
+  void set_limits(Index wanted, Index least, bool fixed) {
     const Index most = options().gamma;
     if (wanted < 0 || wanted > most)
       invalid_argument("the draft-length policy asks for ", wanted, " tokens, outside 0..gamma = ", most);
     limits_ = branches_ ? tree_limits(wanted, least) : line_limits(wanted, least);
+    limits_.fixed = fixed;
     has_limits_ = true;
   }
 

@@ -93,7 +93,8 @@ struct TakenBack<M> {
 /// grammar. A drafter with the grammar gets more tokens accepted. Target and drafter have their own copies of the matcher. A
 /// drafter without the grammar may propose a token that the matcher refuses: the token is rejected, and the matcher is not
 /// shown the tokens after it. A matcher without rollback() is copied before each token (Snapshots).
-/// Throws: what the matcher throws. If the matcher allows no token, reading the row throws InvalidDistribution.
+/// Throws: what the matcher throws. If the matcher allows no token, a draw from the row throws
+/// InvalidDistribution; the text fails only if it comes there (rows/read/dead_end.hpp).
 /// Cost: the matcher's own; a pass over its mask and the logits that it forbids. No allocation of its own in steady state.
 template <class M>
 class Grammar {

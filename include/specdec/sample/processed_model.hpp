@@ -44,8 +44,8 @@ struct NoHook {};
 ///
 /// `context` is all tokens before the row, and `logits` is a copy of the row's logits that the hook may change. Scalar is
 /// float, or double if the model's logits are double. The hook must depend on these arguments alone: it is called again
-/// after a rollback, and must process target and drafter alike. If it leaves no finite logit in a row, reading that row
-/// throws InvalidDistribution.
+/// after a rollback, and must process target and drafter alike. If it leaves no finite logit in a row, a draw
+/// from that row throws InvalidDistribution.
 ///
 /// A TextProcessor may take the place of the hook. It keeps what it needs of the text. It is shown each token once, prompt
 /// included, when a row after the token is wanted. A rollback takes back the tokens. A drafted token that it refuses has

@@ -30,6 +30,8 @@ class ProcessedRow {
 
   double probability(Token x) const { return processed().probability(x); }
   double log_probability(Token x) const { return processed().log_probability(x); }
+  /// Whether every logit is −inf: see LogitsRow.
+  bool is_dead_end() const { return processed().is_dead_end(); }
   /// The softmax of the logits before any step.
   Processed unprocessed() const { return Processed(logits()); }
   auto sampler() const { return processed().sampler(); }
@@ -56,6 +58,11 @@ class ProcessedRow {
 
   /// A row over a contiguous copy of these logits. It keeps the results that this row has computed.
   ProcessedRow<S, 1, Steps> over(const S* copy) const { return {row_.over(copy), steps_, done_}; }
+
+  /// A row over other logits, side by side in memory and as many as this row has, with the same steps to come.
+  ProcessedRow<S, 1, Steps> anew(const S* logits) const {
+    return {NumberRow<S, 1>(logits, vocab_size()), steps_};
+  }
 
  private:
   template <Real, int, RowStep>

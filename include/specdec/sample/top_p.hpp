@@ -38,6 +38,7 @@ class TopP {
     if (p_ == 1 || row.is_argmax()) return row;
     if (!row.is_normalised() && row.cut() == row.no_cut)
       if (const auto cut = at_once(row)) return *cut;
+    if (row.is_dead_end()) return row;
     const auto e = row.exponentials();
     const double total = 1 / row.scale();
     check_normaliser(e.shift, total);

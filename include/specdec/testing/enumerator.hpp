@@ -9,6 +9,7 @@
 
 #include "specdec/chance/chance.hpp"
 #include "specdec/error.hpp"
+#include "specdec/rows/read/dead_end.hpp"
 #include "specdec/rows/read/residual.hpp"
 
 namespace specdec::testing {
@@ -65,7 +66,7 @@ class Enumerator {
     double mass = 0;
     for (Index x = 0; x < size; ++x) mass += residual(w, p, 1.0, q, static_cast<Token>(x));
     const double lost = std::max(1 - w, 0.0), all = mass + lost;
-    if (!(mass > 0) && lost == 0) return draw(p);
+    if (!(mass > 0) && (lost == 0 || specdec::detail::is_dead_end(p))) return race(w, p);
     const Index outcome = choose(size + 1, [&](Index x) {
       return (x == size ? lost : residual(w, p, 1.0, q, static_cast<Token>(x))) / all;
     });

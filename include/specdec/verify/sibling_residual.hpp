@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "specdec/rows/kinds/one_hot.hpp"
+#include "specdec/rows/read/dead_end.hpp"
 #include "specdec/rows/read/remainder.hpp"
 #include "specdec/rows/scratch.hpp"
 #include "specdec/types.hpp"
@@ -70,6 +71,8 @@ class SiblingResiduals {
     } else {
       const auto p = drafted_.target(node);
       mass_[node] = p.named([&] { return row(node, k).left(); });
+      // A dead end keeps its mass: no drafted token has any of it.
+      if (mass_[node] == 0 && is_dead_end(p)) mass_[node] = before;
     }
     return w * (mass_[node] / before);
   }

@@ -185,11 +185,19 @@ TEST_CASE("a draft can be asked for again without a truncate() in between") {
 
 TEST_CASE("a draft model's row that is not a distribution is named in the error") {
   Eigen::Matrix<double, 1, Eigen::Dynamic> row(2);
-  row << 0, 0;
+  row << 0.5, std::numeric_limits<double>::quiet_NaN();
   ModelDrafter drafter{TableModel<>::context_free(row)};
   std::mt19937_64 rng{1};
   CHECK(message_of([&] { drafter.draft(std::vector<Token>{0}, {2}, rng); }) ==
-        "specdec: draft row 0: the probabilities sum to 0");
+        "specdec: draft row 0: probabilities of tokens 0..1 sum to nan");
+}
+
+TEST_CASE("a row without a possible token ends the draft") {
+  Eigen::Matrix<double, 1, Eigen::Dynamic> row(2);
+  row << 0, 0;
+  ModelDrafter drafter{TableModel<>::context_free(row)};
+  std::mt19937_64 rng{1};
+  CHECK(drafter.draft(std::vector<Token>{0}, {2}, rng).tokens.empty());
 }
 
 namespace {

@@ -9,6 +9,7 @@
 
 #include "support/catch.hpp"
 #include "support/layouts.hpp"
+#include "support/message_of.hpp"
 
 namespace test_rows_logits_row {
 
@@ -305,11 +306,6 @@ std::vector<std::string> unnoticed() {
           refused = refused && refuses_all(row_of(logits).above(Arithmetic<S>(-1)));
           if (!refused) out.push_back(detail::message(bad, " at ", at, " of ", size));
         }
-  for (const Index size : {1, 3000}) {
-    const std::vector<S> none(static_cast<std::size_t>(size), make(-infinity));
-    for (const double temperature : {0.0, 1.0})
-      if (!refuses_all(row_of(none, temperature))) out.push_back(detail::message("nothing in ", size));
-  }
   return out;
 }
 
@@ -321,7 +317,30 @@ TEST_CASE("logits of NaN or +inf are an error when they are read") {
   CHECK(unnoticed<Eigen::bfloat16>() == std::vector<std::string>{});
   const std::vector<float> empty;
   CHECK_THROWS_AS(row_of(empty).argmax(), InvalidDistribution);
-  CHECK_THROWS_AS(row_of(empty).largest(), InvalidDistribution);
+  CHECK(row_of(empty).largest() == -infinity);
+}
+
+TEST_CASE("a row of -inf throughout can be read, but not drawn from") {
+  for (const std::size_t size : {1u, 100u, 3000u})
+    for (const double temperature : {0.0, 0.5, 1.0}) {
+      const std::vector<float> logits(size, static_cast<float>(-infinity));
+      const LogitsRow row = row_of(logits, temperature);
+      const auto last = static_cast<Token>(size - 1);
+      CHECK(row.is_dead_end());
+      CHECK(row.probability(last) == 0);
+      CHECK(row.log_probability(last) == -infinity);
+      CHECK(row.sum(0, row.vocab_size()) == 0);
+      CHECK((row.segment(0, 1) == 0).all());
+      CHECK(row.largest() == -infinity);
+      if (temperature > 0) CHECK(row.log_sum_exp().value == -infinity);
+      CHECK(row.tempered(2).is_dead_end());
+      CHECK(row.above(0.5f).probability(0) == 0);
+      auto sampler = row.sampler();
+      const std::string refused = "no token has a finite logit";
+      CHECK(support::message_of<InvalidDistribution>([&] { sampler(0.5); }) == refused);
+      CHECK(support::message_of<InvalidDistribution>([&] { row.argmax(); }) == refused);
+    }
+  CHECK(!row_of(std::vector<float>{0, static_cast<float>(-infinity)}).is_dead_end());
 }
 
 namespace {

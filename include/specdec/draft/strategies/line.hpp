@@ -11,6 +11,7 @@
 #include "specdec/rows/kinds/row_span.hpp"
 #include "specdec/rows/kinds/stored_rows.hpp"
 #include "specdec/rows/named_row.hpp"
+#include "specdec/rows/read/dead_end.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
@@ -18,6 +19,8 @@ namespace specdec {
 /// Draws token after token, each from the row after the previous token, up to the length asked for.
 ///
 /// Source: Leviathan et al., arXiv:2211.17192, Alg. 1, lines 1–3 (the guesses of the approximation model).
+/// A row in which no token has a positive probability ends the draft; where its length is fixed (DraftLimits), the token is
+/// drawn from a uniform row.
 /// Random: one draw per token.
 /// Cost: one model call per token.
 struct Line {
@@ -32,6 +35,7 @@ struct Line {
       tokens_.clear();
       rows_.clear();
       most_ = std::min(limits.length(), detail::longest_line(room));
+      fixed_ = limits.fixed;
     }
     void end() { most_ = 0; }
 
@@ -42,8 +46,12 @@ struct Line {
     void take(const Output& output, C& chance, const KeepDrafting& keep_drafting) {
       const Index i = std::ssize(tokens_);
       const auto q = detail::in_row("draft", i, [&] { return output.row(0); });
-      if (!keep_drafting(q, i)) return end();
       const detail::NamedRow name(q, "draft", i);
+      if (detail::is_dead_end(name)) {
+        if (!fixed_) return end();
+        if (rows_.add_uniform(q)) return tokens_.push_back(chance.draw(rows_[i], i));
+      }
+      if (!keep_drafting(q, i)) return end();
       tokens_.push_back(chance.draw(name, i));
       rows_.add(name);
       if (!drafts_another(keep_drafting, q, i)) end();
@@ -55,6 +63,7 @@ struct Line {
 
    private:
     Index most_ = 0;
+    bool fixed_ = false;
     std::vector<Token> tokens_;
     Rows rows_;
   };

@@ -20,6 +20,7 @@
 #include "specdec/rows/kinds/stored_rows.hpp"
 #include "specdec/rows/kinds/variant_rows.hpp"
 #include "specdec/rows/named_row.hpp"
+#include "specdec/rows/read/dead_end.hpp"
 #include "specdec/rows/read/top_tokens.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/draft_limit.hpp"
@@ -131,6 +132,8 @@ class SparesWithin {
 /// shorter: see ModelDrafter.
 /// Throws: std::invalid_argument if a trunk or a number of spares is negative, or if trunks and spares together have more
 /// than longest_draft tokens.
+/// A row in which no token has a positive probability ends its trunk; where lengths are fixed (DraftLimits), the first
+/// trunk's token is drawn from a uniform row, and has no spares.
 /// Random: one draw per token of a trunk, by ascending number: the first token, the second trunk, the rest of the trunk.
 /// Cost: a model call for each drawn token, and a pass over its row where it has spares.
 template <class Policy = void>
@@ -177,6 +180,7 @@ class Spares<Policy>::Growth {
  public:
   void begin(Spares& strategy, const DraftLimits& limits, Index room) {
     within_.set(strategy.plan(), limits, detail::longest_line(room));
+    fixed_ = limits.fixed;
     trunk_ = within_.trunk();
     tokens_.clear();
     rows_.clear();
@@ -201,8 +205,20 @@ class Spares<Policy>::Growth {
   template <class Output, class C, class KeepDrafting>
   void take(const Output& output, C& chance, const KeepDrafting& keep_drafting) {
     const auto q = detail::in_row("draft", std::ssize(tokens_), [&] { return output.row(0); });
+    const bool dead_end = detail::is_dead_end(detail::NamedRow(q, "draft", std::ssize(tokens_)));
+    if (second_left_ > 0 && dead_end && !fixed_) {
+      second_left_ = 0;
+      return;
+    }
     if (second_left_ > 0) return grow_second(q, chance);
     anew_ = false;
+    if (dead_end) {
+      if (!fixed_) {
+        trunk_ = drawn_;
+        return;
+      }
+      if (after_.add_uniform(q)) return grow_uniform(chance);
+    }
     grow_trunk(q, chance);
     if (!drafts_another(keep_drafting, q, drawn_ - 1)) trunk_ = drawn_;
     if (drawn_ > 1 || tokens_.size() < 2) return;
@@ -230,6 +246,14 @@ class Spares<Policy>::Growth {
     add(drawn, parent, Row(std::in_place_index<0>, after_[depth]));
     const Index spares = within_.spares_at(depth);
     if (spares > 0) name.named([&] { add_spares(q, drawn, parent, spares); });
+  }
+
+  // The next token of the trunk after a dead end, from the uniform row just stored.
+  template <class C>
+  void grow_uniform(C& chance) {
+    const Index depth = drawn_++, parent = last_;
+    last_ = std::ssize(tokens_);
+    add(chance.draw(after_[depth], depth), parent, Row(std::in_place_index<0>, after_[depth]));
   }
 
   void add_spares(const Q& q, Token drawn, Index parent, Index count) {
@@ -265,7 +289,7 @@ class Spares<Policy>::Growth {
   Index drawn_ = 0, last_ = -1;  // of the trunk: its number of tokens, and its last token
   Index second_left_ = 0, second_last_ = -1,
         second_depth_ = 0;  // of the second trunk: tokens left to draw, its last token, the depth
-  bool anew_ = false;
+  bool anew_ = false, fixed_ = false;
   TopTokens likeliest_;
 };
 

@@ -19,6 +19,8 @@
 #include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/rows/kinds/row_span.hpp"
 #include "specdec/rows/kinds/stored_rows.hpp"
+#include "specdec/rows/named_row.hpp"
+#include "specdec/rows/read/dead_end.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
@@ -48,7 +50,7 @@ inline Index nodes_with_room(const TreeShape& shape, const DraftLimits& limits, 
 ///
 /// Siblings are drawn (Independent, WithoutReplacement) or chosen (Likeliest). Limits keep the first nodes of the shape. To
 /// let a draft length choose the shape (CostOptimalLength with TreeShapes), pass std::cref(policy). If a row has too few
-/// tokens, its node has fewer children than in the shape. Near the end of a bounded context fewer nodes get children: see
+/// tokens, its node has fewer children than in the shape, and none if no token has a positive probability. Near the end of a bounded context fewer nodes get children: see
 /// ModelDrafter.
 /// Where siblings are drawn, a draft length that rates draws (EarlyStoppingLength, or one of your own: DraftLength) chooses,
 /// level by level, how many of the shape's children each node gets, and whether there is another level: before they are drawn,
@@ -179,7 +181,8 @@ class Tree<Siblings, Shape>::Growth {
     rated_.begin_level();
     // The model's own rows: a copy may not know what it was before hooks.
     for (std::size_t i = 0; i < level_.size(); ++i)
-      rated_.consider(rated, level_[i], output.row(static_cast<Index>(i)), children(level_[i]));
+      if (ends_at(after_[first + static_cast<Index>(i)])) rated_.leave_out();
+      else rated_.consider(rated, level_[i], output.row(static_cast<Index>(i)), children(level_[i]));
     rated_.choose(rated, limits_.nodes, levels_);
     for (std::size_t i = 0; i < level_.size(); ++i) {
       const Index node = static_cast<Index>(i), before = std::ssize(tokens_);
@@ -215,9 +218,15 @@ class Tree<Siblings, Shape>::Growth {
     return depth;
   }
 
+  // Whether a node has no children because its row is a dead end.
+  bool ends_at(const typename Rows::Stored& q) const {
+    return !limits_.fixed && detail::is_dead_end(detail::NamedRow(q, "draft", std::ssize(tokens_)));
+  }
+
   // Adds up to `count` children of node k; q is the row after the node.
   template <class C>
   void grow(Index k, Index count, const typename Rows::Stored& q, C& chance) {
+    if (count < 1 || ends_at(q)) return;
     strategy_->siblings_.grow(q, count, depth(k), chance, tokens_, rows_);
     for (Index child = shape().first_child(place(k)); parents_.size() < tokens_.size(); ++child) {
       parents_.push_back(k);

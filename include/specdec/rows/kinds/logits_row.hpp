@@ -28,7 +28,11 @@ struct LogSumExp {
 /// logit of −inf has probability 0. Tokens with a logit below `cut` have probability 0, and the others are normalised
 /// without them: sample/ implements top-k, top-p and min-p in this way.
 ///
-/// Throws: InvalidDistribution, when the row is read: on a NaN, on a logit of +inf, or if no logit is finite.
+/// A row in which every logit is −inf is a dead end: no token has a probability above 0. It can be read. A draw from it and its
+/// argmax are errors.
+///
+/// Throws: InvalidDistribution, when the row is read: on a NaN, on a logit of +inf, or if no token reaches the cut. On a draw
+/// or argmax(): if no logit is finite.
 /// Cost: the first call that needs the normaliser reads the row once. After it a probability is O(1), and a draw reads two
 /// small stretches of the row. A row with a given log-sum-exp is never read as a whole.
 /// Numeric: exponentials in the logits' own arithmetic (float for float, half and bfloat16), see detail::Exponentials. They
@@ -76,21 +80,27 @@ class LogitsRow {
   /// Whether the normaliser is known.
   bool is_normalised() const { return state_ != State::unread; }
 
-  /// The largest logit.
+  /// The largest logit; −inf at a dead end.
   ///
   /// Cost: one pass without exponentials if the row has not been read yet.
   Scalar largest() const {
     if (std::isnan(largest_)) {
       const Scalar largest = vocab_size() > 0 ? logits_.max(0, vocab_size()) : no_logit;
-      check_largest(largest);
+      check_number(largest);
       largest_ = largest;
     }
     return largest_;
   }
 
-  /// log Σ exp(l/T) of the tokens that are not below the cut. Not for T = 0.
-  LogSumExp log_sum_exp() const {
+  /// Whether every logit is −inf. Reads the row, unless its normaliser was handed in: then it is no dead end.
+  bool is_dead_end() const {
     read();
+    return is_argmax() ? argmax_ < 0 : state_ == State::read && largest_ == no_logit;
+  }
+
+  /// log Σ exp(l/T) of the tokens that are not below the cut; −inf at a dead end. Not for T = 0.
+  LogSumExp log_sum_exp() const {
+    if (is_dead_end()) return {-std::numeric_limits<double>::infinity()};
     return {static_cast<double>(shift_) * inverse_temperature_ - std::log(scale_)};
   }
 
@@ -139,6 +149,11 @@ class LogitsRow {
     return row;
   }
 
+  /// A row of its own over other logits, side by side in memory and as many as this row has: their softmax.
+  LogitsRow<S, 1> anew(const S* logits) const {
+    return LogitsRow<S, 1>(NumberRow<S, 1>(logits, vocab_size()));
+  }
+
   /// Whether a token may have a probability above 0: whether its logit is not below the cut. Does not read the row. False
   /// for NaN.
   bool possible(Token x) const { return logits_[x] >= cut_; }
@@ -168,10 +183,13 @@ class LogitsRow {
   ///
   /// Cost: one pass without exponentials.
   Token argmax() const {
-    const Index x = logits_.first_largest();
-    check_largest(x < vocab_size() ? logits_[x] : no_logit);
-    return static_cast<Token>(x);
+    const Token x = first_largest();
+    if (x < 0) refuse_draw();
+    return x;
   }
+
+  /// Throws what a draw from a dead end throws.
+  [[noreturn]] void refuse_draw() const { detail::invalid_distribution("no token has a finite logit"); }
 
   PrefixSampler<LogitsRow> sampler() const { return PrefixSampler<LogitsRow>(*this, known_stretch()); }
 
@@ -280,7 +298,7 @@ class LogitsRow {
   // holds a larger logit than all pieces before it.
   void normalise() const {
     if (is_argmax()) {
-      argmax_ = argmax();
+      argmax_ = first_largest();
       state_ = State::read;
       return;
     }
@@ -302,11 +320,30 @@ class LogitsRow {
       sums_[stretches] = static_cast<Scalar>(sum);
       total += sum;
     }
-    check_largest(shift_);
-    if (!(total > 0)) detail::invalid_distribution("no token has a logit of at least ", cut_);
     largest_ = shift_;
-    scale_ = 1 / total;
     state_ = State::read;
+    if (largest_ == no_logit) {  // a dead end: all probabilities are 0, and −inf − (−inf) would be NaN
+      shift_ = 0;
+      scale_ = 0;
+      return;
+    }
+    if (!(total > 0)) refuse_cut();
+    scale_ = 1 / total;
+  }
+
+  // No token reaches the cut. The row stays unread.
+  [[noreturn]] void refuse_cut() const {
+    state_ = State::unread;
+    largest_ = unknown;
+    detail::invalid_distribution("no token has a logit of at least ", cut_);
+  }
+
+  // The token with the largest logit; −1 at a dead end.
+  Token first_largest() const {
+    const Index x = logits_.first_largest();
+    const Scalar largest = x < vocab_size() ? logits_[x] : no_logit;
+    check_number(largest);
+    return largest == no_logit ? Token{-1} : static_cast<Token>(x);
   }
 
   // Sets the shift to a larger logit. Returns the factor by which the sums so far shrink.
@@ -324,11 +361,6 @@ class LogitsRow {
   static void check_number(Scalar largest) {
     if (std::isnan(largest) || largest == -no_logit)
       detail::invalid_distribution("the largest logit is ", largest);
-  }
-
-  static void check_largest(Scalar largest) {
-    check_number(largest);
-    if (largest == no_logit) detail::invalid_distribution("no token has a finite logit");
   }
 
   NumberRow<S, Stride> logits_;

@@ -12,6 +12,7 @@
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/rows/distribution.hpp"
+#include "specdec/rows/read/dead_end.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
@@ -114,6 +115,7 @@ class MappedRow {
   }
 
   Index vocab_size() const { return std::ssize(map_->from); }
+  bool is_dead_end() const { return detail::is_dead_end(row_); }
 
   double probability(Token x) const {
     const Token d = TokenMap::at(map_->from, x);

@@ -73,6 +73,7 @@ class PartOfRow {
 
   /// The mass of the remaining tokens in the whole row.
   double mass() const { return mass_; }
+  bool is_dead_end() const { return mass_ == 0; }
   /// The row with all its tokens.
   const R& row() const { return row_; }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <type_traits>
 #include <utility>
@@ -40,6 +41,14 @@ class RowCopy {
     return {copy_.data(), size};
   }
 
+  /// In place of a copy, a row of this size in which all tokens are equally likely.
+  View uniform(const Row& like) & {
+    const Index vocab_size = like.vocab_size();
+    copy_.assign(static_cast<std::size_t>(vocab_size),
+                 static_cast<Scalar>(1.0 / static_cast<double>(vocab_size)));
+    return {copy_.data(), vocab_size};
+  }
+
  private:
   std::vector<Scalar> copy_;
 };
@@ -58,6 +67,15 @@ class RowCopy<Row> {
     copy_.resize(static_cast<std::size_t>(row.vocab_size()));
     row.logits().copy_to(copy_.data());
     return row.over(copy_.data());
+  }
+
+  View uniform(const Row& like) &
+        requires requires(const Stored* copy) {
+          { like.anew(copy) } -> std::same_as<View>;
+        }
+  {
+    copy_.assign(static_cast<std::size_t>(like.vocab_size()), Stored(0));
+    return like.anew(copy_.data());
   }
 
  private:
@@ -81,6 +99,14 @@ class RowCopy<Row> {
       }
     });
     return {ids_, probabilities_, row.vocab_size()};
+  }
+
+  View uniform(const Row& like) & {
+    const Index vocab_size = like.vocab_size();
+    ids_.clear();
+    for (Index x = 0; x < vocab_size; ++x) ids_.push_back(static_cast<Token>(x));
+    probabilities_.assign(static_cast<std::size_t>(vocab_size), 1.0 / static_cast<double>(vocab_size));
+    return {ids_, probabilities_, vocab_size};
   }
 
  private:

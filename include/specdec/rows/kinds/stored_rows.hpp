@@ -1,6 +1,7 @@
 // Rows that have to outlive the model's next call.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <iterator>
 #include <span>
@@ -46,6 +47,19 @@ class StoredRows {
   /// Errors during the copy get the row's name.
   void add(const detail::NamedRow<Row>& row) {
     row.named([&] { add(row.unnamed()); });
+  }
+
+  /// Adds a row of this size in which all tokens are equally likely. False if this is not possible for rows of this type.
+  bool add_uniform([[maybe_unused]] const Row& like) {
+    if constexpr (requires(RowCopy<Row>& copy) {
+                    { copy.uniform(like) } -> std::same_as<Stored>;
+                  }) {
+      while (copies_.size() <= rows_.size()) copies_.emplace_back();
+      rows_.push_back(copies_[rows_.size()].uniform(like));
+      return true;
+    } else {
+      return false;
+    }
   }
 
   Index size() const { return std::ssize(rows_); }

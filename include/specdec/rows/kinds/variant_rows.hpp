@@ -9,6 +9,7 @@
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/rows/list.hpp"
+#include "specdec/rows/read/dead_end.hpp"
 
 namespace specdec {
 
@@ -35,6 +36,9 @@ class VariantRow {
 
   Index vocab_size() const {
     return ask([](const auto& row) -> Index { return row.vocab_size(); });
+  }
+  bool is_dead_end() const {
+    return ask([](const auto& row) { return detail::is_dead_end(row); });
   }
   double probability(Token x) const {
     return ask([x](const auto& row) { return static_cast<double>(row.probability(x)); });

@@ -110,7 +110,11 @@ class PrefixSampler {
   // of the normalised row.
   double wrap(double u) const {
     check_number(u);
-    if (!(total() > 0)) detail::invalid_distribution("the probabilities sum to 0");
+    if (!(total() > 0)) {
+      if constexpr (requires { row_.refuse_draw(); })
+        if (row_.is_dead_end()) row_.refuse_draw();
+      detail::invalid_distribution("the probabilities sum to 0");
+    }
     const double v = (u - total()) / (1 - total()) * total();
     return v < total() ? v : 0.0;
   }

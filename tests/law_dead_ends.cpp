@@ -1,0 +1,200 @@
+// Dead ends, rows in which no token has a positive probability: a text fails as often as if the target alone wrote it, and
+// the law of the texts that do not fail is the target's. Only a text that reaches the dead end fails; a draft may run into it.
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <span>
+#include <specdec/loop/beam_search.hpp>
+#include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
+#include <variant>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/rules.hpp"
+
+namespace law_dead_ends {
+
+using namespace specdec;
+using namespace specdec::testing;
+using support::RowMajor;
+
+namespace {
+
+constexpr Index vocabulary = 3;
+constexpr Token deadly = 1;  // after this token nothing is allowed
+const std::vector<Token> prompt{0};
+
+using Row = Eigen::RowVectorXd;
+
+// Logits that depend on the last token.
+struct Logits {
+  double sharpness = 1;
+  bool ends = false;  // whether no token is allowed after `deadly`
+  std::vector<Token> context = {};
+  std::vector<Token> tree = {};
+  RowMajor<double> out = {};
+
+  Row after(Token x) const {
+    if (ends && x == deadly) return Row::Constant(vocabulary, -std::numeric_limits<double>::infinity());
+    return sharpness * Row{{0.1 * x, 0.6, 0.2 * x - 0.3}};
+  }
+  Index vocab_size() const { return vocabulary; }
+  const RowMajor<double>& rows(std::span<const Token> tokens, Index count) {
+    out.resize(count, vocab_size());
+    for (Index i = 0; i < count; ++i)
+      out.row(i) = after(tokens[tokens.size() - static_cast<std::size_t>(count - i)]);
+    return out;
+  }
+  const RowMajor<double>& forward(std::span<const Token> tokens, Index count) {
+    context.insert(context.end(), tokens.begin(), tokens.end());
+    return rows(tokens, count);
+  }
+  const RowMajor<double>& forward(std::span<const Token> tokens, std::span<const Index>, Index count) {
+    tree.insert(tree.end(), tokens.begin(), tokens.end());
+    return rows(tokens, count);
+  }
+  void keep(std::span<const Index> path) {
+    for (const Index k : path) context.push_back(tree[static_cast<std::size_t>(k)]);
+    tree.clear();
+  }
+  void truncate(Index length) {
+    tree.clear();
+    if (length < std::ssize(context)) context.resize(static_cast<std::size_t>(length));
+  }
+};
+
+// A law with the probability of failure; `all` is the sum of both.
+struct FailingLaw {
+  Law law;
+  double fails = 0, all = 0;
+};
+
+constexpr Index length = 3;
+
+void add_alone(const Logits& model, std::vector<Token>& text, double p, FailingLaw& out) {
+  if (std::ssize(text) == length) {
+    out.law[text] += p;
+    return;
+  }
+  const Row l = model.after(text.empty() ? prompt.back() : text.back());
+  double sum = 0;
+  for (const double logit : l) sum += std::exp(logit);
+  if (sum == 0) out.fails += p;
+  for (Token x = 0; sum > 0 && x < vocabulary; ++x) {
+    text.push_back(x);
+    add_alone(model, text, p * std::exp(l[x]) / sum, out);
+    text.pop_back();
+  }
+}
+
+FailingLaw alone(bool ends) {
+  FailingLaw out;
+  std::vector<Token> text;
+  add_alone({1, ends}, text, 1, out);
+  return out;
+}
+
+template <class Strategy, class Rule>
+FailingLaw drafted(bool target_ends, bool draft_ends, const Strategy& strategy, const Rule& rule,
+                   double temperature) {
+  FailingLaw out;
+  enumerate([&](Enumerator& chance) {
+    SpecDec decoder{
+        ProcessedModel{Logits{1, target_ends}, Chain{Temperature{1.0}}},
+        ModelDrafter{ProcessedModel{Logits{-1.5, draft_ends}, Chain{Temperature{temperature}}}, strategy},
+        rule};
+    try {
+      const auto text = decoder.generate(prompt, {.max_new_tokens = length, .gamma = 5}, chance).tokens;
+      out.law[text] += chance.probability();
+    } catch (const InvalidDistribution&) {
+      out.fails += chance.probability();
+    }
+    out.all += chance.probability();
+  });
+  return out;
+}
+
+template <class Strategy, class Rule>
+void check(const Strategy& strategy, const Rule& rule, double temperature = 1) {
+  for (const bool target_ends : {true, false})
+    for (const bool draft_ends : {true, false}) {
+      INFO("the target has dead ends: " << target_ends << ", the draft model: " << draft_ends);
+      const FailingLaw expected = alone(target_ends),
+                       found = drafted(target_ends, draft_ends, strategy, rule, temperature);
+      CHECK(std::abs(found.all - 1) < 1e-12);
+      CHECK(std::abs(found.fails - expected.fails) < 1e-12);
+      CHECK((expected.fails > 0.5) == target_ends);
+      CHECK(largest_difference(found.law, expected.law).size < 1e-12);
+    }
+}
+
+// A rule for trees that remembers nothing.
+struct TreeRule {
+  std::variant<TraversalVerifier, RecursiveRejectionVerifier, KSeqVerifier, TrunkAndSpares<BlockVerifier>,
+               TrunkAndSpares<SampleMatchVerifier>>
+      rule;
+
+  NodeVerdict judge(const auto& tree, auto& chance) const {
+    return std::visit([&](const auto& verifier) { return verifier.judge(tree, chance); }, rule);
+  }
+};
+
+// A rule for lines that remembers nothing, so that a dead end ends the draft.
+struct LineRule {
+  std::variant<BlockVerifier, TokenVerifier, SampleMatchVerifier, LenientVerifier> rule;
+
+  Verdict judge(const auto& line, auto& chance) const {
+    return std::visit([&](const auto& verifier) { return verifier.judge(line, chance); }, rule);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("dead ends: a line fails as often as the target alone, and has its law", "[law]") {
+  for (const LineRule& rule : {LineRule{BlockVerifier{}}, LineRule{TokenVerifier{}},
+                               LineRule{SampleMatchVerifier{}}, LineRule{LenientVerifier{1.0}}}) {
+    INFO("rule " << rule.rule.index());
+    check(Line{}, rule);
+  }
+  check(Line{}, LineRule{BlockVerifier{}}, 0);
+}
+
+TEST_CASE("dead ends: where lengths are fixed, a line goes on, and greedy block verification is exact",
+          "[law]") {
+  check(Line{}, GreedyBlockVerifier{});
+  check(Spares{2, {1}}, TrunkAndSpares<GreedyBlockVerifier>{});
+}
+
+TEST_CASE("dead ends: a tree fails as often as the target alone, and has its law", "[law]") {
+  const TreeShape shape({-1, -1, 0, 0, 1});
+  for (const TreeRule& rule :
+       {TreeRule{TraversalVerifier{}}, TreeRule{RecursiveRejectionVerifier{}},
+        TreeRule{TrunkAndSpares<BlockVerifier>{}}, TreeRule{TrunkAndSpares<SampleMatchVerifier>{}}}) {
+    INFO("rule " << rule.rule.index());
+    check(Tree{shape, WithoutReplacement{}}, rule);
+    check(Spares{2, {1}, 1}, rule);
+  }
+  for (const TreeRule& rule : {TreeRule{TraversalVerifier{}}, TreeRule{KSeqVerifier{}}}) {
+    INFO("independent siblings, rule " << rule.rule.index());
+    check(Tree{shape, Independent{}}, rule);
+  }
+}
+
+TEST_CASE("dead ends: beams are those of plain beam search, wherever proposed texts end") {
+  const BeamOptions options{.max_new_tokens = 4, .width = 1, .draft_width = 3, .gamma = 2};
+  const auto model = [](double sharpness) {
+    return ProcessedModel{Logits{sharpness, true}, Chain{Temperature{1.0}}};
+  };
+  // The deadly token is the likeliest of each row if the sharpness is 1, and the least likely if it is −1.
+  CHECK_THROWS_AS(BeamSearch{model(1)}.generate(prompt, options), InvalidDistribution);
+  CHECK_THROWS_AS((BeamSearch{model(1), model(-1)}.generate(prompt, options)), InvalidDistribution);
+  const auto plain = BeamSearch{model(-1)}.generate(prompt, options);
+  const auto found = BeamSearch{model(-1), model(1)}.generate(prompt, options);
+  REQUIRE(found.beams.size() == 1);
+  CHECK(found.beams[0].tokens == plain.beams[0].tokens);
+  CHECK(found.beams[0].log_probability == plain.beams[0].log_probability);
+  CHECK(found.drafted > 0);
+}
+
+}  // namespace law_dead_ends
