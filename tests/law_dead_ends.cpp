@@ -102,8 +102,7 @@ FailingLaw drafted(bool target_ends, bool draft_ends, const Strategy& strategy, 
   enumerate([&](Enumerator& chance) {
     SpecDec decoder{
         ProcessedModel{Logits{1, target_ends}, Chain{Temperature{1.0}}},
-        ModelDrafter{ProcessedModel{Logits{-1.5, draft_ends}, Chain{Temperature{temperature}}}, strategy},
-        rule};
+        ModelDrafter{ProcessedModel{Logits{2, draft_ends}, Chain{Temperature{temperature}}}, strategy}, rule};
     try {
       const auto text = decoder.generate(prompt, {.max_new_tokens = length, .gamma = 5}, chance).tokens;
       out.law[text] += chance.probability();

@@ -265,7 +265,7 @@ mutant("segments-overlap", "rows/read/segments.hpp", "tests/rows/read/overlap te
 
 mutant = promise("numbers that cannot be are named, and no view of what is gone is taken")
 PREFIX = "tests/rows/read/prefix_sampler"
-mutant("draw-of-no-number", "rows/read/prefix_sampler.hpp", PREFIX, "    check_number(u);\n    if (!(total() > 0)) detail", "    if (!(total() > 0)) detail")
+mutant("draw-of-no-number", "rows/read/prefix_sampler.hpp", PREFIX, "    check_number(u);\n    if (!(total() > 0)) {", "    if (!(total() > 0)) {")
 mutant("draw-below-zero", "rows/read/prefix_sampler.hpp", PREFIX, "    if (chosen < 0) check_number(u);\n", "")
 mutant("copied-rows-of-another", "rows/kinds/stored_rows.hpp", "tests/rows/kinds/stored_rows",
        "StoredRows(const StoredRows&) {}", "StoredRows(const StoredRows&) = default;")
@@ -380,3 +380,5 @@ mutant("dead-end-shortens-a-fixed-draft", "draft/strategies/line.hpp", "tests/la
 mutant("dead-end-of-a-tree-drawn-from", "draft/strategies/tree.hpp", "tests/law_dead_ends", "if (count < 1 || ends_at(q)) return;", "if (count < 1) return;")
 mutant("dead-end-that-is-only-proposed-ends-a-search", "loop/searching_model.hpp", "tests/law_dead_ends", "dead_end = found.empty();", 'dead_end = found.empty(); if (dead_end) invalid_distribution("no token");')
 mutant("dead-end-that-a-search-keeps", "loop/beam_search.hpp", "tests/law_dead_ends", "if (!beam.stopped) target_.check(beam.node);", "")
+mutant("dead-end-of-nan", "rows/read/dead_end.hpp", "tests/rows/read/dead_end", "zeros = zeros && (p.array() == 0).all();", "zeros = zeros && !(p.array() > 0).any();")
+mutant("dead-end-of-one-stretch", "rows/read/dead_end.hpp", "tests/rows/read/dead_end", "          return false;", "          return false; else return true;")

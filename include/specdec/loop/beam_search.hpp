@@ -182,7 +182,7 @@ class BeamSearch {
     search.found.target_calls += target_.ask(search.texts, search.asked);
     do {
       for (const detail::SearchedBeam& beam : search.beams)
-        if (!beam.stopped) target_.check(beam.node);
+        if (!beam.stopped) target_.check_node(beam.node);
       search.next_level(search.beams, search.options.width, target_);
       ++search.found.levels;
       unfinished(search.beams, search.level);

@@ -63,7 +63,7 @@ class SearchingModel {
   /// To be called before a search goes on after the node. A row in which no token has a positive probability is an error only
   /// then: a text that was only proposed, and is not kept, may end in one.
   /// Throws: InvalidDistribution at such a row.
-  void check(Index node) const {
+  void check_node(Index node) const {
     if (at(node).dead_end)
       in_row(name_, at(node).row, [] { invalid_distribution("no token has positive probability"); });
   }
