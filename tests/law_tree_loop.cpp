@@ -353,17 +353,22 @@ struct Alternating {
 
 TEST_CASE("a trunk is as long as a rule that remembers needs, even if fewer nodes are asked for") {
   Models models = random_models(3, 4);
-  SpecDec decoder{models.target, ModelDrafter{TableModel<>(models.draft), Spares{4, {2, 1}}},
-                  TrunkAndSpares<GreedyBlockVerifier>{}, Alternating{}};
-  std::mt19937_64 rng{1};
-  auto sequence = decoder.start(prompt, {.max_new_tokens = 400, .gamma = 9});
-  int needed = 0;
-  while (!sequence.done()) {
-    needed += sequence.verifier().min_draft_length() > 1 ? 1 : 0;
-    sequence.step(rng);
-  }
-  CHECK(std::ssize(sequence.tokens()) == 400);
-  CHECK(needed > 10);
+  const auto check = [&](const auto& strategy) {
+    SpecDec decoder{models.target, ModelDrafter{TableModel<>(models.draft), strategy},
+                    TrunkAndSpares<GreedyBlockVerifier>{}, Alternating{}};
+    std::mt19937_64 rng{1};
+    auto sequence = decoder.start(prompt, {.max_new_tokens = 400, .gamma = 9});
+    int needed = 0;
+    while (!sequence.done()) {
+      needed += sequence.verifier().min_draft_length() > 1 ? 1 : 0;
+      sequence.step(rng);
+    }
+    CHECK(std::ssize(sequence.tokens()) == 400);
+    CHECK(needed > 10);
+  };
+  check(Spares{4, {2, 1}});
+  check(Spares{4, {2, 1}, 3});
+  check(Tree{TreeShape::of_widths({2, 1, 1, 1}), WithoutReplacement{}});
 }
 
 TEST_CASE("at temperature 0 a tree gives greedy decoding, token for token") {

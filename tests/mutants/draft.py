@@ -295,16 +295,15 @@ mutant("independent-twins", "draft/strategies/siblings.hpp", "tests/draft/strate
 mutant("sibling-with-its-elders", "draft/strategies/siblings.hpp", SIBLINGS + " " + TREE, "chance.draw(detail::NamedRow(rest, ", "chance.draw(detail::NamedRow(q, ")
 mutant("siblings-report-the-whole-row", "draft/strategies/siblings.hpp", SIBLINGS + " " + TREE, "      rows.push_back(rest);", "      rows.push_back({q, {siblings.first(0)}});")
 mutant("siblings-never-end", "draft/strategies/siblings.hpp", SIBLINGS + " " + TREE, "if (!(rest.mass() > 0)) return;", "")
-mutant("tree-of-the-row-before", "draft/strategies/tree.hpp", TREE, "grow(level_[i], wanted(level_[i]), after_[first + static_cast<Index>(i)], chance);", "grow(level_[i], wanted(level_[i]), after_[first], chance);")
+mutant("tree-of-the-row-before", "draft/strategies/tree.hpp", TREE, "i == 0 && levels_ <= trunk_), after_[first + static_cast<Index>(i)]", "i == 0 && levels_ <= trunk_), after_[first]")
 mutant("tree-after-another-token", "draft/strategies/tree.hpp", TREE,
        "numbers_[static_cast<std::size_t>(parents_[at])]);",
        "numbers_[static_cast<std::size_t>(parents_[at])] * 0);")
 mutant("tree-beyond-its-limits", "draft/strategies/tree.hpp", TREE,
-       "std::min(most_ - shape().first_child(place(k)), children(k))",
-       "children(k)")
-mutant("tree-context-overfed", "draft/strategies/tree.hpp", TREE, "if (cached == inner) return k;", "if (cached > inner) return k;")
+       "std::min(most, children(k))", "std::max(most, children(k))")
+mutant("tree-context-overfed", "draft/strategies/tree.hpp", TREE, "(!fed && inner_left < 1)", "(!fed && inner_left < 0)")
 mutant("tree-context-overflowed", "draft/strategies/tree.hpp", TREE, "if (inner < 0) return 0;", "")
-mutant("tree-leaves-taken-in", "draft/strategies/tree.hpp", TREE, "if (wanted(k) > 0) level_.push_back(k);", "level_.push_back(k);")
+mutant("tree-leaves-taken-in", "draft/strategies/tree.hpp", TREE, "if (wanted(k, k == next && levels_ < trunk_) > 0) level_.push_back(k);", "level_.push_back(k);")
 
 mutant = promise("a draft model keeps what the context goes on with of its tree, and nothing else")
 mutant("unknown-token-that-is-the-vocabulary-size", "token_ids.hpp",
@@ -428,7 +427,17 @@ mutant("confident-after-another-token", "draft/strategies/confident_tree.hpp", C
 mutant("confident-of-too-many", "draft/strategies/confident_tree.hpp", CONFIDENT,
        "    keep_best(nodes_);\n", "")
 mutant("confident-context-overflowed", "draft/strategies/confident_tree.hpp", CONFIDENT, "nodes_ > 0 && room >= 0 ?", "nodes_ > 0 ?")
+
+mutant = promise("the trunk that a rule needs comes before the rest of the tree")
 mutant("spares-before-the-trunk", "draft/strategies/spares.hpp", "tests/law_tree_loop", "std::max<Index>(limits.trunk - d - 1, 0);", "0;")
+mutant("spares-second-trunk-before-the-needed-trunk", "draft/strategies/spares.hpp", "tests/law_tree_loop",
+       "limits.trunk == 0 && spares_.front() > 0;", "spares_.front() > 0;")
+mutant("tree-trunk-forgotten", "draft/strategies/tree.hpp", TREE, "trunk_ = detail::needed_trunk(limits, room);", "trunk_ = 0;")
+mutant("tree-trunk-paid-twice", "draft/strategies/tree.hpp", TREE, "if (++depth <= trunk) continue;", "++depth;")
+mutant("tree-trunk-in-room-for-others", "draft/strategies/tree.hpp", TREE, "inner - std::max<Index>(trunk - 1, 0);", "inner;")
+mutant("tree-trunk-not-longer-than-the-shape", "draft/strategies/tree.hpp", TREE,
+       "k == next && levels_ < trunk_", "k == next && levels_ < std::min(trunk_, shape().depth())")
+mutant("tree-trunk-after-another-token", "draft/strategies/tree.hpp", TREE, "k == next && levels_ < trunk_", "k + 1 == std::ssize(tokens_) && levels_ < trunk_")
 
 COUNTED = "tests/draft/from_text/counted_tree"
 mutant = promise("a tree of counts has the nodes of the largest probability by them, on the line's own draft")

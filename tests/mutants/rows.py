@@ -379,6 +379,6 @@ mutant("dead-end-lost-in-a-proof", "testing/enumerator.hpp", "tests/law_dead_end
 mutant("dead-end-shortens-a-fixed-draft", "draft/strategies/line.hpp", "tests/law_dead_ends", "if (!fixed_) return end();", "return end();")
 mutant("dead-end-of-a-tree-drawn-from", "draft/strategies/tree.hpp", "tests/law_dead_ends", "if (count < 1 || ends_at(q)) return;", "if (count < 1) return;")
 mutant("dead-end-that-is-only-proposed-ends-a-search", "loop/searching_model.hpp", "tests/law_dead_ends", "dead_end = found.empty();", 'dead_end = found.empty(); if (dead_end) invalid_distribution("no token");')
-mutant("dead-end-that-a-search-keeps", "loop/beam_search.hpp", "tests/law_dead_ends", "if (!beam.stopped) target_.check(beam.node);", "")
+mutant("dead-end-that-a-search-keeps", "loop/beam_search.hpp", "tests/law_dead_ends", "if (!beam.stopped) target_.check_node(beam.node);", "")
 mutant("dead-end-of-nan", "rows/read/dead_end.hpp", "tests/rows/read/dead_end", "zeros = zeros && (p.array() == 0).all();", "zeros = zeros && !(p.array() > 0).any();")
 mutant("dead-end-of-one-stretch", "rows/read/dead_end.hpp", "tests/rows/read/dead_end", "          return false;", "          return false; else return true;")

@@ -26,18 +26,32 @@
 namespace specdec {
 namespace detail {
 
-/// How many nodes of the shape fit, where the model has room for `inner` tokens of a tree. The model takes in only the nodes
-/// with children. Negative `inner`: there is no room even for the context.
-inline Index nodes_with_room(const TreeShape& shape, const DraftLimits& limits, Index inner) {
-  const Index size = shape.size_within(limits);
+/// How many tokens of the trunk come before all other nodes: as many as limits.trunk asks for, within the other limits and
+/// the model's room (see nodes_with_room).
+inline Index needed_trunk(const DraftLimits& limits, Index room) {
+  return std::clamp<Index>(limits.trunk, 0,
+                           std::max<Index>(std::min(limits.length(), longest_line(room)), 0));
+}
+
+/// How many of the shape's first nodes fit beside the first `trunk` nodes of the trunk, where the model has room for `inner`
+/// tokens of a tree. The model takes in only the nodes with children. Negative `inner`: there is no room even for the context.
+inline Index nodes_with_room(const TreeShape& shape, const DraftLimits& limits, Index inner, Index trunk) {
   if (inner < 0) return 0;
-  Index cached = 0, last = -1;
-  for (Index k = 0; k < size; ++k) {
+  const Index size = shape.size_within({.depth = limits.depth});
+  // The trunk takes its part first.
+  Index left = limits.nodes - trunk, inner_left = inner - std::max<Index>(trunk - 1, 0);
+  Index deepest = -1, depth = 0;  // the deepest node of the trunk so far
+  for (Index k = 0, last = -1; k < size; ++k) {
     const Index parent = shape.parents()[static_cast<std::size_t>(k)];
-    if (parent == last) continue;
-    if (cached == inner) return k;
-    ++cached;
+    const bool first = k == 0 || parent != last, fed = parent == last;
     last = parent;
+    if (first && parent == deepest) {
+      deepest = k;
+      if (++depth <= trunk) continue;
+    }
+    if (left < 1 || (!fed && inner_left < 1)) return k;
+    --left;
+    if (!fed) --inner_left;
   }
   return size;
 }
@@ -48,9 +62,12 @@ inline Index nodes_with_room(const TreeShape& shape, const DraftLimits& limits, 
 ///
 ///   ModelDrafter drafter{small, Tree{TreeShape::of_widths({4, 2, 1}), WithoutReplacement{}}};
 ///
-/// Siblings are drawn (Independent, WithoutReplacement) or chosen (Likeliest). Limits keep the first nodes of the shape. To
-/// let a draft length choose the shape (CostOptimalLength with TreeShapes), pass std::cref(policy). If a row has too few
-/// tokens, its node has fewer children than in the shape, and none if no token has a positive probability. Near the end of a bounded context fewer nodes get children: see
+/// Siblings are drawn (Independent, WithoutReplacement) or chosen (Likeliest). Limits keep the first nodes of the shape.
+/// If a rule that remembers its sequence needs a trunk of some length (DraftLimits::trunk), the trunk's nodes come before all
+/// others, and a shape whose trunk is shorter gets further eldest children.
+/// To let a draft length choose the shape (CostOptimalLength with TreeShapes), pass std::cref(policy). If a row has too few
+/// tokens, its node has fewer children than in the shape, and none if no token has a positive probability. Near the end of a
+/// bounded context fewer nodes get children: see
 /// ModelDrafter.
 /// Where siblings are drawn, a draft length that rates draws (EarlyStoppingLength, or one of your own: DraftLength) chooses,
 /// level by level, how many of the shape's children each node gets, and whether there is another level: before they are drawn,
@@ -99,7 +116,8 @@ class Tree<Siblings, Shape>::Growth {
     strategy_ = &strategy;
     limits_ = limits;
     room_ = room;
-    most_ = detail::nodes_with_room(shape(), limits, room);
+    trunk_ = detail::needed_trunk(limits, room);
+    most_ = detail::nodes_with_room(shape(), limits, room, trunk_);
     tokens_.clear();
     rows_.clear();
     parents_.clear();
@@ -109,11 +127,11 @@ class Tree<Siblings, Shape>::Growth {
     after_.clear();
     levels_ = cached_ = 0;
     // Rows of siblings may be views of tokens_.
-    tokens_.reserve(static_cast<std::size_t>(std::clamp<Index>(limits.nodes, 0, shape().size())));
+    tokens_.reserve(static_cast<std::size_t>(std::clamp<Index>(limits.nodes, 0, shape().size() + trunk_)));
     level_.clear();
     level_tokens_.clear();
     level_parents_.clear();
-    if (most_ > 0) level_.push_back(-1);
+    if (most_ > 0 || trunk_ > 0) level_.push_back(-1);
   }
   void end() { level_.clear(); }
 
@@ -141,23 +159,25 @@ class Tree<Siblings, Shape>::Growth {
  private:
   const TreeShape& shape() const { return strategy_->shape(); }
 
-  // The node's number in the shape; −1 for the context.
+  // The node's number in the shape; −1 for the context. The shape's size for a node that only the trunk needs.
   Index place(Index k) const { return k < 0 ? -1 : places_[static_cast<std::size_t>(k)]; }
 
   // How many children node k may have, by the shape.
-  Index children(Index k) const { return shape().children(place(k)); }
+  Index children(Index k) const { return place(k) < shape().size() ? shape().children(place(k)) : 0; }
 
   template <class C>
   void grow_shape(Index first, Index next, C& chance) {
-    // As far as there is room.
-    const auto wanted = [this](Index k) {
-      return std::min(most_ - shape().first_child(place(k)), children(k));
+    // As far as there is room. The trunk's node is the first of its level.
+    const auto wanted = [this](Index k, bool on_trunk) {
+      const Index most = children(k) > 0 ? most_ - shape().first_child(place(k)) : 0;
+      return std::max<Index>(std::min(most, children(k)), on_trunk ? 1 : 0);
     };
     for (std::size_t i = 0; i < level_.size(); ++i)
-      grow(level_[i], wanted(level_[i]), after_[first + static_cast<Index>(i)], chance);
+      grow(level_[i], wanted(level_[i], i == 0 && levels_ <= trunk_), after_[first + static_cast<Index>(i)],
+           chance);
     level_.clear();
     for (Index k = next; k < std::ssize(tokens_); ++k)
-      if (wanted(k) > 0) level_.push_back(k);
+      if (wanted(k, k == next && levels_ < trunk_) > 0) level_.push_back(k);
   }
 
   // If the draft length rates draws.
@@ -228,17 +248,19 @@ class Tree<Siblings, Shape>::Growth {
   void grow(Index k, Index count, const typename Rows::Stored& q, C& chance) {
     if (count < 1 || ends_at(q)) return;
     strategy_->siblings_.grow(q, count, depth(k), chance, tokens_, rows_);
-    for (Index child = shape().first_child(place(k)); parents_.size() < tokens_.size(); ++child) {
+    const Index child = children(k) > 0 ? shape().first_child(place(k)) : shape().size();
+    for (Index i = 0; parents_.size() < tokens_.size(); ++i) {
       parents_.push_back(k);
-      places_.push_back(child);
+      places_.push_back(child + i);
       numbers_.push_back(-1);
     }
   }
 
   Tree* strategy_ = nullptr;
   DraftLimits limits_;
-  Index room_ = 0;  // for drafted tokens in the model
-  Index most_ = 0;  // nodes of the shape that there is room for
+  Index room_ = 0;   // for drafted tokens in the model
+  Index trunk_ = 0;  // how long the trunk is at least
+  Index most_ = 0;   // nodes of the shape that there is room for
   std::vector<Token> tokens_;
   std::vector<Row> rows_;
   std::vector<Index> parents_;
