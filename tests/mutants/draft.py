@@ -254,8 +254,8 @@ mutant("entropy-short-of-its-most", "draft/length/draft_length.hpp", "tests/draf
        "read_unprocessed(row, i, finite_entropy) <= most_;", "read_unprocessed(row, i, finite_entropy) < most_;")
 mutant("entropy-that-is-none", "draft/length/draft_length.hpp", "tests/draft/length/draft_length",
        "if (!std::isfinite(nats))", "if (false)")
-mutant("confidence-that-is-none", "draft/length/draft_length.hpp", "tests/draft/length/draft_length",
-       "return checked.probability(checked.argmax());", "return raw.probability(raw.argmax());")
+mutant("confidence-that-is-none", "rows/read/largest_probability.hpp", "tests/draft/length/draft_length",
+       'if (!is_probability(p)) invalid_distribution("the probability of token ", x, " is ", p);', "")
 
 mutant = promise("a policy learns from nothing that it did not ask for")
 mutant("cost-optimal-observes-unasked", "draft/length/cost_optimal_length.hpp", "tests/draft/length/cost_optimal_length",

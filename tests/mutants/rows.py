@@ -187,6 +187,9 @@ mutant("sampler-search-without-end", "rows/read/prefix_sampler.hpp", "tests/rows
        "if (chosen < 0) chosen = scan(first, end, most());", "")
 
 mutant = promise("entropy is that of the whole row, and a policy stops before a row that has more than it allows")
+LARGEST = "tests/rows/read/largest_probability"
+mutant("largest-of-the-last-segment", "rows/read/largest_probability.hpp", LARGEST, "most = std::max(most, one);", "most = k == 0 ? one : std::max(most, one);")
+mutant("largest-beside-nan", "rows/read/largest_probability.hpp", LARGEST, "if (!is_probability(one)) invalid", "if (one < 0) invalid")
 mutant("entropy-noughts", "rows/read/entropy.hpp", "tests/rows/read/entropy", "(p == 0).select(p, p * p.log())", "(p * p.log())")
 mutant("segments-out-of-order", "rows/read/segments.hpp", "tests/rows/read/segments",
        "      check_ascending(row, k, least);\n      least = Index{x} + 1;\n", "")
@@ -371,6 +374,7 @@ mutant("map-beyond-the-target", "rows/kinds/mapped.hpp", MAPPED, "if (to[d] < 0 
 mutant("mapped-draw-unmapped", "rows/kinds/mapped.hpp", MAPPED, "x = TokenMap::at(map->to, d);", "x = TokenMap::at(map->to, d) == TokenMap::none ? TokenMap::none : d;")
 mutant("mapped-draw-of-nobody", "rows/kinds/mapped.hpp", MAPPED, "if (x == TokenMap::none)\n        detail", "if (false)\n        detail")
 mutant("mapped-look-up-unmapped", "rows/kinds/mapped.hpp", MAPPED, "d == TokenMap::none ? 0.0 : specdec::probability(row_, d)", "d == TokenMap::none ? 0.0 : specdec::probability(row_, x)")
+mutant("mapped-confidence-of-its-own-id", "rows/kinds/mapped.hpp", MAPPED, "return detail::largest_probability(row_);", "return specdec::probability(row_, 0);")
 mutant("mapped-segments-from-0", "rows/kinds/mapped.hpp", MAPPED, "probability(static_cast<Token>(start + i))", "probability(static_cast<Token>(i))")
 
 mutant = promise("a dead end fails the texts that reach it, and no others")

@@ -76,6 +76,8 @@ double deviation(std::mt19937_64& rng) {
     worst = std::max(worst, std::abs(mapped.probability(x) - p));
     if (p > 0 && !possible(mapped, x)) worst = 1;
   }
+  worst =
+      std::max(worst, std::abs(mapped.largest_probability() - *std::max_element(left.begin(), left.end())));
   worst = std::max(worst, std::abs(mapped.sum(1, 5) - (left[1] + left[2] + left[3] + left[4] + left[5])));
   for (Index i = 0; i < 5; ++i)
     worst = std::max(worst, std::abs(mapped.segment(2, 5)[i] - left[static_cast<std::size_t>(2 + i)]));

@@ -10,6 +10,7 @@
 #include "specdec/measure/step_record.hpp"
 #include "specdec/rows/named_row.hpp"
 #include "specdec/rows/read/entropy.hpp"
+#include "specdec/rows/read/largest_probability.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
@@ -140,10 +141,7 @@ double read_unprocessed(const Row& row, Index i, const F& f) {
 /// The largest probability of a row, before temperature, cuts and hooks.
 template <class Row>
 double largest_probability(const Row& row, Index i) {
-  return read_unprocessed(row, i, [i](const auto& raw) {
-    const NamedRow checked(raw, "draft", i);
-    return checked.probability(checked.argmax());
-  });
+  return read_unprocessed(row, i, [](const auto& raw) { return largest_probability(raw); });
 }
 
 }  // namespace detail
@@ -195,7 +193,7 @@ class ScheduledLength {
 /// a token is drawn from it. To drop a drawn token because its probability is small would bias the output.
 /// Throws: std::invalid_argument unless 0 <= least <= 1; InvalidDistribution on a row if its largest number is no
 /// probability.
-/// Cost: an argmax of each row of the draft model.
+/// Cost: an argmax of each row of the draft model; a pass over it if the row has no argmax.
 class ConfidentLength {
  public:
   explicit ConfidentLength(double least = 0.4) : least_(least) {

@@ -13,6 +13,7 @@
 #include "specdec/lists.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/read/dead_end.hpp"
+#include "specdec/rows/read/largest_probability.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
@@ -142,6 +143,9 @@ class MappedRow {
     for (Index x = start; x < start + count; ++x) sum += probability(static_cast<Token>(x));
     return sum;
   }
+
+  /// The largest probability: the row's own, in the order of its own tokens.
+  double largest_probability() const { return detail::largest_probability(row_); }
 
   auto sampler() const {
     return [map = map_, draw = row_.sampler()](double u) mutable {

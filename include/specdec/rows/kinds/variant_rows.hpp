@@ -10,6 +10,7 @@
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/rows/list.hpp"
 #include "specdec/rows/read/dead_end.hpp"
+#include "specdec/rows/read/largest_probability.hpp"
 
 namespace specdec {
 
@@ -54,6 +55,9 @@ class VariantRow {
     requires(ArgmaxRow<R> && ...)
   {
     return ask([](const auto& row) { return row.argmax(); });
+  }
+  double largest_probability() const {
+    return ask([](const auto& row) { return detail::largest_probability(row); });
   }
   double sum(Index start, Index count) const
     requires(SummableRow<R> && ...)

@@ -1,0 +1,41 @@
+// The largest probability of a row.
+#pragma once
+
+#include <algorithm>
+
+#include "specdec/error.hpp"
+#include "specdec/rows/distribution.hpp"
+#include "specdec/rows/named_row.hpp"
+#include "specdec/rows/read/segments.hpp"
+
+namespace specdec::detail {
+
+/// The largest probability of any row: a draft length reads the draft model's confidence from rows without argmax(), too. A row
+/// that wraps another may know how to find it in the other row; it then has largest_probability().
+///
+/// Throws: InvalidDistribution on a number that is no probability, and if no token has positive probability.
+/// Cost: an argmax, where the row has it. Else one pass over the row.
+template <Distribution R>
+double largest_probability(const R& row) {
+  if constexpr (requires { row.largest_probability(); }) {
+    return row.largest_probability();
+  } else if constexpr (ArgmaxRow<R>) {
+    const Token x = row.argmax();
+    const auto p = static_cast<double>(row.probability(x));
+    if (!is_probability(p)) invalid_distribution("the probability of token ", x, " is ", p);
+    return p;
+  } else {
+    double most = 0;
+    each_segment(row, [&](const auto& ids, const auto& p) {
+      for (Index k = 0; k < p.size(); ++k) {
+        const auto one = static_cast<double>(p[k]);
+        if (!is_probability(one)) invalid_distribution("the probability of token ", ids(k), " is ", one);
+        most = std::max(most, one);
+      }
+    });
+    if (!(most > 0)) invalid_distribution("no token has positive probability");
+    return most;
+  }
+}
+
+}  // namespace specdec::detail
