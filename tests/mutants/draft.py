@@ -448,6 +448,7 @@ mutant("counted-trunk-forgotten", "draft/from_text/counted_tree.hpp", COUNTED, "
 mutant("counted-too-deep", "draft/from_text/counted_tree.hpp", COUNTED, "return node.depth < depth_ && ", "return node.depth <= depth_ && ")
 mutant("counted-eldest-by-probability", "draft/from_text/counted_tree.hpp", COUNTED,
        "const auto younger = found_.begin() + static_cast<std::ptrdiff_t>(eldest + 1);", "const auto younger = found_.begin() + static_cast<std::ptrdiff_t>(eldest);")
+mutant("counted-siblings-repeated", "draft/from_text/counted_tree.hpp", "tests/draft/from_text/datastore_drafter", "if (repeats(i)) {", "if (false) {")
 mutant("counted-eldest-waits", "draft/from_text/counted_tree.hpp", COUNTED, "std::max(found_[eldest].priority, found_[eldest + 1].priority)", "found_[eldest].priority")
 mutant("counted-one-too-few", "draft/from_text/counted_tree.hpp", COUNTED, "std::ssize(best_) < nodes_ ? 0 : best_.front()", "best_.empty() ? 0 : best_.front()")
 mutant("counted-reads-all", "draft/from_text/counted_tree.hpp", COUNTED, "if (found_.size() > eldest && left <= least()) return false;", "")

@@ -1,8 +1,12 @@
+#include <cstddef>
+#include <cstdint>
 #include <random>
+#include <set>
 #include <specdec/draft/from_text/datastore_drafter.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -99,6 +103,30 @@ TEST_CASE("with drafts from a datastore the text keeps the target's law, in line
                TrunkAndSpares<SampleMatchVerifier>{}};
   CHECK(testing::largest_difference(testing::exact_generate(tree, prompt, options).law, expected).size <
         1e-12);
+}
+
+TEST_CASE("with a wrong order drafts are useless, and drafts nevertheless") {
+  std::mt19937_64 rng{3};
+  for (int k = 0; k < 200; ++k) {
+    Library library = random_library(rng);
+    for (int swaps = 1 + k % 40; swaps > 0; --swaps)
+      std::swap(library.order[rng() % library.order.size()], library.order[rng() % library.order.size()]);
+    DatastoreDrafter<Branching> tree{library.store(), {.max_match = 4, .min_match = 1}};
+    DatastoreDrafter<> line{library.store(), {.max_match = 4, .min_match = 1}};
+    for (int n = 0; n < 8; ++n) {
+      Tokens context;
+      for (int i = 0; i < n; ++i) context.push_back(static_cast<Token>(rng() % 3));
+      const DraftLimits limits{.nodes = 12, .depth = 4, .trunk = n % 3};
+      const auto [tokens, parents] = draft_chosen(tree, context, limits);
+      CHECK(tokens.size() <= 12);
+      std::set<std::pair<Index, Token>> children;
+      for (std::size_t i = 0; i < tokens.size(); ++i) {
+        CHECK((tokens[i] >= 0 && tokens[i] < 3));
+        CHECK(children.emplace(parents[i], tokens[i]).second);
+      }
+      for (const Token x : propose(line, context, 6)) CHECK((x >= 0 && x < 3));
+    }
+  }
 }
 
 TEST_CASE("options of a datastore drafter are checked") {

@@ -26,7 +26,8 @@ namespace specdec::detail {
 ///                                    the token that a line would draft, then for the others in any order
 ///   has(match, token)                whether the token followed the match
 ///
-/// Pre: a token that followed a match has followed each shorter match at least as often.
+/// Pre: a token that followed a match has followed each shorter match at least as often. If the counts are wrong (a datastore
+/// with a wrong order), siblings differ nevertheless.
 template <class C>
 concept Continuations = requires(C& counted, Index place, Index match, Token token) {
   counted.follow(place, token);
@@ -99,12 +100,24 @@ class CountedTree {
   // Adds continuation i to the tree. Returns its eldest child, or none.
   Index take(C& counted, Index i) {
     const Found taken = found(i);
+    if (repeats(i)) {
+      if (!taken.youngest) offer(i + 1);
+      return none;
+    }
     const Node node{size(), taken.depth, taken.probability};
     tokens_.push_back(taken.token);
     parents_.push_back(taken.parent);
     if (!taken.youngest) offer(i + 1);
     counted.follow(taken.parent + 1, taken.token);
     return node.depth < depth_ && size() < nodes_ ? expand(counted, node) : none;
+  }
+
+  // Whether an elder sibling has the same token.
+  bool repeats(Index i) const {
+    const Found* const one = found_.data() + i;
+    for (const Found* elder = one; elder != found_.data() && (--elder)->parent == one->parent;)
+      if (elder->token == one->token) return true;
+    return false;
   }
 
   auto after() {
