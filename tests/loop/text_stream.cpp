@@ -80,6 +80,26 @@ TEST_CASE("Bytes held back are shown at the end, and bytes that are not valid te
   CHECK(push({'a'}).empty());
 }
 
+TEST_CASE("Where a stop string begins inside a character, no part of the character is shown before the end") {
+  TextStream stream{bytes, Options{.stop_strings = {{"\xac!", "\x82\xacx"}, bytes}}};
+  const auto push = [&](std::vector<Token> tokens) { return std::string(stream.push(tokens)); };
+  CHECK(push({'a', 256, 0xac}) == "a");  // the last byte may begin a stop string
+  CHECK(push({'b'}) ==
+        "\xe2\x82\xac"
+        "b");
+  CHECK(push({256, 0xac, '!'}).empty());
+  CHECK(stream.stopped());
+  CHECK(stream.finish() == "\xe2\x82");  // the text ends there: see Result::text
+  CHECK(push({'a', 256, 0xac, 'x'}) == "a");
+  CHECK(stream.finish() == "\xe2");
+  CHECK(push({'a', 256}) == "a");
+  CHECK(stream.finish() == "\xe2\x82");
+  TextStream other{bytes, Options{.stop_strings = {{"stop"}, bytes}}};
+  const std::vector<Token> broken{'a', 256, 257};
+  CHECK(other.push(broken) == "a\xe2\x82");  // what is no character is not held back
+  CHECK(other.finish().empty());
+}
+
 TEST_CASE("A stop token ends a stream with its bytes, and finish() prepares it for another text") {
   const Options options{.stop_tokens = {257}, .stop_strings = {{"stop", "abc"}, bytes}};
   TextStream stream{bytes, options};

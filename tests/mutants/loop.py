@@ -367,9 +367,13 @@ mutant("stop-string-inside-another-missed", "text/string_matcher.hpp", "tests/te
 mutant("stop-string-falls-to-the-beginning", "text/string_matcher.hpp", "tests/text/string_matcher",
        "shorter[static_cast<std::size_t>(next)] = beside;", "shorter[static_cast<std::size_t>(next)] = 0;")
 mutant("stream-shows-what-may-stop", "loop/text_stream.hpp", "tests/loop/text_stream",
-       "std::max(stop_strings_.begun(search_), static_cast<Index>(detail::incomplete_utf8(held_)))", "static_cast<Index>(detail::incomplete_utf8(held_))")
+       ": stop_strings_.begun(search_));", ": 0);")
 mutant("stream-breaks-characters", "loop/text_stream.hpp", "tests/loop/text_stream",
-       "std::max(stop_strings_.begun(search_), static_cast<Index>(detail::incomplete_utf8(held_)))", "stop_strings_.begun(search_)")
+       "inside ? detail::whole_characters(std::string_view(held_).substr(0, end)) : end;", "0 * inside + end;")
+mutant("stream-breaks-characters-before-a-stop-string", "loop/text_stream.hpp", "tests/loop/text_stream",
+       "end == held_.size() || !detail::begins_character(held_, end)", "end == held_.size()")
+mutant("stream-holds-what-is-no-character", "loop/text_stream.hpp", "tests/loop/text_stream",
+       "end == held_.size() || !detail::begins_character(held_, end)", "end <= held_.size()")
 mutant("stream-searches-stop-tokens", "loop/text_stream.hpp", "tests/loop/text_stream",
        "ends = stop_tokens_.contains(*token);", "ends = false;")
 mutant("stream-searches-on-in-another-text", "loop/text_stream.hpp", "tests/loop/text_stream",
@@ -383,7 +387,7 @@ mutant("stream-shows-what-follows-a-stop-token", "loop/text_stream.hpp", "tests/
 mutant("stream-forgets-a-stop-token", "loop/text_stream.hpp", "tests/loop/text_stream",
        "ended_ = ends;", "ended_ = match.has_value();")
 mutant("stream-holds-back-at-a-stop-token", "loop/text_stream.hpp", "tests/loop/text_stream",
-       "    if (ends) return show(std::ssize(held_));\n", "")
+       "    if (ends && !match) return show(held_.size());\n", "")
 
 LOGS = "tests/loop/log_probabilities"
 mutant = promise("log-probabilities are those of the target's rows that the tokens stand in")

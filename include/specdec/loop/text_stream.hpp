@@ -1,7 +1,6 @@
 // Turns new tokens into text that can be shown during generation.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <iterator>
 #include <optional>
@@ -18,7 +17,8 @@
 namespace specdec {
 
 /// Turns new tokens into text that can be shown at once. The stream holds back bytes that may begin a stop string, and an
-/// incomplete UTF-8 character. It never shows a stop string or anything after it.
+/// incomplete UTF-8 character. It never shows a stop string or anything after it. If a stop string begins inside a character,
+/// the part of the character before it is left to finish().
 ///
 ///   specdec::TextStream stream{bytes, options};
 ///   decoder.generate(prompt, options, rng, [&](std::span<const Token> emitted) { std::cout << stream.push(emitted); });
@@ -59,20 +59,23 @@ class TextStream {
     search_ = search;
     ended_ = ends;
     stopped_ = match.has_value();
-    if (match) return show(std::ssize(held_) - (match->end - match->begin));
-    if (ends) return show(std::ssize(held_));
-    return show(std::ssize(held_) -
-                std::max(stop_strings_.begun(search_), static_cast<Index>(detail::incomplete_utf8(held_))));
+    if (ends && !match) return show(held_.size());
+    // A stop string, or what may become one, is at the end.
+    const auto end = held_.size() - static_cast<std::size_t>(match ? match->end - match->begin
+                                                                   : stop_strings_.begun(search_));
+    const bool inside = end == held_.size() || !detail::begins_character(held_, end);
+    const std::size_t shown = inside ? detail::whole_characters(std::string_view(held_).substr(0, end)) : end;
+    if (match) held_.resize(end);
+    return show(shown);
   }
-  void push(std::span<const Token> tokens) && = delete;  // the view would dangle
 
-  /// Ends the text and returns the bytes held back; after a stop string there are none. The view lives until the next call.
+  /// Ends the text and returns the bytes held back: after a stop string at most a part of a character. The view lives until
+  /// the next call.
   std::string_view finish() & {
     forget_shown();
-    if (std::exchange(stopped_, false)) held_.clear();
-    ended_ = false;
+    ended_ = stopped_ = false;
     search_ = {};
-    return show(std::ssize(held_));
+    return show(held_.size());
   }
   void finish() && = delete;
 
@@ -85,8 +88,8 @@ class TextStream {
     shown_ = 0;
   }
 
-  std::string_view show(Index bytes) {
-    shown_ = static_cast<std::size_t>(bytes);
+  std::string_view show(std::size_t bytes) {
+    shown_ = bytes;
     return std::string_view(held_).substr(0, shown_);
   }
 
