@@ -160,4 +160,6 @@ mutant("model-check-uncut-is-cut", "testing/check_model.hpp", CHECKED, "    if (
 mutant("model-check-one-early-unnamed", "testing/check_model.hpp", CHECKED, 'return "it is the row one token earlier";', "return {};")
 mutant("model-check-leaves-contexts", "testing/check_model.hpp", CHECKED, "tell(out, [&] { empty(); });", "")
 mutant("model-check-throws-as-it-ends", "testing/check_model.hpp", CHECKED, "tell(out, [&] { empty(); });", "empty();")
+mutant("model-check-all-tells", "testing/check_model.hpp", CHECKED, "seen.context.size() > 1 && differs(", "seen.context.size() > 1 || differs(")
+mutant("model-check-rollback-of-nothing-shown", "testing/check_model.hpp", CHECKED, "report.shows_rollback = differs(seen.uncut);", "report.shows_rollback = true;")
 mutant("model-check-difference-forgotten", "testing/check_model.hpp", CHECKED, "if (!(difference <= largest)) largest = difference;", "largest = difference;")

@@ -217,6 +217,8 @@ TEST_CASE("models that are right pass, and are left empty") {
   CHECK(report.right);
   CHECK(report.rows > 200);
   CHECK(report.difference == 0);
+  CHECK(report.telling > report.rows / 2);
+  CHECK(report.shows_rollback);
   CHECK(one.empty());
   Many many(Mistake::none);
   CHECK(check_model(many, {.together = 5}).rows > 300);
@@ -330,9 +332,45 @@ TEST_CASE("rows differ by their largest difference") {
 
 TEST_CASE("a report prints itself") {
   std::ostringstream out;
-  out << ModelReport{.rows = 12, .difference = 0.5} << "\n"
+  out << ModelReport{.rows = 12, .difference = 0.5, .telling = 1, .shows_rollback = true} << "\n"
       << ModelReport{.right = false, .complaint = "so it is"};
   CHECK(out.str() == "right in 12 rows, worst difference 0.5\nwrong: so it is");
+}
+
+namespace {
+
+std::string printed(const ModelReport& report) {
+  std::ostringstream out;
+  out << report;
+  return out.str();
+}
+
+}  // namespace
+
+TEST_CASE("a report says what could not have been seen") {
+  auto one_row = TableModel<>::context_free(Eigen::RowVector2d(0.5, 0.5));
+  const ModelReport flat = check_model(one_row);
+  CHECK(flat.right);
+  CHECK(flat.telling == 0);
+  CHECK_THAT(printed(flat),
+             Catch::EndsWith(", but no row differs from the row one token earlier by more than "
+                             "the tolerance: a mistake would not have been seen"));
+  One never_cut(Mistake::never_cut);
+  const ModelReport coarse = check_model(never_cut, {.tolerance = 1});  // larger than any probability
+  CHECK(coarse.right);
+  CHECK(coarse.telling == 0);
+  CHECK_FALSE(coarse.shows_rollback);
+
+  // Of whose rows only the last token decides.
+  SplitMix64 rng{3};
+  auto last = TableModel<>::random(4, 1, rng);
+  const ModelReport local = check_model(last);
+  CHECK(local.telling > 0);
+  CHECK(printed(local).ends_with(", but no row would have shown a rollback that does nothing"));
+  One one(Mistake::none);
+  CHECK(printed(check_model(one)).find("but") == std::string::npos);
+  // A rollback is checked only where there is one.
+  CHECK_FALSE(check_model(one, {.rounds = 1, .calls = 1}).shows_rollback);
 }
 
 TEST_CASE("options of a check that make no sense are refused") {

@@ -46,12 +46,23 @@ struct ModelReport {
   Index rows = 0;              ///< how many rows were compared
   double difference =
       0;  ///< the largest difference of two numbers that should be equal, among the rows that passed
+  /// How many of the rows differ by more than the tolerance from the row one token earlier. If none does, no mistake could
+  /// have been seen: the rows are flat, or depend on no token.
+  Index telling = 0;
+  /// Whether a row differed by more than the tolerance from the row that a rollback that does nothing would have given.
+  bool shows_rollback = false;
 
   explicit operator bool() const { return right; }
 
   friend std::ostream& operator<<(std::ostream& out, const ModelReport& report) {
     if (!report.right) return out << "wrong: " << report.complaint;
-    return out << "right in " << report.rows << " rows, worst difference " << report.difference;
+    out << "right in " << report.rows << " rows, worst difference " << report.difference;
+    if (report.telling == 0)
+      out << ", but no row differs from the row one token earlier by more than the tolerance: a mistake "
+             "would "
+             "not have been seen";
+    else if (!report.shows_rollback) out << ", but no row would have shown a rollback that does nothing";
+    return out;
   }
 };
 
@@ -407,6 +418,7 @@ class ModelCheck {
       if (difference <= options_.tolerance) report.difference = std::max(report.difference, difference);
       else wrong.push_back(&seen);
       ++report.rows;
+      see_what_tells(seen, report);
     }
     for (const SeenRow* seen : wrong)
       if (const std::string mistake = mistake_of(*seen); !mistake.empty()) complain(where(*seen), mistake);
@@ -415,6 +427,16 @@ class ModelCheck {
         wrong.begin(), wrong.end(),
         [](const SeenRow* a, const SeenRow* b) { return circumstances(*a) < circumstances(*b); });
     complain(where(simplest), circumstances_of(simplest));
+  }
+
+  // What a mistake would have changed: a model of flat rows passes whatever it does.
+  void see_what_tells(const SeenRow& seen, ModelReport& report) {
+    const auto differs = [&](const std::vector<Token>& context) {
+      return !equal(expected(seen.context), expected(context));
+    };
+    if (seen.context.size() > 1 && differs({seen.context.begin(), seen.context.end() - 1})) ++report.telling;
+    if (!report.shows_rollback && seen.is_cut() && std::ssize(seen.uncut) <= longest_)
+      report.shows_rollback = differs(seen.uncut);
   }
 
   std::string where(const SeenRow& seen) {
@@ -504,6 +526,8 @@ class ModelCheck {
 ///
 ///   std::cout << specdec::testing::check_model(model) << "\n";
 ///
+/// A mistake shows only where it changes a row by more than the tolerance. If no row could have shown one (a large vocabulary
+/// with flat rows of probabilities: let the model return logits, or set a smaller tolerance), the report says so.
 /// A complaint about a row names the likeliest mistake. A model whose rows never depend on the last token of the text is
 /// taken for one whose rows are off by one.
 /// Rows may be probabilities or logits; set the tolerance for the numbers that the model returns. The model's contexts must
