@@ -383,6 +383,24 @@ TEST_CASE("in a batch the tokens of a call go to the texts that gain most") {
   }
 }
 
+TEST_CASE("costs of a batch that are no costs are refused before the step") {
+  const auto complaint = [](double target_cost, double draft_cost) {
+    EarlyStoppingLength length{
+        BatchCosts{[=](Index n) { return n > 2 ? target_cost : 1.0; }, [=](Index) { return draft_cost; }}};
+    length.batch(2);
+    return message_of([&] { length.next(4); });
+  };
+  const double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
+  CHECK(complaint(2, 0.5).empty());
+  CHECK(complaint(nan, 0.5).ends_with(") = nan is no finite number above 0"));
+  for (const double cost : {nan, inf, -inf, -1.0, 0.0}) {
+    CHECK(complaint(cost, 0.5).starts_with("specdec: target_cost("));
+    CHECK(complaint(2, cost).starts_with("specdec: draft_cost(2) = "));
+  }
+  EarlyStoppingLength unknown{BatchCosts{CostCurve{}, CostCurve{}}};  // in which nothing is known
+  CHECK(message_of([&] { unknown.next(4); }) == "specdec: target_cost(1) = 0 is no finite number above 0");
+}
+
 namespace {
 
 // Reads the largest probability of each row, and stops after one below 0.6. Of trees it takes the draft model at its word,

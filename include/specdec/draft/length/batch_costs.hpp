@@ -1,7 +1,7 @@
 // The costs of a text's steps where many texts share each call.
 #pragma once
 
-#include <algorithm>
+#include <cmath>
 #include <concepts>
 #include <utility>
 
@@ -24,7 +24,8 @@ namespace specdec {
 /// A text that feeds the usual number of tokens bears an equal share of the calls. For each token more it bears all that the
 /// larger target call costs more, and an equal share of one more draft call. So one price of a token holds for all texts: the
 /// texts whose next token is likeliest to survive get the tokens of a call.
-/// Throws: std::invalid_argument where batch() gets a number below 1 or above 2^30.
+/// Throws: std::invalid_argument where batch() gets a number below 1 or above 2^30, and where a cost is no finite number above
+/// 0: mostly from the draft length's next(), before the step. A CostCurve in which nothing is known gives 0.
 /// Cost: O(1).
 template <std::invocable<Index> TargetCost, std::invocable<Index> DraftCost>
 class BatchCosts {
@@ -41,18 +42,22 @@ class BatchCosts {
 
   // What EarlyStoppingLength calls.
 
-  void reserve(const DraftLimits&) {}
+  // Asks for the costs of a step with and without a draft, so that wrong ones are told before the step.
+  void reserve(const DraftLimits& limits) const {
+    plain();
+    (*this)(limits.nodes, limits.depth);
+  }
   void observe(const StepRecord& step) {
     if (step.fed == step.drafted + 1) fed_.add_fading(static_cast<double>(step.fed), 1 - 1 / window());
   }
   /// The share of a step without any draft.
-  double plain() const { return target_(texts_) / texts(); }
+  double plain() const { return target(texts_) / texts(); }
   /// The cost of a step with a draft of `nodes` tokens and `depth` levels.
   double operator()(Index nodes, Index depth) const {
     const double usual = fed_.empty() ? 1 : fed_.value();
     const Index all = whole(texts() * usual), other = all - whole(usual);
-    const double target = target_(all) / texts() + target_(other + nodes + 1) - target_(other + whole(usual));
-    return target + static_cast<double>(depth) * draft_(texts_) / texts();
+    const double call = target(all) / texts() + target(other + nodes + 1) - target(other + whole(usual));
+    return call + static_cast<double>(depth) * checked("draft_cost", texts_, draft_(texts_)) / texts();
   }
 
  private:
@@ -60,6 +65,12 @@ class BatchCosts {
 
   double texts() const { return static_cast<double>(texts_); }
   double window() const { return 50 * texts(); }
+  double target(Index tokens) const { return checked("target_cost", tokens, target_(tokens)); }
+  static double checked(const char* name, Index size, double cost) {
+    if (!(cost > 0 && std::isfinite(cost)))
+      detail::invalid_argument(name, "(", size, ") = ", cost, " is no finite number above 0");
+    return cost;
+  }
   static Index whole(double number) { return static_cast<Index>(number + 0.5); }
 
   TargetCost target_;
