@@ -107,7 +107,8 @@ class Sequence : private Step<V, drafts_trees<typename Shared::Drafter>> {
     if (filled.cached == 0) return;
     if (knows_its_context<Target>)
       detail::invalid_argument("cached = ", filled.cached,
-                               ", but the target keeps a context of its own (a hook's), which is not filled");
+                               ", but the target keeps a context of its own: it does not know tokens that "
+                               "the model inside was fed directly");
     turn_.take(shared.target_turns);
     if constexpr (Model<Target>) shared.target.truncate(kept());
   }
