@@ -81,7 +81,7 @@ consteval bool fits_family() {
 /// Throws: std::invalid_argument unless window >= 1 (or 0) and 0 < probing < 1, if a number of the family is out of its
 /// bounds, and if `most` is negative.
 /// Cost: lines are chosen at every step, in some microseconds for 64 lengths; the time grows with the square of the number
-/// of lengths, to half a millisecond for a thousand. Other shapes are chosen at every fourth step, in some tens of
+/// of lengths, to 1.2 milliseconds for a thousand. Other shapes are chosen at every fourth step, in some tens of
 /// microseconds for 64 nodes. No allocation, except where the shape of a tree changes, or something is larger than ever
 /// before.
 ///
