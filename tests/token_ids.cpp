@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <limits>
@@ -29,6 +28,7 @@ static_assert(std::is_convertible_v<std::vector<long>,
                                     TokenIds>);  // one of these two is std::int64_t, the other is not
 static_assert(std::is_convertible_v<std::vector<long long>, TokenIds>);
 static_assert(std::is_convertible_v<int[3], TokenIds>);
+static_assert(!std::is_convertible_v<std::vector<std::int16_t>, TokenIds>);
 static_assert(!std::is_convertible_v<std::vector<bool>, TokenIds>);
 static_assert(!std::is_convertible_v<std::string, TokenIds>);
 static_assert(!std::is_convertible_v<const char*, TokenIds>);
@@ -51,29 +51,25 @@ TEST_CASE("token ids of 32 and 64 bits are read without a copy") {
   CHECK(TokenIds(std::vector<std::int64_t>{}).empty());
 }
 
+// A view of ids of this type, and what it reads of the largest of them.
 template <class Id>
-void reads_all_of() {
+std::int64_t reads() {
   using Limits = std::numeric_limits<Id>;
-  const std::vector<Id> ids{Limits::lowest(), 0, 1, Limits::max()};
+  const std::vector<Id> ids{0, 1, 7, Limits::max()};
   const TokenIds view = ids;
-  CHECK(view[0] == static_cast<std::int64_t>(Limits::lowest()));
-  CHECK(view[1] == 0);
-  CHECK(view.segment(2, 1)[0] == 1);
-  const auto largest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-  CHECK(static_cast<std::uint64_t>(view[3]) == std::min(static_cast<std::uint64_t>(Limits::max()), largest));
+  CHECK(view[1] == 1);
+  CHECK(view.segment(2, 1)[0] == 7);
+  return view[3];
 }
 
-TEST_CASE("ids of any integer type are read, and none becomes an id of the vocabulary that it is not") {
-  reads_all_of<signed char>();
-  reads_all_of<unsigned char>();
-  reads_all_of<short>();
-  reads_all_of<unsigned short>();
-  reads_all_of<int>();
-  reads_all_of<unsigned>();
-  reads_all_of<long>();
-  reads_all_of<unsigned long>();
-  reads_all_of<long long>();
-  reads_all_of<unsigned long long>();
+TEST_CASE("ids of any integer type of 32 or 64 bits are read") {
+  CHECK(reads<int>() == std::numeric_limits<int>::max());
+  CHECK(reads<long>() == std::numeric_limits<long>::max());
+  CHECK(reads<long long>() == std::numeric_limits<long long>::max());
+  // Too large for any vocabulary.
+  CHECK(reads<unsigned>() == -1);
+  CHECK(reads<unsigned long>() == -1);
+  CHECK(reads<unsigned long long>() == -1);
 }
 
 TEST_CASE("an id outside the vocabulary is named in the error, however wide the id is") {

@@ -1,10 +1,9 @@
-// Views of token ids of any integer type. Checks the ids, and replaces the ids that a model does not know.
+// Views of token ids of 32 or 64 bits. Checks the ids, and replaces the ids that a model does not know.
 #pragma once
 
 #include <algorithm>
 #include <concepts>
 #include <cstdint>
-#include <cstring>
 #include <iterator>
 #include <limits>
 #include <span>
@@ -20,77 +19,69 @@
 namespace specdec {
 namespace detail {
 
-/// An integer type that an id or a number may have. Characters are refused: a text is no list of ids.
-template <class T>
-concept IdInteger =
-    std::integral<T> && !std::same_as<T, bool> && !std::same_as<T, char> && !std::same_as<T, wchar_t> &&
-    !std::same_as<T, char8_t> && !std::same_as<T, char16_t> && !std::same_as<T, char32_t>;
+// Integers of equal width may be different types: on some systems std::int64_t is another type than Eigen's Index. A view reads
+// them all as one type.
+#ifdef __GNUC__
+typedef std::int32_t Id32 __attribute__((may_alias));
+typedef std::int64_t Id64 __attribute__((may_alias));
+#else
+using Id32 = std::int32_t;
+using Id64 = std::int64_t;
+#endif
 
 template <class Ids>
 using IdOf = std::remove_cvref_t<decltype(*std::data(std::declval<const Ids&>()))>;
 
-/// A contiguous range of ids.
+/// A contiguous range of integers of 32 or 64 bits. Characters are refused: a text is no list of ids.
 template <class Ids>
-concept IdRange = IdInteger<IdOf<Ids>> && std::is_convertible_v<const Ids&, std::span<const IdOf<Ids>>>;
+concept IdRange = std::integral<IdOf<Ids>> && (sizeof(IdOf<Ids>) == 4 || sizeof(IdOf<Ids>) == 8) &&
+                  !std::same_as<IdOf<Ids>, wchar_t> && !std::same_as<IdOf<Ids>, char32_t> &&
+                  std::is_convertible_v<const Ids&, std::span<const IdOf<Ids>>>;
+
+/// A list of integers of another width.
+template <class Ids>
+concept ForeignIds = std::integral<typename Ids::value_type> && !IdRange<Ids>;
 
 }  // namespace detail
 
-/// A view of token ids, without a copy. Converts from any contiguous range of integers: signed or not, of any width. (On some
-/// systems std::int64_t is another type than Eigen's Index.) The ids must outlive the view.
+/// A view of token ids of 32 or 64 bits, without a copy. Converts from any contiguous range of integers of either width. Ids may
+/// be unsigned: those that are too large for a signed integer read as negative, which no id is. The ids must outlive the view.
 class TokenIds {
  public:
   TokenIds() = default;
 
   template <detail::IdRange Ids>
-  TokenIds(const Ids& ids) : TokenIds(std::span<const detail::IdOf<Ids>>(ids)) {}
+  TokenIds(const Ids& ids) : size_(static_cast<Index>(std::size(ids))) {
+    if constexpr (sizeof(detail::IdOf<Ids>) == 4)
+      narrow_ = reinterpret_cast<const detail::Id32*>(std::data(ids));
+    else wide_ = reinterpret_cast<const detail::Id64*>(std::data(ids));
+  }
 
-  template <detail::IdInteger Id>
-  TokenIds(std::span<const Id> ids)
-      : ids_(ids.data()), size_(std::ssize(ids)), bytes_(sizeof(Id)), is_signed_(std::is_signed_v<Id>) {}
+  /// Ids of another width do not compile: they would need a copy. Copy them yourself.
+  template <class Neither32Nor64Bits>
+    requires detail::ForeignIds<Neither32Nor64Bits>
+  TokenIds(const Neither32Nor64Bits& ids) = delete;
 
   Index size() const { return size_; }
   bool empty() const { return size_ == 0; }
 
-  /// Id number i. An unsigned id beyond the largest std::int64_t is told as that largest number, which no vocabulary holds.
-  std::int64_t operator[](Index i) const {
-    const unsigned char* const id = static_cast<const unsigned char*>(ids_) + i * bytes_;
-    switch (bytes_) {
-      case 4:
-        return is_signed_ ? read<std::int32_t>(id) : read<std::uint32_t>(id);
-      case 8:
-        return is_signed_ ? read<std::int64_t>(id) : read<std::uint64_t>(id);
-      case 2:
-        return is_signed_ ? read<std::int16_t>(id) : read<std::uint16_t>(id);
-      default:
-        return is_signed_ ? read<std::int8_t>(id) : read<std::uint8_t>(id);
-    }
-  }
+  std::int64_t operator[](Index i) const { return wide_ ? std::int64_t{wide_[i]} : std::int64_t{narrow_[i]}; }
 
   /// A view of `count` ids from ids[first] on.
   ///
   /// Pre: first + count <= size().
   TokenIds segment(Index first, Index count) const {
     TokenIds ids = *this;
-    if (ids_) ids.ids_ = static_cast<const unsigned char*>(ids_) + first * bytes_;
+    if (wide_) ids.wide_ += first;
+    else if (narrow_) ids.narrow_ += first;
     ids.size_ = count;
     return ids;
   }
 
  private:
-  // Types of equal width may be different types, so the bytes are copied.
-  template <class Id>
-  static std::int64_t read(const unsigned char* bytes) {
-    Id id;
-    std::memcpy(&id, bytes, sizeof(id));
-    if constexpr (std::is_same_v<Id, std::uint64_t>)
-      return static_cast<std::int64_t>(std::min<std::uint64_t>(id, std::numeric_limits<std::int64_t>::max()));
-    else return id;
-  }
-
-  const void* ids_ = nullptr;
+  const detail::Id32* narrow_ = nullptr;
+  const detail::Id64* wide_ = nullptr;
   Index size_ = 0;
-  Index bytes_ = sizeof(Token);
-  bool is_signed_ = true;
 };
 
 namespace detail {

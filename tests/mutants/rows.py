@@ -117,11 +117,7 @@ mutant("copy-of-the-first-listed", "rows/kinds/row_copy.hpp", "tests/rows/kinds/
 mutant("copy-is-a-view", "rows/kinds/row_copy.hpp", "tests/rows/kinds/row_copy tests/draft/strategies/line",
        "return row.over(copy_.data());", "return row.over(row.logits().data());")
 mutant("ids-wide-cut", "token_ids.hpp", "tests/token_ids",
-       "return is_signed_ ? read<std::int64_t>(id) :", "return is_signed_ ? read<std::int32_t>(id) :")
-mutant("ids-unsigned-taken-for-signed", "token_ids.hpp", "tests/token_ids", ": read<std::uint32_t>(id);", ": read<std::int32_t>(id);")
-mutant("ids-largest-unsigned-negative", "token_ids.hpp", "tests/token_ids",
-       "static_cast<std::int64_t>(std::min<std::uint64_t>(id, std::numeric_limits<std::int64_t>::max()));",
-       "static_cast<std::int64_t>(id);")
+       "return wide_ ? std::int64_t{wide_[i]} :", "return wide_ ? static_cast<std::int32_t>(wide_[i]) :")
 mutant("one-hot-sum", "rows/kinds/one_hot.hpp", "tests/rows/kinds/one_hot",
        "start <= token_ && token_ < start + count", "start <= token_ && token_ <= start + count")
 mutant("residual-draft-tail-lost", "rows/read/segments.hpp", "tests/rows/read/residual tests/law_rows",

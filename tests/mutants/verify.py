@@ -354,7 +354,7 @@ mutant("emitted-of-the-first-draft", "verify/verify_batch.hpp", LAYOUT_TEST, "st
 mutant("emitted-beyond-the-room", "verify/verify_batch.hpp", LAYOUT_TEST, "if (verdict.accepted >= width)", "if (false)")
 mutant("emitted-failure-is-a-text", "verify/verify_batch.hpp", LAYOUT_TEST, "if (error) continue;\n    const DraftPlace here", "const DraftPlace here")
 mutant("emitted-failure-is-checked", "verify/verify_batch.hpp", LAYOUT_TEST, "if (error) continue;\n    const Index gamma", "const Index gamma")
-mutant("batch-tokens-of-the-first", "token_ids.hpp", BATCH, "static_cast<const unsigned char*>(ids_) + first * bytes_;", "ids_;")
+mutant("batch-tokens-of-the-first", "token_ids.hpp", BATCH, "else if (narrow_) ids.narrow_ += first;", "")
 
 mutant = promise("a keyed text is the one without a draft, and who shares its numbers guesses it")
 KEYED = "tests/verify/keyed"

@@ -83,7 +83,7 @@ DraftPlace place_of(const Layout& layout, TokenIds tokens, Index draft_rows, Ind
 }  // namespace detail
 
 /// Drafts one after another, without gaps: draft i has the tokens and the draft rows offsets[i] .. offsets[i + 1] − 1, and one
-/// target row more, from row offsets[i] + i on. Offsets are integers of any type, and must outlive the layout; a temporary
+/// target row more, from row offsets[i] + i on. Offsets are integers of 32 or 64 bits, and must outlive the layout; a temporary
 /// container of them is refused.
 ///
 /// Shapes: B drafts of Σγ tokens; offsets B + 1 (segment offsets, see CUB), target (Σγ + B)×V, draft Σγ×V'.

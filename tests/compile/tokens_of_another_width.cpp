@@ -1,14 +1,14 @@
-// must say: TokenIds
-// Token ids are integers.
+// must say: Neither32Nor64Bits
+// Token ids have 32 or 64 bits.
 #include <cstdint>
 #include <random>
 #include <specdec/specdec.hpp>
 #include <vector>
 
 #ifdef FIXED
-using Id = std::uint16_t;
+using Id = std::uint32_t;
 #else
-using Id = float;
+using Id = std::int16_t;
 #endif
 
 specdec::Verdict use(const Eigen::MatrixXf& target, const Eigen::MatrixXf& draft,
