@@ -245,7 +245,7 @@ TEST_CASE("equal weights are kept once, and only as long as they can still matte
 TEST_CASE("context-free survival refuses bad input") {
   const Pair pair{Row(Eigen::RowVector2d(0.5, 0.5)), Row(Eigen::RowVector2d(0.5, 0.5))};
   const Pair bad{Row(Eigen::RowVector2d(0.5, std::numeric_limits<double>::quiet_NaN())),
-                 Row(Eigen::RowVector2d(1.5, -0.5))};
+                 Row(Eigen::RowVector2d(1.0, -0.5))};
   const auto survival = [](const auto& p, const auto& q, Index gamma) {
     return context_free_survival(BlockVerifier{}, p, q, gamma);
   };

@@ -558,6 +558,11 @@ TEST_CASE("an error in one draft of a batch is that draft's alone; one of the wh
                              nullptr, nullptr, nullptr, error.data(),
                              error.size()) == SPECDEC_INVALID_ARGUMENT);
   CHECK(std::string(error.data()) == "specdec: statuses is NULL");
+  none.c_target.rows = 2;
+  CHECK(specdec_verify_batch(SPECDEC_BLOCK, nullptr, &none.c_target, &none.c_draft, nullptr, &zero,
+                             std::int64_t{1} << 40, nullptr, nullptr, none.statuses.data(), error.data(),
+                             error.size()) == SPECDEC_INVALID_ARGUMENT);
+  CHECK_THAT(std::string(error.data()), Catch::Contains("target has 2 rows, expected one at least for each"));
 }
 
 TEST_CASE("the status of a batch is that of its first draft that failed") {
@@ -617,6 +622,16 @@ TEST_CASE("counts that contradict each other are found before anything is read")
     batch.offsets = {0, middle[0], middle[1], 5};
     CHECK(batch.judge(SPECDEC_BLOCK) == SPECDEC_INVALID_ARGUMENT);
     CHECK_THAT(batch.error(0), Catch::Contains("offsets[2] = " + std::to_string(middle[1]) + ", after "));
+  }
+}
+
+TEST_CASE("a drafted token with a probability above 1 is refused") {
+  for (const bool in_target : {true, false}) {
+    Floats f;
+    (in_target ? f.target : f.draft)(0, f.tokens[0]) = 2;
+    const Outcome out = in_c(SPECDEC_TOKEN, &f.c_target, &f.c_draft, f.tokens, 1);
+    CHECK(out.status == SPECDEC_INVALID_DISTRIBUTION);
+    CHECK_THAT(out.error, Catch::Contains(" is 2"));
   }
 }
 

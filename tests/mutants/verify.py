@@ -36,6 +36,7 @@ mutant("nan-probability", "rows/named_row.hpp", "tests/verify/drafted",
        "if (!is_probability(value))", "if (value < 0)")
 mutant("negative-probability", "rows/named_row.hpp", "tests/verify/drafted",
        "return value >= 0 && value <=", "return value <=")
+mutant("probability-above-one", "rows/named_row.hpp", "tests/verify/drafted", "value <= 1 + 0x1p-8", "value <= 4")
 mutant("weight-overflow", "verify/drafted.hpp", "tests/verify/drafted tests/verify/block tests/verify/greedy_block",
        "return std::min(weight, largest_weight);", "return weight;")
 mutant("validate-short-rows", "rows/read/validate.hpp", "tests/rows/read/validate",

@@ -113,7 +113,7 @@ TEST_CASE("when a list with ids out of order hides a drafted token, the error na
 TEST_CASE("a number that is not a probability is named in the error if a decision needs it") {
   for (const AnyVerifier& rule : support::ratio_rules) {
     INFO(rule.name());
-    for (const float bad : {NaN, inf, -0.5f}) {
+    for (const float bad : {NaN, inf, -0.5f, 2.0f}) {
       std::ostringstream value;
       value << bad;
       Input in;

@@ -188,8 +188,8 @@ SPECDEC_C_API specdec_status specdec_verify_tree(specdec_rule rule, const specde
 ///   verdicts   one for each draft
 ///   statuses   one for each draft
 ///   errors     room for drafts * error_size bytes: the text of draft i begins at errors + i * error_size. May be NULL. If
-///              `drafts` is negative or `statuses` is NULL, the text is written at its beginning, so it then needs
-///              error_size bytes
+///              `drafts` is negative or more than the target's rows, or if `statuses` is NULL, the text is written at its
+///              beginning, so it then needs error_size bytes, and no status is written
 ///
 /// Returns SPECDEC_OK if all drafts were judged, else the first status that is none.
 /// Errors: an error in a draft is that draft's status alone. If the arguments as a whole do not fit, no draft is judged, and

@@ -311,6 +311,11 @@ specdec_status specdec_verify_batch(specdec_rule rule, specdec_greedy_block* con
       if (drafts < 0) invalid_argument("drafts = ", drafts, " is negative");
       check_not_null(statuses, "statuses");
     });
+  if (target != nullptr && drafts > target->rows)  // then there need not be a status for each draft
+    return status_of({errors, error_size}, [&] {
+      invalid_argument("target has ", target->rows, " rows, expected one at least for each of ", drafts,
+                       " drafts");
+    });
   const BatchOfC batch{memories, offsets, drafts, rngs, verdicts};
   const ErrorText texts{drafts > 0 ? errors : nullptr, error_size};
   specdec_status first = SPECDEC_OK;

@@ -11,8 +11,8 @@
 
 namespace specdec::detail {
 
-/// Finite and not negative.
-inline bool is_probability(double value) { return value >= 0 && value <= std::numeric_limits<double>::max(); }
+/// From 0 to 1, but for rounding: a sum of probabilities in bfloat16 may be off by 2^−8. False for NaN.
+inline bool is_probability(double value) { return value >= 0 && value <= 1 + 0x1p-8; }
 
 /// Calls f(). An InvalidDistribution from f is rethrown with the row's name, unless it names a row already.
 template <class F>
@@ -22,7 +22,7 @@ auto in_row(std::string_view matrix, Index i, F&& f) {
 }
 
 /// Row i of the matrix called `matrix`. The row and the name must outlive it. Every probability that is looked up is
-/// checked: it must be finite and not negative.
+/// checked: it must lie between 0 and 1.
 template <Distribution R>
 class NamedRow {
  public:
