@@ -13,7 +13,8 @@ mutant("c-offsets-by-difference", "c/specdec.hpp", C, "if (offsets[i + 1] < offs
        "if (static_cast<int64_t>(static_cast<uint64_t>(offsets[i + 1]) - static_cast<uint64_t>(offsets[i])) < 0)")
 mutant("c-last-failure-told", "c/specdec.hpp", C, "if (first == SPECDEC_OK) first = statuses[i];",
        "if (statuses[i] != SPECDEC_OK) first = statuses[i];")
-mutant("c-bad-count-unsaid", "c/specdec.hpp", C, "return status_of({errors, error_size}, [&] {", "return status_of({nullptr, 0}, [&] {")
+mutant("c-bad-count-unsaid", "c/specdec.hpp", C, "statuses == nullptr))\n    return status_of({errors, error_size}, [&] {",
+       "statuses == nullptr))\n    return status_of({nullptr, 0}, [&] {")
 mutant("c-list-drawn-by-places", "c/rows.hpp", C, "if constexpr (listed<decltype(row)>) return row.support(k);", "if constexpr (false) return k;")
 mutant("c-greedy-logits-drawn", "c/rows.hpp", C, "LogitsRow<S, Stride>(numbers, 0.0)", "LogitsRow<S, Stride>(numbers, 1.0)")
 mutant("c-null-pointer-read", "c/rows.hpp", C, "if (rows_.pointers[i] == nullptr) invalid_argument", "if (false) invalid_argument")
