@@ -22,8 +22,8 @@ namespace detail {
 // Integers of equal width may be different types: on some systems std::int64_t is another type than Eigen's Index. A view reads
 // them all as one type.
 #ifdef __GNUC__
-typedef std::int32_t Id32 __attribute__((may_alias));
-typedef std::int64_t Id64 __attribute__((may_alias));
+using Id32 [[gnu::may_alias]] = std::int32_t;
+using Id64 [[gnu::may_alias]] = std::int64_t;
 #else
 using Id32 = std::int32_t;
 using Id64 = std::int64_t;
