@@ -1,17 +1,22 @@
 // ProcessedModel: shapes, hooks, and the loop over it.
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <iterator>
 #include <limits>
 #include <memory>
 #include <random>
 #include <span>
 #include <specdec/sample/chain.hpp>
+#include <specdec/sample/dry.hpp>
 #include <specdec/sample/min_p.hpp>
 #include <specdec/sample/processed_model.hpp>
 #include <specdec/sample/temperature.hpp>
 #include <specdec/sample/top_k.hpp>
+#include <specdec/sample/top_n_sigma.hpp>
 #include <specdec/sample/top_p.hpp>
+#include <specdec/sample/typical_p.hpp>
+#include <specdec/sample/xtc.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <stdexcept>
@@ -141,6 +146,28 @@ double law_difference(const decltype(chain_of(1, 0, 1, 0, 1))& steps, const Hook
   }
   return worst;
 }
+
+// Samplers that keep any set of tokens, in the order that llama.cpp has by default.
+auto any_set(std::uint64_t seed) {
+  return Processors{
+      Dry{{.allowed_length = 1}}, TopNSigma{2},    TopK{3}, TypicalP{0.9}, TopP{0.95}, MinP{0.02},
+      Xtc{0.5, 0.15, seed},       Temperature{0.8}};
+}
+
+// The law of the target alone: each row is made anew, by samplers that are shown the text from its beginning.
+struct AnySetTable {
+  const LogitsTable<>& table;
+  std::uint64_t seed;
+  mutable std::vector<std::unique_ptr<RowMajor<double>>> rows = {};
+
+  auto distribution(Tokens context) const {
+    rows.push_back(std::make_unique<RowMajor<double>>(table.row(context)));
+    auto samplers = any_set(seed);
+    for (const Token x : context) samplers.push(x);
+    samplers.apply(Penalty(rows.back()->row(0)));
+    return LogitsRow(numbers(*rows.back()).row(0));
+  }
+};
 
 }  // namespace
 
@@ -450,6 +477,27 @@ TEMPLATE_TEST_CASE("processed models in the loop have the law of the processed t
     CHECK(law_difference<TestType>(chain_of(0.7, 0, 0.8, 0, 1), Repetition{}, 3, seed) < 1e-12);
     CHECK(law_difference<TestType>(chain_of(1, 2, 1, 0.1, 1), Repetition{}, 4, seed) < 1e-12);
   }
+}
+
+TEST_CASE(
+    "with samplers that may remove the most probable token the output has the law of the target alone") {
+  const std::vector<Token> prompt{1, 2, 1};
+  int lacking = 0;  // rows without their most probable token
+  for (const unsigned seed : {1u, 2u, 3u, 4u})
+    for (const Index gamma : {1, 2}) {
+      CAPTURE(seed, gamma);
+      LogitsTable<> large(4, seed), small(4, seed + 100);
+      SpecDec decoder{ProcessedModel{large, Chain{}, any_set(seed)},
+                      ModelDrafter{ProcessedModel{small, Chain{}, any_set(seed)}}, BlockVerifier{}};
+      const Options options{.max_new_tokens = 4, .gamma = gamma};
+      const AnySetTable alone{large, seed};
+      const Law expected = target_law(alone, prompt, options);
+      CHECK(largest_difference(enumerate_generate(decoder, prompt, options).law, expected).size < 1e-12);
+      Index best = 0;
+      large.row(prompt).maxCoeff(&best);
+      lacking += alone.distribution(prompt).probability(static_cast<Token>(best)) == 0 ? 1 : 0;
+    }
+  CHECK(lacking > 0);
 }
 
 }  // namespace test_sample_processed_model

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "specdec/error.hpp"
+#include "specdec/sample/applied_step.hpp"
+#include "specdec/sample/chain.hpp"
 #include "specdec/sample/text_processor.hpp"
 #include "specdec/types.hpp"
 
@@ -15,7 +17,13 @@ namespace specdec {
 ///
 ///   Processors{RepetitionPenalty{1.1}, PresencePenalty{0.5}, LogitBias{{7, -2.0}}}
 ///
-/// A token is refused if one of them refuses it. Satisfies TextProcessor if all of them do.
+/// Steps of a Chain may stand among them. A step then removes tokens (−inf) and divides the others by its temperature. So
+/// samplers work in any order, also those that remove the most probable token:
+///
+///   Processors{Dry{{}}, TopNSigma{1.5}, TopK{40}, TypicalP{0.95}, TopP{0.95}, MinP{0.05}, Xtc{0.5, 0.1, seed}, Temperature{0.8}}
+///
+/// A step here takes two passes over the row more than in the chain of a ProcessedModel, and needs whole rows: it does not
+/// compile over ranks. A token is refused if one of the processors refuses it. Satisfies TextProcessor if all of them do.
 /// Throws: what they throw; then all are as before.
 template <class... P>
 class Processors {
@@ -54,5 +62,22 @@ class Processors {
 
   std::tuple<P...> processors_;
 };
+
+namespace detail {
+
+/// A processor is taken as it is, a step as an AppliedStep.
+template <class P>
+struct InProcessors {
+  using Type = P;
+};
+template <RowStep P>
+struct InProcessors<P> {
+  using Type = AppliedStep<P>;
+};
+
+}  // namespace detail
+
+template <class... P>
+Processors(P...) -> Processors<typename detail::InProcessors<P>::Type...>;
 
 }  // namespace specdec
