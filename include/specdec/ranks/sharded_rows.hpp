@@ -27,8 +27,9 @@ class RankSpread {
   template <class F>
   double sum(Index start, Index end, const F& f) const {
     const auto part = mine();
-    const auto [from, to] = part.columns().within(start, end);
-    return shards_->sum_of([&, from = from, to = to] { return from < to ? f(part, from, to) : 0.0; });
+    const auto range = part.columns().within(start, end);
+    return shards_->sum_of(
+        [&] { return range.first < range.second ? f(part, range.first, range.second) : 0.0; });
   }
 
   /// Cost: two exchanges: one number, to find the rank that draws; then two, the token and its probability.
