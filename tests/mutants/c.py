@@ -7,7 +7,7 @@ C = "tests/c/specdec"
 mutant("c-row-stride-forgotten", "c/rows.hpp", C, "first += i * rows_.row_stride;", "first += i * rows_.vocab_size;")
 mutant("c-part-from-the-first-row", "c/rows.hpp", C, "some.first_ += first;", "")
 mutant("c-list-unchecked", "c/rows.hpp", C, "    check_list(row);\n", "")
-mutant("c-list-sum-unchecked", "c/rows.hpp", C, "    check_sum(row);\n", "")
+mutant("c-list-sum-unchecked", "c/rows.hpp", C, "    check_sum(row, \"renormalise them after a cut\");\n", "")
 mutant("c-rows-uncounted", "c/specdec.hpp", C, "if (rows != expected) invalid_argument(name,", "if (false) invalid_argument(name,")
 mutant("c-offsets-by-difference", "c/specdec.hpp", C, "if (offsets[i + 1] < offsets[i])",
        "if (static_cast<int64_t>(static_cast<uint64_t>(offsets[i + 1]) - static_cast<uint64_t>(offsets[i])) < 0)")

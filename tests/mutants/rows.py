@@ -76,8 +76,9 @@ mutant("list-row-segment-one-too-early", "rows/kinds/list_row.hpp", "tests/rows/
        "if (start <= id_at(k) && id_at(k) - start < count) out", "if (start < id_at(k) && id_at(k) - start < count) out")
 mutant("list-row-draws-places", "rows/kinds/list_row.hpp", "tests/rows/kinds/list_row",
        "Token support(Index k) const { return row.id_at(k); }", "Token support(Index k) const { return static_cast<Token>(k); }")
-mutant("list-row-mass-unchecked", "rows/kinds/list_row.hpp", "tests/rows/kinds/list_row", "<= 1e-3 +", "<= 1e3 +")
-mutant("list-row-negative", "rows/kinds/list_row.hpp", "tests/rows/kinds/list_row", "if (!(listed(k) >= 0))", "if (false)")
+mutant("list-row-mass-unchecked", "rows/list.hpp", "tests/rows/kinds/list_row", "<= 1e-3 +", "<= 1e3 +")
+mutant("list-of-an-unnormalised-cut", "rows/list.hpp", "tests/c/specdec", "<= 1e-3 +", "<= 3e-2 +")
+mutant("list-row-negative", "rows/list.hpp", "tests/rows/kinds/list_row", "if (!(row.listed(k) >= 0))", "if (false)")
 mutant("list-row-copy-reads-the-original", "rows/kinds/list_row.hpp", "tests/rows/kinds/list_row", "row.list_ = copy;", "")
 mutant("list-row-of-any-length-summed", "rows/kinds/list_row.hpp", "tests/rows/kinds/list_row",
        "if (list.size() > checked_size) return;", "")

@@ -12,20 +12,16 @@
 #include <stdexcept>
 #include <vector>
 
+#include "support/applied.hpp"
 #include "support/catch.hpp"
 #include "support/sorted.hpp"
 
 namespace test_sample_dry {
 
 using namespace specdec;
+using support::applied;
 
 namespace {
-
-Eigen::RowVectorXd applied(auto processor, const std::vector<double>& logits) {
-  Eigen::RowVectorXd row = Eigen::Map<const Eigen::RowVectorXd>(logits.data(), std::ssize(logits));
-  processor.apply(Eigen::Ref<Eigen::RowVectorXd>(row));
-  return row;
-}
 
 // By brute force: the longest suffix of the text, of at most `limit` tokens, that x follows earlier.
 double price(const std::vector<Token>& text, Token x, const DrySettings& set) {

@@ -14,22 +14,18 @@
 #include <stdexcept>
 #include <vector>
 
+#include "support/applied.hpp"
 #include "support/catch.hpp"
 #include "support/sorted.hpp"
 
 namespace test_sample_typical_p {
 
 using namespace specdec;
+using support::applied;
 
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-
-Eigen::RowVectorXd applied(auto processor, const std::vector<double>& logits) {
-  Eigen::RowVectorXd row = Eigen::Map<const Eigen::RowVectorXd>(logits.data(), std::ssize(logits));
-  processor.apply(Eigen::Ref<Eigen::RowVectorXd>(row));
-  return row;
-}
 
 // The largest distance that stays, by sorting probabilities; also how near a decision was to rounding.
 std::vector<bool> kept(const std::vector<double>& logits, double p, Index min_keep, double& margin) {

@@ -12,22 +12,18 @@
 #include <stdexcept>
 #include <vector>
 
+#include "support/applied.hpp"
 #include "support/catch.hpp"
 #include "support/sorted.hpp"
 
 namespace test_sample_xtc {
 
 using namespace specdec;
+using support::applied;
 
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-
-Eigen::RowVectorXd applied(auto processor, const std::vector<double>& logits) {
-  Eigen::RowVectorXd row = Eigen::Map<const Eigen::RowVectorXd>(logits.data(), std::ssize(logits));
-  processor.apply(Eigen::Ref<Eigen::RowVectorXd>(row));
-  return row;
-}
 
 std::vector<double> by_sorting(std::vector<double> logits, double threshold, Index min_keep) {
   double z = 0;

@@ -1,6 +1,7 @@
 // Searches, checks and draws for rows that list their tokens. Samplers for rows that are computed from other rows.
 #pragma once
 
+#include <cmath>
 #include <type_traits>
 
 #include "specdec/error.hpp"
@@ -41,6 +42,23 @@ void check_ascending(const R& row, Index k, Index least) {
   if (x < 0 || k == 0) check_id(x, row.vocab_size());
   invalid_distribution("the ids of a sparse row do not ascend: ids[", k, "] = ", x, ", after ids[", k - 1,
                        "] = ", row.support(k - 1));
+}
+
+/// Throws if a probability of a list is negative or NaN, or if all do not sum to 1 within 1e-3, as after a cut without
+/// renormalisation. `advice` ends the message.
+///
+/// Cost: O(k) for a list of k tokens.
+template <ListedRow R>
+void check_sum(const R& row, const char* advice) {
+  const Index size = row.support_size();
+  double sum = 0;
+  for (Index k = 0; k < size; ++k) {
+    if (!(row.listed(k) >= 0))
+      invalid_distribution("the probability of token ", row.support(k), " is ", row.listed(k));
+    sum += row.listed(k);
+  }
+  if (!(std::abs(sum - 1) <= 1e-3 + static_cast<double>(size) * R::rounding_of_small + R::rounding))
+    invalid_distribution("the probabilities of a list of ", size, " tokens sum to ", sum, ": ", advice);
 }
 
 /// Throws if the ids of a list do not ascend or lie outside the vocabulary. Rows without a list pass.

@@ -62,15 +62,7 @@ class ListRow {
   ListRow(std::span<const T> list, Id T::*id, S T::*probability, Index vocab_size)
       : ListRow(list, id, probability, vocab_size, false) {
     if (list.size() > checked_size) return;
-    double sum = 0;
-    for (Index k = 0; k < size(); ++k) {
-      if (!(listed(k) >= 0))
-        detail::invalid_distribution("the probability of token ", id_at(k), " is ", listed(k));
-      sum += listed(k);
-    }
-    if (!(std::abs(sum - 1) <= 1e-3 + static_cast<double>(size()) * rounding_of_small + rounding))
-      detail::invalid_distribution("the probabilities of a list of ", size(), " tokens sum to ", sum,
-                                   ": renormalise them after a cut, or pass logits");
+    detail::check_sum(InPlace{*this}, "renormalise them after a cut, or pass logits");
   }
 
   ListRow(std::span<const T> list, Id T::*id, ListedLogits<T, S> logits, Index vocab_size)
@@ -132,6 +124,7 @@ class ListRow {
   struct InPlace {
     ListRow row;
     static constexpr double rounding_of_small = ListRow::rounding_of_small;
+    static constexpr double rounding = ListRow::rounding;
     Index vocab_size() const { return row.vocab_size(); }
     Index support_size() const { return row.size(); }
     Token support(Index k) const { return row.id_at(k); }
