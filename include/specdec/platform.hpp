@@ -3,16 +3,13 @@
 #pragma once
 
 #include <cfloat>
-#include <climits>
 
 #if defined(_MSVC_LANG) ? _MSVC_LANG < 202002L : __cplusplus < 202002L
 #error "specdec needs C++20: compile with -std=c++20 (Visual C++: /std:c++20)"
 #define SPECDEC_REFUSES
 
-#elif defined(__apple_build_version__) ? __clang_major__ < 15 : defined(__clang__) && __clang_major__ < 15
-#error "specdec needs GCC 12, Clang 15, Xcode 15 or newer"
-#define SPECDEC_REFUSES
-#elif !defined(__clang__) && defined(__GNUC__) && __GNUC__ < 12
+// Xcode's compiler, too, is a __clang__ with such a number.
+#elif defined(__clang__) ? __clang_major__ < 15 : defined(__GNUC__) && __GNUC__ < 12
 #error "specdec needs GCC 12, Clang 15, Xcode 15 or newer"
 #define SPECDEC_REFUSES
 

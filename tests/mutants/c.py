@@ -8,13 +8,12 @@ mutant("c-row-stride-forgotten", "c/rows.hpp", C, "first += i * rows_.row_stride
 mutant("c-part-from-the-first-row", "c/rows.hpp", C, "some.first_ += first;", "")
 mutant("c-list-unchecked", "c/rows.hpp", C, "    check_list(row);\n", "")
 mutant("c-list-sum-unchecked", "c/rows.hpp", C, "    check_sum(row, \"renormalise them after a cut\");\n", "")
-mutant("c-rows-uncounted", "c/specdec.hpp", C, "if (rows != expected) invalid_argument(name,", "if (false) invalid_argument(name,")
+mutant("c-rows-uncounted", "c/specdec.hpp", C, "if (rows >= 0 && rows != expected)", "if (false)")
 mutant("c-offsets-by-difference", "c/specdec.hpp", C, "if (offsets[i + 1] < offsets[i])",
        "if (static_cast<int64_t>(static_cast<uint64_t>(offsets[i + 1]) - static_cast<uint64_t>(offsets[i])) < 0)")
 mutant("c-last-failure-told", "c/specdec.hpp", C, "if (first == SPECDEC_OK) first = statuses[i];",
        "if (statuses[i] != SPECDEC_OK) first = statuses[i];")
-mutant("c-bad-count-unsaid", "c/specdec.hpp", C, "statuses == nullptr))\n    return status_of({errors, error_size}, [&] {",
-       "statuses == nullptr))\n    return status_of({nullptr, 0}, [&] {")
+mutant("c-bad-count-unsaid", "c/specdec.hpp", C, "status_of({errors, drafts == 0 ? 0 : error_size}, [&] {", "status_of({nullptr, 0}, [&] {")
 mutant("c-list-drawn-by-places", "c/rows.hpp", C, "if constexpr (listed<decltype(row)>) return row.support(k);", "if constexpr (false) return k;")
 mutant("c-greedy-logits-drawn", "c/rows.hpp", C, "LogitsRow<S, Stride>(numbers, 0.0)", "LogitsRow<S, Stride>(numbers, 1.0)")
 mutant("c-null-pointer-read", "c/rows.hpp", C, "if (rows_.pointers[i] == nullptr) invalid_argument", "if (false) invalid_argument")

@@ -122,8 +122,9 @@ struct DraftOfC {
     return RowsOfC("draft", *rows);
   }
   static void check_row_count(const char* name, Index rows, Index expected, const char* formula) {
-    if (rows < 0) invalid_argument(name, ".rows = ", rows, " is negative");
-    if (rows != expected) invalid_argument(name, " has ", rows, " rows, expected ", formula, expected);
+    // A negative number is an error of the description: see RowsOfC.
+    if (rows >= 0 && rows != expected)
+      invalid_argument(name, " has ", rows, " rows, expected ", formula, expected);
   }
 
   /// Draft i of many: `gamma` tokens from token `first` on. Each draft before it has a target row more than it has tokens.
@@ -258,6 +259,15 @@ struct BatchOfC {
   }
 };
 
+/// What must hold before each draft of a batch can be told a status.
+inline void check_draft_count(int64_t drafts, const specdec_status* statuses, const specdec_rows* target) {
+  if (drafts < 0) invalid_argument("drafts = ", drafts, " is negative");
+  if (drafts > 0) check_not_null(statuses, "statuses");
+  if (target != nullptr && drafts > target->rows)
+    invalid_argument("target has ", target->rows, " rows, expected one at least for each of ", drafts,
+                     " drafts");
+}
+
 /// All drafts of a batch in one.
 inline DraftOfC all_of(const BatchOfC& batch, specdec_rule rule, const specdec_rows* target,
                        const specdec_rows* draft, const int32_t* tokens) {
@@ -306,16 +316,9 @@ specdec_status specdec_verify_batch(specdec_rule rule, specdec_greedy_block* con
                                     specdec_philox* rngs, specdec_verdict* verdicts, specdec_status* statuses,
                                     char* errors, size_t error_size) {
   using namespace specdec::detail;
-  if (drafts < 0 || (drafts > 0 && statuses == nullptr))
-    return status_of({errors, error_size}, [&] {
-      if (drafts < 0) invalid_argument("drafts = ", drafts, " is negative");
-      check_not_null(statuses, "statuses");
-    });
-  if (target != nullptr && drafts > target->rows)  // then there need not be a status for each draft
-    return status_of({errors, error_size}, [&] {
-      invalid_argument("target has ", target->rows, " rows, expected one at least for each of ", drafts,
-                       " drafts");
-    });
+  const specdec_status counted =
+      status_of({errors, drafts == 0 ? 0 : error_size}, [&] { check_draft_count(drafts, statuses, target); });
+  if (counted != SPECDEC_OK) return counted;  // there need not be a status for each draft
   const BatchOfC batch{memories, offsets, drafts, rngs, verdicts};
   const ErrorText texts{drafts > 0 ? errors : nullptr, error_size};
   specdec_status first = SPECDEC_OK;

@@ -68,6 +68,7 @@ class TextStream {
     if (match) held_.resize(end);
     return show(shown);
   }
+  void push(std::span<const Token> tokens) && = delete;  // the view would dangle
 
   /// Ends the text and returns the bytes held back: after a stop string at most a part of a character. The view lives until
   /// the next call.

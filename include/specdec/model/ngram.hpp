@@ -159,10 +159,9 @@ class BasicNgramModel {
     if (options.order < 1) detail::invalid_argument("options.order = ", options.order, " is not positive");
     if (options.vocab_size < 1)
       detail::invalid_argument("options.vocab_size = ", options.vocab_size, " is not positive");
-    constexpr Index most = detail::most_tokens;
-    if (options.vocab_size > most)
-      detail::invalid_argument("options.vocab_size = ", options.vocab_size, " is more than the ", most,
-                               " that token ids can tell apart");
+    if (options.vocab_size > detail::most_tokens)
+      detail::invalid_argument("options.vocab_size = ", options.vocab_size, " is more than the ",
+                               detail::most_tokens, " that token ids can tell apart");
   }
 
   void append(std::span<const Token> tokens) {

@@ -59,8 +59,7 @@ struct ModelReport {
     out << "right in " << report.rows << " rows, worst difference " << report.difference;
     if (report.telling == 0)
       out << ", but no row differs from the row one token earlier by more than the tolerance: a mistake "
-             "would "
-             "not have been seen";
+             "would not have been seen";
     else if (!report.shows_rollback) out << ", but no row would have shown a rollback that does nothing";
     return out;
   }

@@ -130,10 +130,10 @@ class SparesWithin {
 /// shape() are the trunk, their siblings are spares.
 /// The model need not take trees: it takes in one trunk after the other. Near the end of a bounded context trunks get
 /// shorter: see ModelDrafter.
-/// Throws: std::invalid_argument if a trunk or a number of spares is negative, or if trunks and spares together have more
-/// than longest_draft tokens.
 /// A row in which no token has a positive probability ends its trunk; where lengths are fixed (DraftLimits), the first
 /// trunk's token is drawn from a uniform row, and has no spares.
+/// Throws: std::invalid_argument if a trunk or a number of spares is negative, or if trunks and spares together have more
+/// than longest_draft tokens.
 /// Random: one draw per token of a trunk, by ascending number: the first token, the second trunk, the rest of the trunk.
 /// Cost: a model call for each drawn token, and a pass over its row where it has spares.
 template <class Policy = void>
