@@ -1,7 +1,7 @@
 // specdec: lossless draft verifiers and the speculative decoding loop. This header has all that text generation needs.
 // Not included: ranks.hpp, analysis.hpp, testing.hpp; another tokenizer's models (model/common_tokens.hpp and
-// draft/retokenized_drafter.hpp), recurrent models (model/replayed.hpp), heads and EAGLE layers (model/head_model.hpp,
-// model/eagle_model.hpp), n-gram models (model/ngram.hpp); the samplers sample/{dry,top_n_sigma,typical_p,xtc}.hpp;
+// draft/retokenized_drafter.hpp), recurrent models and bounded caches (model/{replayed,reread}.hpp), heads and EAGLE
+// layers (model/{head_model,eagle_model}.hpp), n-gram models (model/ngram.hpp); the samplers sample/{dry,top_n_sigma,typical_p,xtc}.hpp;
 // draft/from_text/datastore_drafter.hpp; loop/beam_search.hpp; measure/{projection,stats_json}.hpp.
 #pragma once
 

@@ -342,8 +342,7 @@ mutant("drafts-begun-at-every-stage", "draft/model_drafter.hpp", "tests/draft/mo
        "    if (std::exchange(context.begun, true)) return;\n",
        "")
 mutant("drafts-beyond-the-context", "draft/model_drafter.hpp", "tests/draft/model_drafter",
-       "context_size(model_.model()) - std::ssize(request.context);",
-       "context_size(model_.model()) - std::ssize(request.context) + 1;")
+       "std::ssize(request.context), reach(", "std::ssize(request.context) + 1, reach(")
 mutant("drafts-after-nothing", "draft/model_drafter.hpp", "tests/draft/model_drafter", "if (request.context.empty()) detail", "if (false) detail")
 mutant("released-sequence-kept", "draft/model_drafter.hpp", "tests/draft/model_drafter", "    model_.release(sequence);\n", "")
 mutant("model-of-another-taken-as-it-is", "draft/model_drafter.hpp", "tests/draft/model_drafter", "        model_.keep(0, 0);\n", "")

@@ -22,7 +22,7 @@ mutant("overlong-draft-accepted", "loop/step_base.hpp", "tests/loop/spec_dec tes
 
 mutant = promise("a bounded context is filled to its end, and never fed past it")
 mutant("context-one-short", "loop/step_base.hpp", "tests/loop/spec_dec", "text_.done() || room() < 0; }", "text_.done() || room() <= 0; }")
-mutant("context-overdrafted", "loop/step_base.hpp", "tests/loop/spec_dec", ", least), room())", ", least), room() + 1)")
+mutant("context-overdrafted", "loop/step_base.hpp", "tests/loop/spec_dec", ", least), most_drafted())", ", least), most_drafted() + 1)")
 mutant("context-end-unreported", "loop/step_base.hpp", "tests/loop/spec_dec",
        "!text_.done() && room() < 0 ? StopReason::context : text_.stop_reason()", "text_.stop_reason()")
 mutant("wrapped-context-unbounded", "model/feeds.hpp", "tests/sample/processed_model",
@@ -242,9 +242,9 @@ mutant("tree-keeps-other-tokens", "loop/feed_buffer.hpp", TREE_LOOP,
 mutant("fed-after-another-token", "loop/feed_buffer.hpp", TREE_LOOP,
        "parents_.push_back(uncached_ + parent);", "parents_.push_back(parent);")
 mutant("tree-deeper-than-the-budget", "loop/step_base.hpp", TREE_LOOP,
-       "std::min({std::max(text_.remaining() - 1, least), room(), longest_draft})", "longest_draft")
+       "std::min({std::max(text_.remaining() - 1, least), most_drafted(), longest_draft})", "longest_draft")
 mutant("tree-larger-than-the-context", "loop/step_base.hpp", TREE_LOOP,
-       "std::min({std::max(wanted, least), room(), longest_draft})", "wanted")
+       "std::min({std::max(wanted, least), most_drafted(), longest_draft})", "wanted")
 mutant("deep-tree-judged", "loop/step_base.hpp", TREE_LOOP, "if (depth_ > limits_.depth)", "if (false)")
 mutant("drafter-of-trees-trusted", "loop/step_base.hpp", TREE_LOOP,
        "check_parents(offer.tokens, offer.parents);", "")

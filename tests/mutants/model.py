@@ -56,6 +56,22 @@ mutant("sequences-before-the-failure-taken-in", SEQUENCES, SEQUENCES_TEST, "std:
 mutant("sequences-of-a-used-model", SEQUENCES, SEQUENCES_TEST, "prototype_.truncate(0);", "")
 mutant("sequences-wide-rows-taken-in", SEQUENCES, SEQUENCES_TEST, "if (rows.rows() > 0 && rows.cols() != vocab_size())", "if (false)")
 
+REREAD, REREAD_TEST = "model/reread.hpp", "tests/model/reread"
+
+mutant = promise("a model that goes back only so far is never cut further, and reads again only what it must")
+mutant("reread-one-too-far", REREAD, REREAD_TEST, "longest_ - length > reach_;", "longest_ - length > reach_ + 1;")
+mutant("reread-one-too-early", REREAD, REREAD_TEST, "longest_ - length > reach_;", "longest_ - length >= reach_;")
+mutant("reread-tree-not-counted", REREAD, REREAD_TEST, "std::max(longest_, held_ += tokens)", "std::max(longest_, cached_ += tokens)")
+mutant("reread-longest-outlives-emptying", REREAD, REREAD_TEST, "    if (emptied) longest_ = 0;\n", "")
+mutant("reread-never-again", REREAD, REREAD_TEST, "    if (!again_.empty()) call(detail::view_of(again_));\n", "")
+mutant("reread-path-of-a-lost-context", REREAD, REREAD_TEST, "text->cut(length) == length)", "(text->cut(length), true))")
+mutant("reread-tree-beyond", REREAD, REREAD_TEST, "if (beside > reach_)", "if (beside > reach_ + 1)")
+mutant("reread-failed-tree-has-depths", REREAD, REREAD_TEST, "[&] { depths_.resize(static_cast<std::size_t>(tree_.size())); }", "[] {}")
+mutant("reach-of-target-ignored", "loop/step_base.hpp", REREAD_TEST, "std::min(room(), target_.rollback)", "room()")
+mutant("reach-of-drafter-ignored", "draft/model_drafter.hpp", REREAD_TEST, "std::ssize(request.context), reach(model_.model()));", "std::ssize(request.context), unlimited);")
+mutant("reach-not-told-by-copies", "model/model_per_sequence.hpp", REREAD_TEST, "Index reach() const { return specdec::reach(prototype_); }", "Index reach() const { return unlimited; }")
+mutant("check-model-believes-a-reach", "testing/check_model.hpp", REREAD_TEST, "length = sequence.longest - reach_;", "length = 0;")
+
 REPLAYED, REPLAYED_TEST = "model/replayed.hpp", "tests/model/replayed"
 
 mutant = promise("a model that cannot be cut back goes on after what was kept, and is fed little twice")

@@ -28,9 +28,9 @@ mutant("min-p-without-temperature", "sample/min_p.hpp", "tests/sample/min_p",
        "temperature * std::log(p_)", "std::log(p_)")
 mutant("hook-context-too-long", "sample/hooked_context.hpp", "tests/sample/processed_model",
        "static_cast<std::size_t>(length_ - rows + 1 + i)", "static_cast<std::size_t>(length_ + 0 * (rows + i))")
-mutant("hook-context-not-rolled-back", "sample/fed_texts.hpp", "tests/sample/processed_model",
+mutant("hook-context-not-rolled-back", "model/fed_texts.hpp", "tests/sample/processed_model",
        "if (!found_tree(k)) text.truncate(feeds[k].from);", "")
-mutant("hook-line-stays-in-model", "sample/fed_texts.hpp", "tests/sample/processed_model",
+mutant("hook-line-stays-in-model", "model/fed_texts.hpp", "tests/sample/processed_model",
        "if (!found_tree(k)) model.keep(feeds[k].sequence, feeds[k].from);", "")
 
 mutant = promise("a processed model copies every row that a hook may change")
@@ -47,13 +47,13 @@ mutant("hook-way-stays-in-line", "sample/hooked_context.hpp", "tests/sample/proc
        "    tokens_.resize(static_cast<std::size_t>(length_));\n    append(", "    append(")
 mutant("hook-row-of-first-tokens", "sample/hooked_context.hpp", "tests/sample/processed_model",
        "tree_.size() - rows + i", "i")
-mutant("hook-tree-not-rolled-back", "sample/fed_texts.hpp", "tests/sample/processed_model",
+mutant("hook-tree-not-rolled-back", "model/fed_texts.hpp", "tests/sample/processed_model",
        "text.forget_from(before_[k].nodes);", "")
 mutant("hook-tree-lost-tokens-uncounted", "model/wrapped_tree.hpp", "tests/sample/processed_model",
        "{ cached_ += tokens; }", "{ cached_ = size() + 0 * tokens; }")
 mutant("hook-tree-not-kept", "sample/hooked_context.hpp", "tests/sample/processed_model",
        "for (const Index node : path) tokens_.push_back(tree_.token(node));", "")
-mutant("hook-tree-kept-by-own-number", "sample/fed_texts.hpp", "tests/sample/processed_model",
+mutant("hook-tree-kept-by-own-number", "model/fed_texts.hpp", "tests/sample/processed_model",
        "model.keep(sequence, text->tree().of_model(path));", "model.keep(sequence, path);")
 mutant("hook-tree-left-open", "sample/hooked_context.hpp", "tests/sample/processed_model",
        "length_ = std::clamp<Index>(length, 0, length_);\n    tree_.clear();", "length_ = std::clamp<Index>(length, 0, length_);")
@@ -70,8 +70,8 @@ mutant("batch-chain-asked-for-nothing", STEPS, TEXTS_TEST, "if (feed.rows < 1) c
 mutant("batch-bad-rows-taken-in", MODEL, TEXTS_TEST,
        "for (const BatchFeed& feed : feeds) this->inner().keep(feed.sequence, feed.from);", ";")
 mutant("batch-shape-unchecked", MODEL, TEXTS_TEST, "detail::check_shape(logits, detail::rows_of(feeds), this->vocab_size());", "(void)logits;")
-mutant("batch-tree-not-passed-on", "sample/fed_texts.hpp", TEXTS_TEST, "if (text == nullptr) return model.keep(sequence, path);", "if (text == nullptr) return;")
-mutant("batch-release-not-passed-on", "sample/fed_texts.hpp", TEXTS_TEST, "    model.release(sequence);\n", "    (void)model;\n")
+mutant("batch-tree-not-passed-on", "model/fed_texts.hpp", TEXTS_TEST, "if (text == nullptr) return model.keep(sequence, path);", "if (text == nullptr) return;")
+mutant("batch-release-not-passed-on", "model/fed_texts.hpp", TEXTS_TEST, "    model.release(sequence);\n", "    (void)model;\n")
 
 mutant = promise("a wrapper takes a model for one text as a batch of one")
 mutant("feeds-of-one-context-uncounted", "model/feeds.hpp", "tests/sample/processed_model", "    cached_ += std::ssize(path);\n", "")
@@ -159,14 +159,14 @@ mutant("weight-unit-without-temperature", "sample/token_weight.hpp", "tests/samp
 
 mutant = promise("a hook in a batch sees each sequence's own context, and fails its own sequence alone")
 mutant("batch-hook-not-rolled-back", MODEL, TEXTS_TEST, "[&] { texts_.leave(feeds, this->inner()); }", "[] {}")
-mutant("batch-hook-half-entered", "sample/fed_texts.hpp", TEXTS_TEST, "[&] { leave(feeds.first(k)); }", "[] {}")
+mutant("batch-hook-half-entered", "model/fed_texts.hpp", TEXTS_TEST, "[&] { leave(feeds.first(k)); }", "[] {}")
 mutant("batch-hook-begins-anywhere", "model/feeds.hpp", TEXTS_TEST, "if (feed.from != length)", "if (false)")
-mutant("batch-hook-keeps-all", "sample/fed_texts.hpp", TEXTS_TEST, "if (Text* const text = texts_.find(sequence)) text->truncate(length);", "")
-mutant("batch-hook-remembers-released", "sample/fed_texts.hpp", TEXTS_TEST, "    model.release(sequence);\n    texts_.erase(sequence);", "    model.release(sequence);")
+mutant("batch-hook-keeps-all", "model/fed_texts.hpp", TEXTS_TEST, "if (Text* const text = texts_.find(sequence)) text->truncate(length);", "")
+mutant("batch-hook-remembers-released", "model/fed_texts.hpp", TEXTS_TEST, "    model.release(sequence);\n    texts_.erase(sequence);", "    model.release(sequence);")
 mutant("batch-hook-row-of-another", TEXTS, TEXTS_TEST, "      first += feed.rows;\n", "")
 mutant("batch-hook-fails-for-all", "sample/row_errors.hpp", TEXTS_TEST, "    rethrow_error_of(errors_, i);\n    return", "    rethrow_error_of(errors_, 0);\n    return")
-mutant("batch-hook-tree-untaken", "sample/fed_texts.hpp", TEXTS_TEST, "if (!feed.parents.empty()) texts_.at(feed.sequence).tree().taken(std::ssize(feed.tokens));", "{}")
-mutant("batch-hook-way-not-kept", "sample/fed_texts.hpp", TEXTS_TEST, "    text->keep(path);\n", "")
+mutant("batch-hook-tree-untaken", "model/fed_texts.hpp", TEXTS_TEST, "if (!feed.parents.empty()) texts_.at(feed.sequence).tree().taken(std::ssize(feed.tokens));", "{}")
+mutant("batch-hook-way-not-kept", "model/fed_texts.hpp", TEXTS_TEST, "    text->keep(path);\n", "")
 
 PROCESSED, PROCESSED_TEST = "sample/processed_text.hpp", "tests/sample/processed_text"
 mutant = promise("a processor with state makes of a row what it makes of it from scratch, over drafts, trees and failures")
@@ -190,11 +190,11 @@ mutant("processed-break-not-noted", PROCESSED, PROCESSED_TEST, "    broken_off_ 
 mutant("processed-fork-anywhere", PROCESSED, PROCESSED_TEST, "fork_ = seen > asked_from_ ? seen : -1;", "fork_ = seen;")
 mutant("processed-fork-nowhere", PROCESSED, PROCESSED_TEST, "if (first == 0 && taken == 0 && seen_ == fork_) break;", "")
 mutant("processed-break-not-forgotten", PROCESSED, PROCESSED_TEST, "    if (pending_.empty()) broken_off_ = false;\n", "")
-mutant("batch-processor-of-a-feed-refused", "sample/fed_texts.hpp", TEXTS_TEST, "[&] { texts_.erase(sequence); }", "[] {}")
+mutant("batch-processor-of-a-feed-refused", "model/fed_texts.hpp", TEXTS_TEST, "[&] { texts_.erase(sequence); }", "[] {}")
 mutant("processed-rows-unchecked", PROCESSED, PROCESSED_TEST, "if (rows > added_)", "if (false)")
 mutant("batch-processor-fails-for-one-row", "sample/row_errors.hpp", TEXTS_TEST,
        "std::fill_n(errors_.begin() + first, count, error);", "errors_[static_cast<std::size_t>(first + 0 * count)] = error;")
-mutant("batch-processor-of-a-failed-call", "sample/fed_texts.hpp", TEXTS_TEST, "before_[k].begins = known == nullptr;", "before_[k].begins = false;")
+mutant("batch-processor-of-a-failed-call", "model/fed_texts.hpp", TEXTS_TEST, "before_[k].begins = known == nullptr;", "before_[k].begins = false;")
 mutant("batch-processor-of-another", TEXTS, TEXTS_TEST, "else return given(sequence);", "else return given(0 * sequence);")
 
 mutant = promise("processors are what they are said to be, forward and back")
@@ -260,8 +260,8 @@ mutant = promise("a target spread over ranks writes the target's text")
 mutant("sharded-drafts-not-looked-up", "ranks/sharded_model.hpp", SHARDED, "std::max<Index>(feed.rows - 1, 0)", "Index{0}")
 mutant("sharded-drafts-of-another-text", "ranks/sharded_model.hpp", SHARDED, "row < 0 ? nowhere : first + row - 1", "row < 0 ? nowhere : row - 1")
 mutant("sharded-failure-taken-in", "ranks/sharded_model.hpp", SHARDED, "[&] { texts_.leave(feeds, this->inner()); }", "[] {}")
-mutant("sharded-draws-begin-again", "sample/fed_texts.hpp", SHARDED, "before_[k].begins = known == nullptr;", "before_[k].begins = known == nullptr || known->length() == 0;")
-mutant("sharded-failure-closes-trees", "sample/fed_texts.hpp", SHARDED, "if (!found_tree(k)) model.keep", "model.keep")
+mutant("sharded-draws-begin-again", "model/fed_texts.hpp", SHARDED, "before_[k].begins = known == nullptr;", "before_[k].begins = known == nullptr || known->length() == 0;")
+mutant("sharded-failure-closes-trees", "model/fed_texts.hpp", SHARDED, "if (!found_tree(k)) model.keep", "model.keep")
 mutant("sharded-tree-looked-up-after-others", "ranks/sharded_model.hpp", SHARDED, "tree().size() - feed.rows;", "tree().size() - feed.rows - 1;")
 mutant("sharded-tree-length-unkept", "ranks/sharded_model.hpp", SHARDED, "      length_ += std::ssize(path);\n", "")
 mutant("sharded-tree-failure-taken-in", "ranks/sharded_model.hpp", SHARDED, "void forget_from(Index node) { tree_.forget_from(node); }", "void forget_from(Index) {}")

@@ -64,7 +64,8 @@ class RowsOfDraft {
 /// copies of one, may use one Model in turn (model/turn.hpp): a drafter that takes over feeds its whole context again. A
 /// BatchModel serves one drafter. The model's vocabulary may be smaller or larger than the target's. The model is shown
 /// token 0 in place of a context token that it does not know: this costs acceptance, never exactness. Near the end of a
-/// bounded context (context_size), drafts get shorter, then empty. Where the model cannot draft (can_draft), they are empty.
+/// bounded context (context_size), drafts get shorter, then empty. No more tokens of a draft are fed than the model can drop
+/// again (reach). Where the model cannot draft (can_draft), drafts are empty.
 /// Throws: std::invalid_argument on an empty context, and where the model returns rows of another shape than asked for;
 /// what the model throws. With a BatchModel three errors make only their own request fail: an empty context, a row that is
 /// no distribution, a row of another size.
@@ -221,7 +222,8 @@ class ModelDrafter {
     context.growth.end();
     context.begun = false;
     if (request.context.empty()) detail::invalid_argument("context is empty: there is nothing to continue");
-    const Index room = context_size(model_.model()) - std::ssize(request.context);
+    const Index room =
+        std::min(context_size(model_.model()) - std::ssize(request.context), reach(model_.model()));
     context.growth.begin(strategy_, request.limits, room);
     if (!detail::can_draft_after(model_.model(), request.sequence, std::ssize(request.context)))
       context.growth.end();

@@ -66,7 +66,7 @@ consteval bool fit_together() {
 /// The sizes of a target, to use where the target itself must not be called.
 template <class M>
 ExternalTarget described(const M& target) {
-  return {target.vocab_size(), context_size(target)};
+  return {target.vocab_size(), context_size(target), reach(target)};
 }
 
 /// The vocabulary size of the rows, or 0 if they do not tell one.

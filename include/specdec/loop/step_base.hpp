@@ -265,9 +265,11 @@ class StepBase {
 
   // How many tokens may be drafted before the target's context is full. Negative: there is not even room for Y.
   Index room() const { return target_.context - text_.size(); }
+  // How many tokens the target can take, and drop again.
+  Index most_drafted() const { return std::min(room(), target_.rollback); }
 
   DraftLimits line_limits(Index wanted, Index least) const {
-    const Index asked = std::min(std::max(std::min(wanted, text_.remaining() - 1), least), room());
+    const Index asked = std::min(std::max(std::min(wanted, text_.remaining() - 1), least), most_drafted());
     if (asked > longest_draft)
       invalid_argument("gamma = ", options().gamma, " and nothing else keeps drafts to ", longest_draft,
                        " tokens, neither the draft length nor max_new_tokens = ", options().max_new_tokens,
@@ -275,10 +277,10 @@ class StepBase {
     return {.nodes = asked, .depth = asked};
   }
 
-  // All tokens of a tree must fit in the target's context. Only a path must fit in the budget.
+  // All tokens of a tree must fit in the target's context and reach. Only a path must fit in the budget.
   DraftLimits tree_limits(Index wanted, Index least) const {
-    return {.nodes = std::min({std::max(wanted, least), room(), longest_draft}),
-            .depth = std::min({std::max(text_.remaining() - 1, least), room(), longest_draft}),
+    return {.nodes = std::min({std::max(wanted, least), most_drafted(), longest_draft}),
+            .depth = std::min({std::max(text_.remaining() - 1, least), most_drafted(), longest_draft}),
             .trunk = least};
   }
 

@@ -38,9 +38,10 @@
 namespace specdec::detail {
 
 /// Compiles only if a model has the functions that wrappers call; the error names the missing one. The result of forward()
-/// is checked elsewhere.
-template <class M>
+/// is checked elsewhere. `any_length`: whether contexts are cut back to any length.
+template <class M, bool any_length = true>
 consteval bool can_be_wrapped() {
+  if constexpr (any_length) fits_any_length<M>();
   if constexpr (TakesFeeds<M>) {
     keeps_and_releases<M>();
   } else {
@@ -282,9 +283,11 @@ class WrapsModel : public ModelOverFeeds<W, OverFeeds<M>::for_many, trees> {
 
  public:
   static constexpr bool steady_rows = has_steady_rows<std::remove_reference_t<M>>;
+  static constexpr bool reads_again = true;  // a wrapped model's context can be cut back to any length
 
   Index vocab_size() const { return inner_.model().vocab_size(); }
   Index context_size() const { return specdec::context_size(inner_.model()); }
+  Index reach() const { return specdec::reach(inner_.model()); }
 
   /// The model's addresses, if others may refer to it, too. Two wrappers around one model share its context.
   std::vector<const void*> identities() const { return shared_identities<M>(inner_.model()); }

@@ -32,6 +32,7 @@ namespace specdec {
 ///   static constexpr bool steady_rows = false   the row after a token may change between calls, though the tokens before it
 ///                                               stay: see steady in draft/drafter.hpp
 ///   Index context_size() const                  the context is bounded: see context_size
+///   Index reach() const                         the context can be cut back only so far: see reach
 ///   length(), hidden(), hidden_at(i)            shows its hidden states, for heads: see model/hidden_states.hpp
 ///   bool can_draft(Index length) const          whether a draft after a context of `length` tokens is worth its calls. Where
 ///                                               it is not, a ModelDrafter proposes nothing. With a BatchModel:
@@ -64,6 +65,26 @@ consteval bool sized_and_truncatable() {
   return true;
 }
 
+/// Whether a model says how far its context can be cut back.
+template <class M>
+inline constexpr bool has_reach = requires(const M& model) { model.reach(); };
+
+/// Whether a context can be cut back to any length. Beyond its reach, specdec::Reread reads it again.
+template <class M>
+inline constexpr bool goes_back_anywhere = [] {
+  if constexpr (requires { M::reads_again; }) return static_cast<bool>(M::reads_again);
+  else return !has_reach<M>;
+}();
+
+/// Compiles only if the model's context can be cut back to any length.
+template <class M>
+consteval bool fits_any_length() {
+  static_assert(goes_back_anywhere<M>,
+                "the model's context can be cut back only by reach() tokens, and is asked for more now and "
+                "then: specdec::Reread, of specdec/model/reread.hpp, reads again what lies further back");
+  return true;
+}
+
 /// Compiles only if M is a Model; the error names the missing function. A model that is not called may be anything.
 template <class M, bool is_called = true>
 consteval bool fits_model() {
@@ -82,6 +103,7 @@ consteval bool fits_model() {
                     "goes into a specdec::ProcessedModel): see specdec::Model");
     }
   }
+  if constexpr (is_called) fits_any_length<M>();
   return true;
 }
 
@@ -117,13 +139,30 @@ Index context_size(const M& model) {
   }
 }
 
+/// How far the model's context can be cut back, in tokens. A sliding-window cache that is a ring, and a recurrent model that
+/// keeps its last states, have lost what lies further back. If the context has held at most n tokens since it was last empty,
+/// an open tree's tokens included, it can be cut back to n − reach tokens or more, or be emptied. A draft has at most `reach`
+/// tokens then. `unlimited` if the model has no reach().
+/// A model with a reach() goes into a Reread, for which no cut is too far.
+template <class M>
+Index reach(const M& model) {
+  if constexpr (detail::has_reach<M>) {
+    static_assert(detail::Count<decltype(model.reach())>, "the model's reach() is no integer");
+    return std::max<Index>(model.reach(), 0);
+  } else {
+    return unlimited;
+  }
+}
+
 /// Stands for a target that the caller runs himself, between Sequence::propose() and accept().
 struct ExternalTarget {
-  Index vocabulary;           ///< number of tokens in the vocabulary
-  Index context = unlimited;  ///< how many tokens the context can hold
+  Index vocabulary;            ///< number of tokens in the vocabulary
+  Index context = unlimited;   ///< how many tokens the context can hold
+  Index rollback = unlimited;  ///< how many tokens the context can be cut back by: see reach
 
   Index vocab_size() const { return vocabulary; }
   Index context_size() const { return context; }
+  Index reach() const { return rollback; }
 };
 
 /// Whether the model has a member `static constexpr bool keeps_context = true`. Many wrappers have it: they remember the

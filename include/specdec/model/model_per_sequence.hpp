@@ -36,6 +36,7 @@ namespace specdec {
 template <Model M>
   requires std::copy_constructible<M>
 class ModelPerSequence {
+  static_assert(detail::fits_any_length<M>());
   using Output =
       std::remove_cvref_t<decltype(std::declval<M&>().forward(std::span<const Token>{}, Index{1}))>;
   static auto rows_in(const Output& output) {
@@ -47,10 +48,13 @@ class ModelPerSequence {
   using Kept = std::unique_ptr<const Output>;
 
  public:
+  static constexpr bool reads_again = true;  // a copy's context can be cut back to any length
+
   explicit ModelPerSequence(M prototype) : prototype_(std::move(prototype)) { prototype_.truncate(0); }
 
   Index vocab_size() const { return prototype_.vocab_size(); }
   Index context_size() const { return specdec::context_size(prototype_); }
+  Index reach() const { return specdec::reach(prototype_); }
 
   auto forward(std::span<const BatchFeed> feeds) & {
     outputs_.clear();

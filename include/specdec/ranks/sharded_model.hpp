@@ -14,6 +14,7 @@
 
 #include "specdec/chance/random.hpp"
 #include "specdec/error.hpp"
+#include "specdec/model/fed_texts.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"
 #include "specdec/model/trees.hpp"
@@ -24,7 +25,6 @@
 #include "specdec/ranks/exchange.hpp"
 #include "specdec/ranks/sharded.hpp"
 #include "specdec/sample/chain.hpp"
-#include "specdec/sample/fed_texts.hpp"
 #include "specdec/sample/logit_columns.hpp"
 #include "specdec/sample/of_sequence.hpp"
 #include "specdec/sample/steps_of_rows.hpp"

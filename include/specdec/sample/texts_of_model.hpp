@@ -7,9 +7,9 @@
 #include <type_traits>
 #include <utility>
 
+#include "specdec/model/fed_texts.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"
-#include "specdec/sample/fed_texts.hpp"
 #include "specdec/sample/hooked_context.hpp"
 #include "specdec/sample/of_sequence.hpp"
 #include "specdec/sample/processed_text.hpp"

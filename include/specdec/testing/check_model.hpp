@@ -91,6 +91,8 @@ struct SeenRow {
 struct CheckedSequence {
   Index number = 0;
   std::vector<Token> context = {}, uncut = {};
+  Index longest =
+      0;  // how many tokens the context and the open tree have had at most since they were last empty
   bool kept_path = false;
   std::vector<Token> tree = {};  // the open tree's tokens by number
   std::vector<Index> parents = {};
@@ -103,6 +105,7 @@ struct CheckedSequence {
     context.resize(static_cast<std::size_t>(length));
     if (length > 0) return;
     uncut.clear();
+    longest = 0;
     kept_path = false;
   }
   void close() {
@@ -137,6 +140,8 @@ class ModelCheck {
       : model_(model),
         options_(options),
         longest_(std::min(options.longest, context_size(model))),
+        reach_(specdec::detail::goes_back_anywhere<M> ? unlimited : reach(model)),
+        most_open_(reach(model)),
         random_(options.seed) {}
 
   ModelReport report() {
@@ -310,9 +315,15 @@ class ModelCheck {
     const Index room = longest_ - sequence.size();
     Index length = sequence.size() + (coin() ? -below(4) : below(3));  // a longer one does nothing
     if (room < 4 || below(8) == 0) length = below(sequence.size() + 1);
+    if (!is_within_reach(sequence, length) && coin()) length = sequence.longest - reach_;
     cut(sequence, std::max<Index>(length, 0));
   }
+  // Beyond its reach a context can only be emptied.
+  bool is_within_reach(const CheckedSequence& sequence, Index length) const {
+    return sequence.longest - std::min(length, sequence.size()) <= reach_;
+  }
   void cut(CheckedSequence& sequence, Index length) {
+    if (!is_within_reach(sequence, length)) length = 0;
     model_.keep(sequence.number, length);
     sequence.keep(length);
   }
@@ -320,7 +331,8 @@ class ModelCheck {
   // One call, with a feed for one sequence or for several: lines, trees, and trees that grow.
   void feed_some() {
     const auto room = [&](const CheckedSequence& sequence) {
-      return longest_ - sequence.size() - sequence.open();
+      const Index open = sequence.open();
+      return std::min(longest_ - sequence.size() - open, open > 0 ? most_open_ - open : unlimited);
     };
     std::vector<CheckedSequence*> chosen;
     for (CheckedSequence& sequence : sequences_)
@@ -334,7 +346,8 @@ class ModelCheck {
     for (const CheckedSequence* sequence : chosen) {
       tokens.push_back(any_text(1 + below(std::min<Index>(6, room(*sequence)))));
       parents.emplace_back();
-      if (trees && (sequence->open() > 0 || coin()))
+      const bool can_be_dropped = sequence->open() + std::ssize(tokens.back()) <= most_open_;
+      if (trees && (sequence->open() > 0 || (can_be_dropped && coin())))
         for (Index n = 0; n < std::ssize(tokens.back()); ++n)
           parents.back().push_back(below(sequence->open() + n + 1) - 1);
     }
@@ -352,6 +365,7 @@ class ModelCheck {
     for (std::size_t f = 0; f < chosen.size(); ++f) {
       CheckedSequence& sequence = *chosen[f];
       const Index size = std::ssize(tokens[f]), open = sequence.open();
+      sequence.longest = std::max(sequence.longest, sequence.size() + open + size);
       sequence.tree.insert(sequence.tree.end(), tokens[f].begin(), tokens[f].end());
       for (Index k = 0; k < size; ++k)
         sequence.parents.push_back(parents[f].empty() ? k - 1 : parents[f][static_cast<std::size_t>(k)]);
@@ -399,7 +413,8 @@ class ModelCheck {
   void keep_a_path(CheckedSequence& sequence) {
     if constexpr (trees) {
       const std::vector<Index> path = way_to(sequence, below(sequence.open() + 1) - 1);
-      if (path.empty()) return cut(sequence, sequence.size());  // nothing of the tree is kept
+      if (path.empty() || sequence.longest - sequence.size() - std::ssize(path) > reach_)
+        return cut(sequence, sequence.size());  // nothing of the tree is kept
       model_.keep(sequence.number, std::span<const Index>(path));
       append(sequence, path);
       sequence.kept_path = true;
@@ -509,6 +524,8 @@ class ModelCheck {
   specdec::detail::OverFeeds<M&> model_;
   ModelCheckOptions options_;
   Index longest_;
+  Index reach_,
+      most_open_;  // how many tokens a context is cut back by at most, and how many a tree has at most
   SplitMix64 random_;
   Index next_number_ = 0;
   std::vector<CheckedSequence> sequences_ = {};
@@ -529,6 +546,7 @@ class ModelCheck {
 /// with flat rows of probabilities: let the model return logits, or set a smaller tolerance), the report says so.
 /// A complaint about a row names the likeliest mistake. A model whose rows never depend on the last token of the text is
 /// taken for one whose rows are off by one.
+/// A model with a reach() is cut back within it, and emptied; what it says is checked.
 /// Rows may be probabilities or logits; set the tolerance for the numbers that the model returns. The model's contexts must
 /// be empty, and are left empty.
 /// Throws: std::invalid_argument if an option is out of range. A model that throws is reported.
@@ -536,7 +554,7 @@ class ModelCheck {
 /// Example: examples/check_my_model.cpp
 template <class M>
 ModelReport check_model(M& model, const ModelCheckOptions& options = {}) {
-  static_assert(specdec::detail::can_be_wrapped<M>());
+  static_assert(specdec::detail::can_be_wrapped<M, false>());
   using specdec::detail::invalid_argument;
   if (options.rounds < 1) invalid_argument("rounds = ", options.rounds, " is below 1");
   if (options.calls < 1) invalid_argument("calls = ", options.calls, " is below 1");

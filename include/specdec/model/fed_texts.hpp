@@ -50,6 +50,7 @@ class FedTexts {
   }
 
   Text& at(Index sequence) { return texts_.at(sequence); }
+  Text* find(Index sequence) { return texts_.find(sequence); }
 
   /// Removes the feeds of the last call again, here and in the model. A tree that was open before the call stays open. The
   /// model's own tree then keeps the call's tokens; they have no number here.

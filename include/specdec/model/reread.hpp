@@ -1,0 +1,210 @@
+// For models whose context can be cut back only so far: sliding-window caches, and recurrent models that keep a few states.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "specdec/error.hpp"
+#include "specdec/lists.hpp"
+#include "specdec/model/fed_texts.hpp"
+#include "specdec/model/feed.hpp"
+#include "specdec/model/feeds.hpp"
+#include "specdec/model/model.hpp"
+#include "specdec/model/trees.hpp"
+#include "specdec/model/wrapped_tree.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec {
+
+namespace detail {
+
+/// A Text of FedTexts: a context, and how much of it the model holds. The model can be cut back by `reach` tokens.
+class RereadText {
+ public:
+  explicit RereadText(Index reach) : reach_(reach) {}
+
+  Index length() const { return std::ssize(tokens_); }
+  WrappedTree& tree() { return tree_; }
+
+  void add(std::span<const Token> tokens) { append(tokens_, tokens); }
+  void add(std::span<const Token> tokens, std::span<const Index> parents) {
+    check_parents(tokens, parents, tree_.size());
+    const std::size_t nodes = static_cast<std::size_t>(tree_.size()) + tokens.size();
+    tokens_.reserve(tokens_.size() + nodes);  // for keep()
+    depths_.reserve(nodes);
+    tree_.reserve(tokens.size());
+    undo_on_error([&] { check_reach(parents); },
+                  [&] { depths_.resize(static_cast<std::size_t>(tree_.size())); });
+    tree_.add(tokens, parents);
+  }
+  void keep(std::span<const Index> path) {
+    for (const Index node : path) tokens_.push_back(tree_.token(node));
+    clear_tree();
+  }
+  void forget_from(Index node) {
+    tree_.forget_from(node);
+    depths_.resize(static_cast<std::size_t>(node));
+  }
+  void truncate(Index length) {
+    clear_tree();
+    if (length < this->length()) tokens_.resize(static_cast<std::size_t>(std::max<Index>(length, 0)));
+  }
+
+  /// How many tokens of the context the model has cached, and those from there up to number `end`.
+  Index cached() const { return cached_; }
+  std::span<const Token> uncached(Index end) const {
+    return view_of(tokens_).subspan(static_cast<std::size_t>(cached_),
+                                    static_cast<std::size_t>(end - cached_));
+  }
+
+  /// The model is about to take more tokens in, and has taken in a line. A tree's tokens are not cached before keep().
+  void lengthen(Index tokens) { longest_ = std::max(longest_, held_ += tokens); }
+  void taken(Index tokens) { cached_ += tokens; }
+
+  /// Notes that the model's context is cut to `length` tokens, or is emptied because its reach ends before. Returns the new
+  /// length.
+  Index cut(Index length) {
+    const bool emptied = length <= 0 || longest_ - length > reach_;
+    if (emptied) longest_ = 0;
+    return held_ = cached_ = emptied ? 0 : length;
+  }
+
+ private:
+  void clear_tree() {
+    tree_.clear();
+    depths_.clear();
+  }
+
+  // To take a token in, the model goes back over those that are not on the way to it.
+  void check_reach(std::span<const Index> parents) {
+    for (const Index parent : parents) {
+      depths_.push_back(parent < 0 ? 1 : depths_[static_cast<std::size_t>(parent)] + 1);
+      const Index node = std::ssize(depths_) - 1, beside = node + 1 - depths_.back();
+      if (beside > reach_)
+        invalid_argument("before token ", node, " of the tree stand ", beside,
+                         " tokens that are not on the way to it, more than the reach of ", reach_);
+    }
+  }
+
+  Index reach_;
+  std::vector<Token> tokens_;  // the context
+  WrappedTree tree_;           // after it
+  std::vector<Index> depths_;  // of the tree's tokens: how many tokens are on the way to each
+  Index cached_ = 0;           // how many of the context's tokens the model has cached
+  Index held_ = 0;             // these, and the tokens of the model's own tree
+  Index longest_ = 0;          // the most that held_ has been since the model's context was last empty
+};
+
+}  // namespace detail
+
+/// Makes a model whose context can be cut back only by reach() tokens one that can be cut back to any length. Within the
+/// reach it cuts the model's context. Beyond it, it empties the context, and the next call reads the text again.
+///
+///   Reread target{model};                                             // the model has a member Index reach() const
+///   ProcessedModel target{Reread{engine}, Chain{Temperature{0.8}}};   // if the model returns logits
+///
+/// Drafts stay within the reach by themselves, trees with all of their tokens. So a text is read again only if it is resumed
+/// from far back, after a call that failed, or where a wrapper around this one goes far back.
+/// Returns the model's own rows, which live as long as the model says. Takes trees if the model does.
+/// A wrapper: see model/feeds.hpp.
+/// Cost: none within the reach; else one call more, for all tokens of the texts that are read again.
+/// Memory: the tokens of each context.
+template <class M>
+class Reread : public detail::WrapsModel<Reread<M>, M> {
+  using Base = detail::WrapsModel<Reread, M>;
+  friend typename Base::Functions;
+  using Base::for_many;
+  using Bare = std::remove_reference_t<M>;
+  static_assert(detail::can_be_wrapped<Bare, false>());
+  static_assert(
+      detail::has_reach<Bare>,
+      "the model has no Index reach() const, so its context can be cut back to any length without a "
+      "specdec::Reread: see specdec::reach");
+
+  // The model, as FedTexts cuts its contexts back.
+  struct WithinReach {
+    Reread& all;
+
+    void keep(Index sequence, Index length) {
+      detail::RereadText* const text = all.texts_.find(sequence);
+      // What others left in a context of nobody is of no use.
+      const Index kept = text == nullptr ? 0 : text->cut(std::min(length, text->cached()));
+      all.inner().keep(sequence, kept);
+    }
+    void keep(Index sequence, std::span<const Index> path) {
+      detail::RereadText* const text = all.texts_.find(sequence);
+      const Index length = (text == nullptr ? 0 : text->cached()) + std::ssize(path);
+      if (text == nullptr || text->cut(length) == length) all.inner().keep(sequence, path);
+      else all.inner().keep(sequence, Index{0});
+    }
+    void release(Index sequence) { all.inner().release(sequence); }
+  };
+
+ public:
+  explicit Reread(M&& model) : Base(std::forward<M>(model)) {}
+
+  static constexpr bool stable_rows = has_stable_rows<Bare>;
+  /// This does not know tokens that the model was fed directly.
+  static constexpr bool keeps_context = true;
+
+ private:
+  decltype(auto) forward_feeds(std::span<const BatchFeed> feeds) {
+    for (std::size_t k = 0; k < feeds.size(); ++k) detail::FeedCheck<for_many>{feeds[k], k}.rows();
+    const std::span<const BatchFeed> of_model =
+        texts_.enter(feeds, [this](Index) { return detail::RereadText(this->reach()); });
+    const auto ask = [&]() -> decltype(auto) {
+      read_again(of_model);
+      return call(of_model);
+    };
+    return detail::undo_on_error(ask, [&] {
+      WithinReach model{*this};
+      texts_.leave(feeds, model);
+    });
+  }
+
+  void keep_length(Index sequence, Index length) {
+    WithinReach model{*this};
+    texts_.truncate(sequence, length, model);
+  }
+  void keep_path(Index sequence, std::span<const Index> path) {
+    WithinReach model{*this};
+    texts_.keep(sequence, path, model);
+  }
+  void forget(Index sequence) {
+    WithinReach model{*this};
+    texts_.forget(sequence, model);
+  }
+
+  // Feeds the tokens before each feed that the model has lost.
+  void read_again(std::span<const BatchFeed> feeds) {
+    again_.clear();
+    for (const BatchFeed& feed : feeds) {
+      const detail::RereadText& text = texts_.at(feed.sequence);
+      if (text.cached() < feed.from)
+        again_.push_back({{.tokens = text.uncached(feed.from), .from = text.cached()}, feed.sequence});
+    }
+    if (!again_.empty()) call(detail::view_of(again_));
+  }
+
+  decltype(auto) call(std::span<const BatchFeed> feeds) {
+    for (const BatchFeed& feed : feeds) texts_.at(feed.sequence).lengthen(std::ssize(feed.tokens));
+    decltype(auto) output = this->inner().forward(feeds);
+    texts_.taken(feeds);
+    for (const BatchFeed& feed : feeds)
+      if (feed.parents.empty()) texts_.at(feed.sequence).taken(std::ssize(feed.tokens));
+    return output;
+  }
+
+  detail::FedTexts<detail::RereadText, for_many> texts_;
+  std::vector<BatchFeed> again_;
+};
+
+template <class M>
+Reread(M&&) -> Reread<M>;
+
+}  // namespace specdec
