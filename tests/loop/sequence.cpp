@@ -859,15 +859,11 @@ TEST_CASE("a context that the caller has filled is used as it is") {
   auto full = decoder.start(text, options, {.cached = 3});
   CHECK(message_of<std::logic_error>([&] { full.release(); }) ==
         "specdec: a context that the caller had filled cannot be released");
-  const auto hook = [](std::span<const Token>, Eigen::Ref<Eigen::RowVectorXd>) {};
-  LogitsOfTable engine{TableModel<>(target.table())};
-  SpecDec hooked{ProcessedModel{engine, Chain{Temperature{1}}, hook}, NoDrafter{}};
   SpecDec windowed{Windowed{TableModel<>(target.table()), 1, 4}, NoDrafter{}};
   const std::string unknown =
       "specdec: cached = 3, but the target keeps a context of its own: it does not know tokens that the "
       "model "
       "inside was fed directly";
-  CHECK(message_of([&] { hooked.start(text, options, {.cached = 3}); }) == unknown);
   CHECK(message_of([&] { windowed.start(text, options, {.cached = 3}); }) == unknown);
   // The caller's context may hold more than the ids say (an image, say), so the loop does not feed it again.
   auto filled = decoder.start(text, options, {.cached = 3});
@@ -877,6 +873,39 @@ TEST_CASE("a context that the caller has filled is used as it is") {
         "specdec: the target's context, which the caller had filled, was used in between, by another "
         "sequence or by "
         "propose()");
+}
+
+TEST_CASE("hooks, processors and paths are shown the tokens of a context that the caller has filled") {
+  std::mt19937_64 seed{27};
+  LoopModel engine = LoopModel::random(5, 2, seed);  // its probabilities serve as logits
+  const std::vector<Token> text{0, 1, 2, 3, 4, 1, 0};
+  const Options options{.max_new_tokens = 12, .gamma = 3};
+  // The text after a context of the first `seen` tokens, which was filled behind the target's back.
+  const auto check = [&](auto&& target) {
+    SpecDec decoder{target, PromptLookupDrafter{}, BlockVerifier{}};
+    for (const Index seen : {0, 1, 6, 7}) {
+      CAPTURE(seen);
+      std::mt19937_64 rng{1}, alone{1};
+      const auto expected = decoder.generate(text, options, alone).tokens;
+      decoder.generate(std::vector<Token>{4, 4}, {.max_new_tokens = 1}, alone);
+      engine.truncate(0);
+      if (seen > 0) engine.forward(std::span(text).first(static_cast<std::size_t>(seen)), 1);
+      auto sequence = decoder.start(text, options, {.cached = seen});
+      engine.fed() = 0;
+      sequence.step(rng);
+      CHECK(engine.fed() >= 7 - std::min<Index>(seen, 6));
+      CHECK(engine.fed() <= 7 - std::min<Index>(seen, 6) + 3);
+      CHECK(finish(sequence, rng) == expected);
+    }
+  };
+  const auto hook = [](std::span<const Token> context, Eigen::Ref<Eigen::RowVectorXd> logits) {
+    for (std::size_t i = 0; i < context.size(); ++i) logits[context[i]] -= .2 * static_cast<double>(i);
+  };
+  const Chain chain{Temperature{.8}};
+  const Processors penalties{RepetitionPenalty{1.5}, FrequencyPenalty{.5}};
+  check(ProcessedModel{engine, chain, hook});
+  check(ProcessedModel{PathByPath{engine}, chain, penalties});
+  check(PathByPath{ProcessedModel{engine, chain, penalties}});
 }
 
 // ---- One model, several users ----

@@ -25,6 +25,10 @@ mutant("context-one-short", "loop/step_base.hpp", "tests/loop/spec_dec", "text_.
 mutant("context-overdrafted", "loop/step_base.hpp", "tests/loop/spec_dec", ", least), most_drafted())", ", least), most_drafted() + 1)")
 mutant("context-end-unreported", "loop/step_base.hpp", "tests/loop/spec_dec",
        "!text_.done() && room() < 0 ? StopReason::context : text_.stop_reason()", "text_.stop_reason()")
+mutant("filled-context-not-told", "loop/sequence.hpp", "tests/loop/sequence", "      shared.target.adopt(context().first(static_cast<std::size_t>(filled.cached)));", "      (void)0;")
+mutant("filled-context-of-no-length", "model/feeds.hpp", "tests/loop/sequence", "    this->set_length(std::ssize(tokens));\n", "")
+mutant("filled-context-not-passed-on", "model/feeds.hpp", "tests/loop/sequence", "    if constexpr (knows_its_context<std::remove_reference_t<M>>) inner_.model().adopt(tokens);\n", "")
+mutant("filled-context-after-another", "model/fed_texts.hpp", "tests/loop/sequence", "    texts_.erase(sequence);\n    texts_.make(", "    texts_.make(")
 mutant("wrapped-context-unbounded", "model/feeds.hpp", "tests/sample/processed_model",
        "return specdec::context_size(inner_.model());", "return unlimited;")
 
@@ -82,7 +86,7 @@ mutant("audited-unidentified", "testing/audited_drafter.hpp", "tests/loop/sequen
 mutant("by-hand-unnoticed", "loop/sequence.hpp", "tests/loop/sequence", "    if constexpr (Model<Target>) shared_->target_turns.next();\n", "")
 mutant("filled-context-released", "loop/sequence.hpp", "tests/loop/sequence",
        "if (Base::filled() > 0) detail::logic_error(\"a context", "if (false) detail::logic_error(\"a context")
-mutant("hook-over-a-filled-context", "loop/sequence.hpp", "tests/loop/sequence", "if (knows_its_context<Target>)", "if (false)")
+mutant("hook-over-a-filled-context", "loop/sequence.hpp", "tests/loop/sequence", "if (!can_adopt<Target>)", "if (false)")
 mutant("draft-model-not-its-own", "draft/model_drafter.hpp", "tests/draft/model_drafter tests/loop/sequence",
        "      if (!turn_.lasts(turns_)) {\n",
        "      if (false) {\n")

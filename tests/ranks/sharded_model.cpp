@@ -61,8 +61,9 @@ using SeedOf = std::mt19937_64 (*)(Index);
 
 static_assert(Model<ShardedModel<ColumnsModel, ThreadRank, std::mt19937_64>>);
 static_assert(takes_trees<ShardedModel<ColumnsModel, ThreadRank, std::mt19937_64>>);
-// The model has its own record of its context, so a context that the caller has filled would count as empty.
+// The model has its own record of its context. Of a context that the caller has filled it is told.
 static_assert(knows_its_context<ShardedModel<ColumnsModel, ThreadRank, std::mt19937_64>>);
+static_assert(can_adopt<ShardedModel<ColumnsModel, ThreadRank, std::mt19937_64>>);
 static_assert(BatchModel<ShardedModel<ManyColumnsModel, ThreadRank, SeedOf>>);
 static_assert(takes_trees<ShardedModel<ManyColumnsModel, ThreadRank, SeedOf>>);
 
@@ -218,6 +219,32 @@ TEST_CASE("any number of ranks writes the text of whole rows") {
           throw std::logic_error("too many exchanges");
         return result.tokens;
       });
+  }
+}
+
+TEST_CASE("over ranks a text goes on from a context that the caller has filled") {
+  std::mt19937_64 rng(41);
+  const Table target = fine_model(6, 2, rng);
+  const Tokens prompt{3, 1, 0, 4};
+  for (const bool filled : {false, true}) {
+    support::check_texts(
+        2,
+        [&] {
+          std::mt19937_64 source(2);
+          auto whole = whole_rows(target, steps(1), 2);
+          return SpecDec{whole, PromptLookupDrafter{}}
+              .generate(prompt, {.max_new_tokens = 20}, source)
+              .tokens;
+        }(),
+        [&](ThreadRank& rank) {
+          ColumnsModel columns = model_of(rank, target);
+          ShardedModel model{columns, rank, std::mt19937_64{1}, {.draws = 2}};
+          SpecDec decoder{model, PromptLookupDrafter{}};
+          if (filled) columns.forward(std::span(prompt).first(3), 1);
+          auto sequence = decoder.start(prompt, {.max_new_tokens = 20}, {.cached = filled ? 3 : 0});
+          std::mt19937_64 source(2);
+          return sequence.generate(source).tokens;
+        });
   }
 }
 

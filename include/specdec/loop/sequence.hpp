@@ -105,11 +105,13 @@ class Sequence : private Step<V, drafts_trees<typename Shared::Drafter>> {
       : Base(detail::described(shared.target), std::move(rule), prompt, std::move(options), filled),
         shared_(&shared) {
     if (filled.cached == 0) return;
-    if (knows_its_context<Target>)
+    if (!can_adopt<Target>)
       detail::invalid_argument("cached = ", filled.cached,
                                ", but the target keeps a context of its own: it does not know tokens that "
                                "the model inside was fed directly");
     turn_.take(shared.target_turns);
+    if constexpr (knows_its_context<Target> && can_adopt<Target>)
+      shared.target.adopt(context().first(static_cast<std::size_t>(filled.cached)));
     if constexpr (Model<Target>) shared.target.truncate(kept());
   }
 

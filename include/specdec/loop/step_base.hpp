@@ -32,7 +32,9 @@
 
 namespace specdec {
 
-/// A target context (KV cache) that the caller has filled.
+/// A target context (KV cache) that the caller has filled. Wrappers of the target that look at the text (processors, hooks,
+/// rows over ranks, PathByPath) are shown the tokens of the prompt. A wrapper that reads tokens again, or shows the model others
+/// (Replayed, Reread, Windowed), cannot begin so.
 struct Filled {
   Index cached = 0;  ///< the context holds the first `cached` tokens of the prompt
 };

@@ -49,6 +49,13 @@ class FedTexts {
       if (!feed.parents.empty()) texts_.at(feed.sequence).tree().taken(std::ssize(feed.tokens));
   }
 
+  /// The sequence's context is these tokens, whatever it was, and no tree is open after it.
+  template <class Begin>
+  void adopt(Index sequence, std::span<const Token> tokens, const Begin& begin) {
+    texts_.erase(sequence);
+    texts_.make(sequence, begin(sequence)).add(tokens);
+  }
+
   Text& at(Index sequence) { return texts_.at(sequence); }
   Text* find(Index sequence) { return texts_.find(sequence); }
 

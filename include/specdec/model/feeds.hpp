@@ -207,6 +207,9 @@ class ModelOverFeeds {
  protected:
   static constexpr bool for_many = many;
 
+  // Of one text: the context holds so many tokens, which were not fed here.
+  void set_length(Index tokens) { cached_ = tokens; }
+
  public:
   decltype(auto) forward(std::span<const Token> tokens, Index rows) &
         requires(!many)
@@ -272,7 +275,7 @@ class ModelOverFeeds {
   W& model() { return static_cast<W&>(*this); }
   const W& model() const { return static_cast<const W&>(*this); }
 
-  Index cached_ = 0;  // for one text: how many tokens of the context were fed here
+  Index cached_ = 0;  // for one text: how many tokens the context holds
 };
 
 /// Holds the model of a wrapper W, and gives W the public functions of a model for as many texts (ModelOverFeeds).
@@ -296,6 +299,11 @@ class WrapsModel : public ModelOverFeeds<W, OverFeeds<M>::for_many, trees> {
   explicit WrapsModel(M&& model) : inner_(std::forward<M>(model)) {}
 
   OverFeeds<M>& inner() { return inner_; }
+  // The context of the only text holds these tokens. Somebody else has fed them to the model inside.
+  void adopt_inside(std::span<const Token> tokens) {
+    if constexpr (knows_its_context<std::remove_reference_t<M>>) inner_.model().adopt(tokens);
+    this->set_length(std::ssize(tokens));
+  }
   bool drafts_after(Index sequence, Index length) const {
     return can_draft_after(inner_.model(), sequence, length);
   }

@@ -81,6 +81,15 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
  public:
   explicit PathByPath(M&& model) : Base(std::forward<M>(model)) {}
 
+  /// Begins with a context that somebody else has filled: see can_adopt.
+  void adopt(std::span<const Token> tokens)
+    requires(!for_many && can_adopt<Bare>)
+  {
+    texts_.erase(0);
+    texts_.make(0).cached = std::ssize(tokens);
+    this->adopt_inside(tokens);
+  }
+
   /// This does not know tokens that the model was fed directly.
   static constexpr bool keeps_context = true;
 

@@ -111,6 +111,14 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
     if (options.draws < 0) detail::invalid_argument("draws = ", options.draws, " is negative");
   }
 
+  /// Begins with a context that somebody else has filled, on every rank: see can_adopt.
+  void adopt(std::span<const Token> tokens)
+    requires(!for_many && can_adopt<Bare>)
+  {
+    texts_.adopt(0, tokens, begin());
+    this->adopt_inside(tokens);
+  }
+
  private:
   static decltype(auto) generator_of(Source& source, [[maybe_unused]] Index sequence) {
     if constexpr (for_many) return source(sequence);
@@ -148,6 +156,10 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
     detail::WrappedTree tree_;
   };
 
+  auto begin() {
+    return [this](Index sequence) { return Text(generator_of(source_, sequence)); };
+  }
+
   ShardedRows<Mine, C> forward_feeds(std::span<const BatchFeed> feeds) {
     shards_.reset();
     // If this rank fails alone, no other rank waits: the others throw at the next exchange.
@@ -156,7 +168,7 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
     exchange.prepare([&] {
       for (std::size_t k = 0; k < feeds.size(); ++k) detail::FeedCheck<for_many>{feeds[k], k}.rows();
       steps_.ask(feeds);
-      of_model = texts_.enter(feeds, [this](Index n) { return Text(generator_of(source_, n)); });
+      of_model = texts_.enter(feeds, begin());
     });
     const auto ask = [&] {
       exchange.prepare([&] {

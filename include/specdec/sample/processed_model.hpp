@@ -139,6 +139,14 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
     requires(has_hook && std::same_as<Steps, Chain<>>)
       : ProcessedModel(std::forward<M>(model), Chain<>{}, std::move(hook)) {}
 
+  /// Begins with a context that somebody else has filled: see can_adopt. The hook or processor is shown these tokens.
+  void adopt(std::span<const Token> tokens)
+    requires(!for_many && can_adopt<Bare>)
+  {
+    if constexpr (has_hook) texts_.adopt(0, tokens);
+    this->adopt_inside(tokens);
+  }
+
  private:
   auto forward_feeds(std::span<const BatchFeed> feeds) {
     steps_.ask(feeds);

@@ -80,6 +80,9 @@ class TextsOfModel : public FedTexts<typename LogitsChanger<Hook, Logits>::Text,
   std::span<const BatchFeed> enter(std::span<const BatchFeed> feeds) {
     return TextsOfModel::FedTexts::enter(feeds, [this](Index sequence) { return changer_.begin(sequence); });
   }
+  void adopt(Index sequence, std::span<const Token> tokens) {
+    TextsOfModel::FedTexts::adopt(sequence, tokens, [this](Index n) { return changer_.begin(n); });
+  }
 
   /// Changes the rows of the feeds. logits(i) is row number i.
   template <class LogitsOf>
