@@ -21,11 +21,11 @@ mutant("rate-without-covariance", "measure/acceptance.hpp", "tests/measure/accep
 OPTIMAL = "tests/draft/length/cost_optimal_length"
 mutant("length-of-the-latest-gamma", "draft/length/cost_optimal_length.hpp", OPTIMAL, "limits_.depth = std::max(limits_.depth, std::min(reach.depth, reach.nodes));", "limits_.depth = std::min(reach.depth, reach.nodes);")
 mutant("never-switched-off", "draft/length/cost_optimal_length.hpp", OPTIMAL, "drafting.time < nothing.time ? drafting : nothing", "true ? drafting : nothing")
-mutant("never-probes", "draft/length/cost_optimal_length.hpp", OPTIMAL, "!budget_.affords(probe_loss_)", "probe_loss_ < 1e9")
-mutant("probes-for-free", "draft/length/cost_optimal_length.hpp", OPTIMAL, "budget_.affords(probe_loss_)", "budget_.affords(0 * probe_loss_)")
+mutant("never-probes", "draft/length/cost_optimal_length.hpp", OPTIMAL, "!costs_.allow(budget_, probe_loss_)", "probe_loss_ < 1e9")
+mutant("probes-for-free", "draft/length/cost_optimal_length.hpp", OPTIMAL, "costs_.allow(budget_, probe_loss_)", "costs_.allow(budget_, 0 * probe_loss_)")
 mutant("prompt-taken-for-a-step", "draft/length/step_costs.hpp", OPTIMAL, "if (step.fed != step.drafted + 1) return;", "")
 mutant("catching-up-timed", "draft/length/step_costs.hpp", OPTIMAL, "if (step.asked == 0 || !after_a_draft) return;", "if (step.asked == 0) return;")
-mutant("draft-for-nothing", "draft/length/step_costs.hpp", OPTIMAL, "(depth == 0 ? vain_(0) : draft_(depth)) + target_(nodes + 1)", "target_(nodes + 1)")
+mutant("draft-for-nothing", "draft/length/step_costs.hpp", OPTIMAL, "draft(depth) + target_(nodes + 1)", "0 * draft(depth) + target_(nodes + 1)")
 mutant("short-proposals-free", "draft/length/cost_optimal_length.hpp", OPTIMAL, "(line.all_proposed - proposed) * costs_(i, i)", "0 * costs_(i, i)")
 mutant("reach-stays", "measure/running_survival.hpp", OPTIMAL + " tests/measure/running_survival",
        "2 * longest_)", "0 * longest_)")
@@ -56,7 +56,7 @@ mutant("survival-of-the-row-for-the-next", EARLY_HPP, EARLY, "if (i > 0 && i <= 
 mutant("worth-without-the-rows-before", EARLY_HPP, EARLY, "    for (const double confidence : confidences) survives *= read_(confidence);\n", "")
 mutant("price-of-plain-steps", EARLY_HPP, EARLY, "return std::max(drafting_rate(), 1 / costs_.plain());", "return 1 / costs_.plain();")
 mutant("early-never-off", EARLY_HPP, EARLY, "drafts_ = !drafts_;", "drafts_ = true;")
-mutant("early-never-probes", EARLY_HPP, EARLY, "!budget_.affords(loss_of_probe())", "loss_of_probe() < 1e9")
+mutant("early-never-probes", EARLY_HPP, EARLY, "!costs_.allow(budget_, loss_of_probe())", "loss_of_probe() < 1e9")
 mutant("early-first-lengths", EARLY_HPP, EARLY, "first_length[] = {2, 0, 4}", "first_length[] = {2, 0, 3}")
 mutant("unread-drafts-at-full-length", EARLY_HPP, EARLY, "if (unread_ < recently)", "if (unread_ < 0)")
 mutant("length-beyond-most", EARLY_HPP, EARLY, "return drafted < most_ && (drafted < least_", "return (drafted < least_")
@@ -487,9 +487,9 @@ mutant("spares-after-spares", "draft/length/spare_shapes.hpp", SPARE_SHAPES, "  
 mutant("spares-count-hits-as-survival", "draft/length/spare_shapes.hpp", SPARE_SHAPES,
        "[](Index rank) { return rank > 0; }", "[](Index rank) { return rank < 0; }")
 mutant("spares-never-probed", "draft/length/cost_optimal_length.hpp", SPARE_SHAPES,
-       "!budget_.affords(probe_loss_)", "probe_loss_ < 1e9")
+       "!costs_.allow(budget_, probe_loss_)", "probe_loss_ < 1e9")
 mutant("spares-probed-for-free", "draft/length/cost_optimal_length.hpp", SPARE_SHAPES,
-       "budget_.affords(probe_loss_)", "budget_.affords(0 * probe_loss_)")
+       "costs_.allow(budget_, probe_loss_)", "costs_.allow(budget_, 0 * probe_loss_)")
 mutant("spares-beyond-gamma", "draft/length/cost_optimal_length.hpp", SPARE_SHAPES,
        "asked_ = std::min(plan.size(), reach.nodes);", "asked_ = plan.size();")
 mutant("spares-without-their-shape", "draft/strategies/spares.hpp", SPARES, "if constexpr (follows_policy) plan_.take(policy_->shape());", "")
@@ -516,6 +516,23 @@ mutant("step-costs-of-catching-up", "draft/length/step_costs.hpp", STEP_COSTS,
        "if (step.asked == 0 || !after_a_draft) return;", "if (step.asked == 0) return;")
 mutant("step-costs-soon-forgotten", "draft/length/step_costs.hpp", STEP_COSTS, "idle_ < 8 || idle_ % 8 == 0", "true")
 mutant("step-costs-of-nothing-found", "draft/length/step_costs.hpp", STEP_COSTS, "depth == 0 ? vain_(0)", "depth == 0 ? 0")
+
+CATCHING_UP = f"{STEP_COSTS} {OPTIMAL}"
+STEP_COSTS_HPP = "draft/length/step_costs.hpp"
+mutant = promise("what a drafter must catch up with is part of the price of a probe, and a probe that pays goes on")
+mutant("catching-up-for-free", STEP_COSTS_HPP, CATCHING_UP, "budget.affords(loss + catching_up())", "budget.affords(loss)")
+mutant("catching-up-for-free-early", EARLY_HPP, EARLY, "!costs_.allow(budget_, loss_of_probe())", "!budget_.affords(loss_of_probe())")
+mutant("catching-up-for-free-optimal", "draft/length/cost_optimal_length.hpp", f"{OPTIMAL} {SPARE_SHAPES}", "!costs_.allow(budget_, probe_loss_)", "!budget_.affords(probe_loss_)")
+mutant("catching-up-measured-once", STEP_COSTS_HPP, STEP_COSTS, "if (idle_ > 0 && measured_ < 2)", "if (idle_ > 0 && measured_ < 1)")
+mutant("catching-up-of-a-stall", STEP_COSTS_HPP, STEP_COSTS, "std::min(last_.per_step, before_.per_step)", "last_.per_step")
+mutant("catching-up-never-again", STEP_COSTS_HPP, CATCHING_UP, "std::max(1.0, std::log(pause / known))", "1.0")
+mutant("catching-up-after-long-pauses-only", STEP_COSTS_HPP, STEP_COSTS, "    if (run_ == longest_probe) last_.pause", "    if (run_ < 0) last_.pause")
+mutant("catching-up-for-ages", STEP_COSTS_HPP, STEP_COSTS, "std::clamp(cost, 0.0, plain())", "std::max(cost, 0.0)")
+mutant("on-again-without-a-probe", "draft/length/cost_optimal_length.hpp", OPTIMAL, "&& (tried || best_.size() > 0)", "&& (true || tried)")
+mutant("on-again-without-a-probe-early", EARLY_HPP, EARLY, "if (drafts_) decide();  //", "decide();  //")
+mutant("a-probe-ends-while-it-pays", "draft/length/cost_optimal_length.hpp", OPTIMAL, "if (probed) go_on_probing();", "")
+mutant("a-probe-ends-while-it-pays-early", EARLY_HPP, EARLY, "if (!drafts_ && budget_.pays(costs_.plain())) probe_steps_ = steps_of_probe();", "")
+mutant("a-probe-pays-by-the-last", "draft/length/probe_budget.hpp", "tests/draft/length/probe_budget", "    tokens_ = cost_ = 0;\n", "")
 
 PLAN = "tests/draft/length/shape_plan"
 mutant = promise("a plan grows by the token that adds most, where its family says that it may")

@@ -22,6 +22,8 @@ struct Pair {
   double proposes;    // the probability that the drafter proposes anything
   double draft_cost;  // of one token
   std::function<double(Index)> target_cost;  // of a call over n tokens
+  double read_cost = 0;                      // of one token that was written while the drafter was not asked
+  double window = 1e9;                       // no more of these tokens are read than this
 
   double draft_time(Index n) const { return draft_cost * static_cast<double>(n); }
 
@@ -58,7 +60,8 @@ class Simulation {
       while (accepted < drafted && uniform(rng_) < pair.accepts) ++accepted;
       survival_.assign(static_cast<std::size_t>(drafted), 0.0);
       std::fill_n(survival_.begin(), accepted, 1.0);
-      const double draft_time = pair.draft_time(drafted), target_time = pair.target_cost(drafted + 1);
+      const double read = asked > 0 ? pair.read_cost * std::min(unread_, pair.window) : 0;
+      const double draft_time = pair.draft_time(drafted) + read, target_time = pair.target_cost(drafted + 1);
       policy.observe({.asked = asked,
                       .drafted = drafted,
                       .accepted = accepted,
@@ -68,6 +71,7 @@ class Simulation {
                       .target_time = measured(target_time)});
       time += draft_time + target_time;
       tokens += static_cast<double>(accepted) + 1;
+      unread_ = asked > 0 ? 0 : unread_ + 1;
     }
     return time / tokens;
   }
@@ -81,6 +85,7 @@ class Simulation {
 
   std::mt19937_64 rng_;
   std::vector<double> survival_;
+  double unread_ = 0;  // tokens that the drafter must read before its next draft
 };
 
 double flat(Index) { return 1; }
@@ -264,6 +269,51 @@ TEST_CASE("what was learnt of a bad drafter does not outweigh probes that find i
     for (; policy.best().size() < 3 && steps < 10000; ++steps) simulation.run(policy, good, 8, 1);
   }
   CHECK(steps < 10 * 200);
+}
+
+TEST_CASE(
+    "a drafter that does not pay costs at most 5 %, however long it takes to read what it has not seen") {
+  for (const double probing : {0.01, 0.001})
+    for (const double read_cost : {0.001, 0.005, 0.02, 0.05, 0.2, 0.5, 2.0})
+      for (const std::uint64_t seed : {1u, 2u, 3u}) {
+        const Pair pair{0.03, 1, 0.3, linear, read_cost};
+        CostOptimalLength policy({.probing = probing});
+        const double time = Simulation(seed).run(policy, pair, 8, 4000);
+        INFO("probing " << probing << ", a token read costs " << read_cost << ": " << time);
+        CHECK(policy.best().size() == 0);
+        CHECK(time <= 1.05 * pair.target_cost(1));
+      }
+}
+
+TEST_CASE("a drafter that begins to pay is found again, later where reading is dear") {
+  struct Case {
+    double read_cost, window;
+    int steps;  // the most until it is found
+  };
+  for (const auto& [read_cost, window, most] :
+       {Case{0.005, 1e9, 250}, Case{0.01, 1e9, 1000}, Case{0.02, 1e9, 40000}, Case{0.03, 64, 600}}) {
+    const Pair good{0.9, 1, 0.1, linear, read_cost, window}, bad{0.03, 1, 0.1, linear, read_cost, window};
+    for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+      CostOptimalLength policy;
+      Simulation simulation(seed);
+      simulation.run(policy, bad, 8, 6000);
+      CHECK(policy.best().size() == 0);
+      int steps = 0;
+      while (policy.best().size() < 3 && steps++ < most) simulation.run(policy, good, 8, 1);
+      INFO("a token read costs " << read_cost << ", the window has " << window << ", seed " << seed);
+      CHECK(steps <= most);
+    }
+  }
+}
+
+TEST_CASE("a target that gets slower is no reason to read without a probe") {
+  const auto slower = [](Index n) { return 3 * linear(n); };
+  const Pair before{0.03, 1, 0.3, linear, 0.2}, now{0.03, 1, 0.3, slower, 0.2};
+  CostOptimalLength policy;
+  Simulation simulation(1);
+  simulation.run(policy, before, 8, 1000);
+  CHECK(policy.best().size() == 0);
+  CHECK(simulation.run(policy, now, 8, 1000) == Approx(now.target_cost(1)));
 }
 
 TEST_CASE("lengths that the policy does not consider are named in the error") {

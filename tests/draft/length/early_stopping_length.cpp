@@ -38,8 +38,10 @@ struct Text {
 };
 
 struct Costs {
-  double draft = 0.1, token = 0.1;  // of a drafted token, and of one more token of a target call of 1
-  double of(Index tokens) const { return 1 + static_cast<double>(tokens) * (draft + token); }
+  double draft = 0.1, token = 0.1;  // of a drafted token, and of one more token of a target call
+  double read = 0;                  // of a token that was written while the drafter was not asked
+  double call = 1;                  // of a target call over one token
+  double of(Index tokens) const { return call + static_cast<double>(tokens) * (draft + token); }
 };
 
 // A draft length that a simulation may ask. The simulations are compiled once.
@@ -101,16 +103,17 @@ class Simulation {
       draft(policy, text, asked);
       const Index drafted = std::ssize(survival_);
       const auto accepted = std::count(survival_.begin(), survival_.end(), 1.0);
+      const double read = asked > 0 ? costs.read * std::exchange(unread_, 0) : (++unread_, 0);
       policy.observe({.asked = asked,
                       .drafted = drafted,
                       .accepted = accepted,
                       .fed = drafted + 1,
                       .survival = survival_,
                       .readings = readings_,
-                      .draft_time = measured(costs.draft * static_cast<double>(drafted)),
-                      .target_time = measured(1 + costs.token * static_cast<double>(drafted))});
+                      .draft_time = measured(costs.draft * static_cast<double>(drafted) + read),
+                      .target_time = measured(costs.call + costs.token * static_cast<double>(drafted))});
       tokens += static_cast<double>(accepted) + 1;
-      time += costs.of(drafted);
+      time += costs.of(drafted) + read;
       lengths += static_cast<double>(drafted) / steps;
     }
     return tokens / time;
@@ -139,6 +142,7 @@ class Simulation {
 
   std::mt19937_64 rng_;
   std::vector<double> survival_, readings_;
+  double unread_ = 0;  // tokens that the drafter must read before its next draft
 };
 
 // Tokens per time of the best rule.
@@ -200,6 +204,44 @@ TEST_CASE("a drafter that does not pay is off, and on again when it pays") {
   simulation.run(policy, {}, {0.05, 0.01}, 16, 3000);
   CHECK(policy.length.drafts());
   CHECK(simulation.run(policy, {}, {0.05, 0.01}, 16, 5000) > 0.97 * best_rule({}, {0.05, 0.01}));
+}
+
+TEST_CASE(
+    "off, drafts that may end early cost at most 5 %, however long the drafter takes to read what it has not "
+    "seen") {
+  const Text bad{.easy_survives = 0.1, .hard_survives = 0.05};
+  for (const double read : {0.001, 0.005, 0.02, 0.05, 0.2, 0.5, 2.0})
+    for (const std::uint64_t seed : {1u, 2u, 3u}) {
+      Early policy{EarlyStoppingLength{}};
+      const double rate = Simulation(seed).run(policy, bad, {0.5, 0.3, read}, 16, 4000);
+      INFO("a token read costs " << read << ": " << rate);
+      CHECK_FALSE(policy.length.drafts());
+      CHECK(1 / rate < 1.05);
+    }
+}
+
+TEST_CASE("drafts that may end early are on again when they pay, later where reading is dear") {
+  const Text bad{.easy_survives = 0.1, .hard_survives = 0.05};
+  for (const auto& [read, most] : {std::pair{0.005, 300}, std::pair{0.01, 12000}, std::pair{0.02, 40000}})
+    for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+      Early policy{EarlyStoppingLength{}};
+      Simulation simulation(seed);
+      simulation.run(policy, bad, {0.1, 0.1, read}, 16, 6000);
+      CHECK_FALSE(policy.length.drafts());
+      int steps = 0;
+      while (!policy.length.drafts() && steps++ < most) simulation.run(policy, {}, {0.1, 0.1, read}, 16, 1);
+      INFO("a token read costs " << read << ", seed " << seed << ": " << steps);
+      CHECK(steps <= most);
+    }
+}
+
+TEST_CASE("a target that gets slower is no reason to read without a probe, for drafts that may end early") {
+  const Text bad{.easy_survives = 0.1, .hard_survives = 0.05};
+  Early policy{EarlyStoppingLength{}};
+  Simulation simulation(1);
+  simulation.run(policy, bad, {0.5, 0.3, 0.2}, 16, 1000);
+  CHECK_FALSE(policy.length.drafts());
+  CHECK(simulation.run(policy, bad, {0.5, 0.3, 0.2, 3}, 16, 1000) == Approx(1 / 3.0));
 }
 
 TEST_CASE("drafts that begin to fail get short, and long again") {

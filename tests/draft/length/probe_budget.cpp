@@ -38,6 +38,18 @@ TEST_CASE("a probe waits until its loss has been earned, and for some steps in a
   CHECK(!budget.affords(0.501));
 }
 
+TEST_CASE("a probe pays if its tokens cost less than a plain step each") {
+  ProbeBudget budget(0.125);
+  budget.try_step(9, 1);
+  budget.spend();  // the next probe
+  CHECK_FALSE(budget.pays(10));
+  budget.try_step(1, 12);
+  CHECK_FALSE(budget.pays(10));
+  budget.try_step(2, 17);
+  CHECK(budget.pays(10));
+  CHECK_FALSE(budget.pays(9.5));
+}
+
 TEST_CASE("an invalid share of the time is named in the error") {
   CHECK(message_of([] { ProbeBudget{0}; }) == "specdec: probing = 0 is outside (0, 1)");
   CHECK(message_of([] { ProbeBudget{1}; }) == "specdec: probing = 1 is outside (0, 1)");

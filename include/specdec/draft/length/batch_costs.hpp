@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "specdec/draft/drafter.hpp"
+#include "specdec/draft/length/probe_budget.hpp"
 #include "specdec/error.hpp"
 #include "specdec/measure/cost_curve.hpp"
 #include "specdec/measure/step_record.hpp"
@@ -23,7 +24,8 @@ namespace specdec {
 ///
 /// A text that feeds the usual number of tokens bears an equal share of the calls. For each token more it bears all that the
 /// larger target call costs more, and an equal share of one more draft call. So one price of a token holds for all texts: the
-/// texts whose next token is likeliest to survive get the tokens of a call.
+/// texts whose next token is likeliest to survive get the tokens of a call. What a draft model must read after a pause has no
+/// price here.
 /// Throws: std::invalid_argument where batch() gets a number below 1 or above 2^30, and where a cost is no finite number above
 /// 0: mostly from the draft length's next(), before the step. A CostCurve in which nothing is known gives 0.
 /// Cost: O(1).
@@ -50,6 +52,9 @@ class BatchCosts {
   void observe(const StepRecord& step) {
     if (step.fed == step.drafted + 1) fed_.add_fading(static_cast<double>(step.fed), 1 - 1 / window());
   }
+  /// Whether a probe that loses so much may come now. What a draft model must read then is not part of the loss, because a
+  /// Batch does not time its drafts.
+  static bool allow(const detail::ProbeBudget& budget, double loss) { return budget.affords(loss); }
   /// The share of a step without any draft.
   double plain() const { return target(texts_) / texts(); }
   /// The cost of a step with a draft of `nodes` tokens and `depth` levels.

@@ -71,8 +71,10 @@ consteval bool fits_family() {
 /// changes only if another is better by 1 %; smaller differences may be noise.
 /// A probe is a step that tries another shape, to learn about it: a longer, smaller, barer or bushier one. For lines, probes
 /// also go through all lengths in turn. While nothing is drafted, a probe is the best draft, for two steps: the first step
-/// lets a draft model catch up and is not timed. A probe waits until `probing` times the time spent since the last probe
-/// covers its expected loss.
+/// lets a draft model catch up and is not timed. As long as its tokens pay, it goes on. A probe waits until `probing` times
+/// the time spent since the last probe covers its expected loss and the time of catching up. Where catching up with a token
+/// takes more than `probing` of a step, no wait would be long enough; then each pause is many times as long as the one
+/// before (see detail::StepCosts::catching_up). Without a StepRecord::draft_time, as in a Batch, catching up counts as free.
 /// Source: Leviathan et al., arXiv:2211.17192, Theorem 3.8, with measured curves for α and c.
 /// Texts of different Options::gamma may share one CostOptimalLength: it chooses for the largest gamma. The other texts
 /// draft as much of that shape as their gamma allows.
@@ -133,7 +135,9 @@ class CostOptimalLength {
     ++steps_;
     const bool probed = probe_steps_ == 1;
     schedule(step);
-    if (probe_steps_ == 0 && (probed || steps_ % choice_every == 0)) choose();
+    if (probe_steps_ > 0 || !(probed || steps_ % choice_every == 0)) return;
+    choose(probed);
+    if (probed) go_on_probing();
   }
 
   /// The shape of the next tree, which next() has chosen. For a drafter.
@@ -194,7 +198,7 @@ class CostOptimalLength {
   void begin_with(const StepRecord& step) {
     if (step.asked > asked_ || step.fed != step.drafted + 1 || ++tries_ < 2) return;
     tries_ = 0;
-    if (++first_ == first_plans) choose();
+    if (++first_ == first_plans) choose(true);
   }
 
   // ---- The best plan ----------------------------------------------------------------------------------
@@ -234,12 +238,15 @@ class CostOptimalLength {
     double time = std::numeric_limits<double>::infinity();  // per token
   };
 
-  void choose() {
+  // `tried`: the drafter has drafted just now. Where nothing is drafted, only then does it begin again: costs that were
+  // measured long ago are no reason to make it read all that was written since.
+  void choose(bool tried) {
     learnt_.estimate();
     now_ = time(best_) / tokens(best_);
     const Size drafting = best_draft();
     const Size nothing{0, 0, costs_.plain()}, found = drafting.time < nothing.time ? drafting : nothing;
-    if (found.time < (1 - margin) * now_ || best_.size() > limits_.nodes) {
+    const bool better = found.time < (1 - margin) * now_ && (tried || best_.size() > 0);
+    if (better || best_.size() > limits_.nodes) {
       best_ = plan_of(found);
       now_ = found.time;
     }
@@ -283,16 +290,22 @@ class CostOptimalLength {
   void schedule(const StepRecord& step) {
     if (probe_steps_ > 0) {
       --probe_steps_;
+      budget_.try_step(static_cast<double>(step.accepted + 1), costs_(step.drafted, step.depth()));
       return;
     }
     budget_.earn(step);
-    if (probe_ == best_ || !budget_.affords(probe_loss_)) return;
+    if (probe_ == best_ || !costs_.allow(budget_, probe_loss_)) return;
     budget_.spend();
     ++probes_;
     probe_steps_ = steps_of_probe();
     // While nothing is drafted only probes teach something, and probes are rare: older observations of acceptance must not
     // outvote them for long.
     if (best_.size() == 0) learnt_.limit(few);
+  }
+
+  // While nothing is drafted, a probe goes on as long as it pays, until that is certain: it may be long until the next one.
+  void go_on_probing() {
+    if (best_.size() == 0 && budget_.pays(costs_.plain())) probe_steps_ = steps_of_probe();
   }
 
   // The first draft after a step without a draft may not be timed, so a second draft follows.

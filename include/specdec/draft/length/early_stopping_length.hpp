@@ -43,8 +43,9 @@ struct EarlyStoppingOptions {
 /// brings less is better left to the next step. All of these are running estimates from the steps' survival and times.
 ///
 /// If steps with drafts emit fewer tokens a second than steps without, nothing is drafted. Probes are steps that try a longer
-/// draft, or while nothing is drafted any draft, for two steps. A probe waits until `probing` times the time spent since the
-/// last probe covers its cost. The first steps draft 2, 0 and 4 tokens, two steps each.
+/// draft, or while nothing is drafted any draft, for two steps and as long as it pays. A probe waits until `probing` times the
+/// time spent since the last probe covers its cost, with what the draft model must read then, as in CostOptimalLength. The
+/// first steps draft 2, 0 and 4 tokens, two steps each.
 /// If the drafter shows no rows (it drafts from text), all drafts have one length, by m.
 /// In a batch, one EarlyStoppingLength{BatchCosts{target_cost, draft_cost}} is for all texts: see BatchCosts.
 /// With Spares this is the length of the trunk, and Options::gamma counts all tokens of the tree.
@@ -266,16 +267,23 @@ class EarlyStoppingLength {
 
   void schedule(const StepRecord& step) {
     if (probe_steps_ > 0) {
-      if (--probe_steps_ == 0) decide();
+      budget_.try_step(static_cast<double>(step.accepted + 1), costs_(step.drafted, step.depth()));
+      if (--probe_steps_ == 0) end_probe();
       return;
     }
-    decide();
+    if (drafts_) decide();  // else only a probe decides: what the drafter must read then has its price
     budget_.earn(step.drafted > 0 ? costs_(step.drafted, step.depth()) : costs_.plain());
-    if (length_.empty() || !budget_.affords(loss_of_probe())) return;
+    if (length_.empty() || !costs_.allow(budget_, loss_of_probe())) return;
     budget_.spend();
     ++probes_;
     probe_length_ = longer();
     probe_steps_ = steps_of_probe();
+  }
+
+  // While nothing is drafted, a probe goes on as long as it pays, until that is certain: it may be long until the next one.
+  void end_probe() {
+    decide();
+    if (!drafts_ && budget_.pays(costs_.plain())) probe_steps_ = steps_of_probe();
   }
 
   void decide() {

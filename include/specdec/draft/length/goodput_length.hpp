@@ -33,7 +33,8 @@ namespace specdec {
 /// Source: SmartSpec's goodput (Liu et al., "Optimizing Speculative Decoding for Serving Large Language Models
 /// Using Goodput", arXiv:2406.14066). Deviation: acceptance by position, from StepRecord::survival, not a single rate.
 /// While γ = 0 nothing is learnt about the drafter. So a probe drafts now and then: when `probing` times the cost since the
-/// last draft covers the probe's expected loss. The first steps draft to learn, too.
+/// last draft covers the probe's expected loss. The first steps draft to learn, too. What the draft model must then read of
+/// the texts that were written without it is not part of the loss: its cost is not known here.
 /// Considers lengths up to RunningSurvival::reach.
 /// Throws: std::invalid_argument unless 1 <= batch <= largest_batch, window >= 1 and 0 < probing < 1, and where
 /// next() gets a negative number.

@@ -1,7 +1,11 @@
 // The measured costs of steps.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+
 #include "specdec/draft/drafter.hpp"
+#include "specdec/draft/length/probe_budget.hpp"
 #include "specdec/measure/clock.hpp"
 #include "specdec/measure/cost_curve.hpp"
 #include "specdec/measure/step_record.hpp"
@@ -11,7 +15,7 @@ namespace specdec::detail {
 
 /// Running estimates of costs: of drafts by depth, because a drafter makes a call for each level, and of target calls by
 /// tokens. Only times of a step's own work are entered: not calls that also took in a prompt, and not drafts where the
-/// drafter also took in tokens written without it.
+/// drafter also took in tokens written without it. How long that took is kept apart: see catching_up().
 /// Units: seconds.
 class StepCosts {
  public:
@@ -26,6 +30,7 @@ class StepCosts {
 
   void observe(const StepRecord& step) {
     const bool after_a_draft = idle_ == 0;
+    learn_catching_up(step);
     idle_ = step.asked > 0 ? 0 : idle_ + 1;
     if (step.fed != step.drafted + 1) return;
     // While nothing is drafted for long, target costs are entered less often, so that the costs of calls with drafts are
@@ -42,14 +47,64 @@ class StepCosts {
   double plain() const { return target_(1); }
   /// The cost of a step with a draft of `nodes` tokens and `depth` levels; (0, 0): the drafter was asked and proposed
   /// nothing.
-  double operator()(Index nodes, Index depth) const {
-    return (depth == 0 ? vain_(0) : draft_(depth)) + target_(nodes + 1);
+  double operator()(Index nodes, Index depth) const { return draft(depth) + target_(nodes + 1); }
+
+  /// What the next draft is expected to cost more because the drafter must first take in all that was written without it;
+  /// 0 right after a draft.
+  ///
+  /// This is measured after pauses, and not known before the second time. Of the last two times the one that was cheaper
+  /// for its pause counts: in the other the machine may have stood still.
+  ///
+  /// After a pause twice as long there is twice as much to take in. If a step's part of it costs more than the share of the
+  /// step that a probe may cost, say ρ times as much, no pause is long enough. To try again some day, only 1/ln x of the
+  /// cost counts, x > e being how many times as long the pause is as the longest of the two. So the x-th multiple of that
+  /// pause is long enough as soon as ln x > ρ. A probe then costs more than its share of the time before it; but if a text
+  /// is as likely to end at n as at 2n steps, it is expected to have paid no more than that share.
+  double catching_up() const {
+    if (idle_ == 0) return 0;
+    const double known = steps(std::max(last_.pause, before_.pause)), pause = std::max(known, steps(idle_));
+    return std::min(last_.per_step, before_.per_step) * pause / std::max(1.0, std::log(pause / known));
+  }
+
+  /// Whether a probe that loses so much, and catching_up(), may come now. As long as catching_up() is not known, a probe
+  /// after steps without drafts comes when the pause is long enough to measure it, and cheap whatever a token costs.
+  bool allow(const ProbeBudget& budget, double loss) const {
+    if (idle_ > 0 && measured_ < 2) return idle_ >= least_pause;
+    return budget.affords(loss + catching_up());
   }
 
  private:
+  // In steps. After a shorter pause, noise or a prompt would be measured. A longer run of drafts is no probe.
+  static constexpr Index least_pause = 16, longest_probe = 16;
+
+  // What it cost to take in what was written in a pause.
+  struct CaughtUp {
+    double per_step = 0;
+    Index pause = least_pause;  // steps
+  };
+
+  static double steps(Index number) { return static_cast<double>(number); }
+  double draft(Index depth) const { return depth == 0 ? vain_(0) : draft_(depth); }
+
+  // Called before idle_ counts the step.
+  void learn_catching_up(const StepRecord& step) {
+    if (step.asked == 0) return;
+    run_ = idle_ == 0 ? run_ + 1 : 1;
+    if (run_ == longest_probe) last_.pause = before_.pause = least_pause;  // pauses are short again
+    if (idle_ < least_pause) return;
+    before_ = last_;
+    measured_ = std::min(measured_ + 1, 2);
+    const double cost = (seconds(step.draft_time) - draft(step.depth())) / steps(idle_);
+    // A drafter that reads more slowly than the target writes is of no use. So a longer time says nothing more.
+    last_ = {std::clamp(cost, 0.0, plain()), idle_};
+  }
+
   CostCurve draft_, vain_, target_;  // vain_: of drafts that stayed empty
   Index idle_ =
       1;  // steps since the last step that drafted; 0: the drafter has seen all but the latest tokens
+  CaughtUp before_, last_;
+  int measured_ = 0;  // how many of these two are known
+  Index run_ = 0;     // steps with drafts since the last step without
 };
 
 }  // namespace specdec::detail
