@@ -74,6 +74,8 @@ TEST_CASE("the first caller that names the matrix and row of a bad number is the
   CHECK(again.what() == std::string(named.what()));
   CHECK(again.matrix() == "target");
   CHECK(again.row() == 3);
+  CHECK(complaint.in("target", 0).in("draft", 1).what() ==
+        std::string("specdec: target row 0: a logit is nan"));
 }
 
 TEST_CASE("an error inside a nested loop names each enclosing loop") {

@@ -60,11 +60,15 @@ mutant("early-never-probes", EARLY_HPP, EARLY, "!costs_.allow(budget_, loss_of_p
 mutant("early-first-lengths", EARLY_HPP, EARLY, "first_length[] = {2, 0, 4}", "first_length[] = {2, 0, 3}")
 mutant("unread-drafts-at-full-length", EARLY_HPP, EARLY, "if (unread_ < recently)", "if (unread_ < 0)")
 mutant("length-beyond-most", EARLY_HPP, EARLY, "return drafted < most_ && (drafted < least_", "return (drafted < least_")
-mutant("batch-cost-of-a-token-shared", "draft/length/batch_costs.hpp", EARLY, "target(other + nodes + 1) - target(other + whole(usual))", "(target(other + nodes + 1) - target(other + whole(usual))) / texts()")
-mutant("batch-draft-not-shared", "draft/length/batch_costs.hpp", EARLY, "draft_(texts_)) / texts()", "draft_(texts_))")
-mutant("batch-costs-that-are-none", "draft/length/batch_costs.hpp", EARLY, "if (!(cost > 0 && std::isfinite(cost)))", "if (cost <= 0)")
-mutant("batch-costs-checked-after-the-step", "draft/length/batch_costs.hpp", EARLY, "    plain();\n    (*this)(limits.nodes, limits.depth);\n", "    plain();\n    (void)limits;\n")
-mutant("batch-of-one", "draft/length/batch_costs.hpp", EARLY, "    texts_ = texts;\n", "")
+BATCH_COSTS, BATCH_COSTS_TEST = "draft/length/batch_costs.hpp", "tests/draft/length/batch_costs"
+mutant("batch-cost-of-a-token-shared", BATCH_COSTS, BATCH_COSTS_TEST, "target(other + nodes + 1) - target(other + whole(usual))", "(target(other + nodes + 1) - target(other + whole(usual))) / texts()")
+mutant("batch-draft-not-shared", BATCH_COSTS, BATCH_COSTS_TEST, "draft_(texts_)) / texts()", "draft_(texts_))")
+mutant("batch-costs-that-are-none", BATCH_COSTS, EARLY, "if (!(cost > 0 && std::isfinite(cost)))", "if (cost <= 0)")
+mutant("batch-costs-checked-after-the-step", BATCH_COSTS, EARLY, "    plain();\n    (*this)(limits.nodes, limits.depth);\n", "    plain();\n    (void)limits;\n")
+mutant("batch-of-one", BATCH_COSTS, BATCH_COSTS_TEST, "    texts_ = texts;\n", "")
+mutant("batch-of-any-number", BATCH_COSTS, BATCH_COSTS_TEST, "if (texts < 1 || texts > largest_batch)", "if (texts < 1)")
+mutant("batch-plain-step-costs-a-call-of-one", BATCH_COSTS, BATCH_COSTS_TEST, "return target(texts_) / texts();", "return target(1);")
+mutant("batch-prompts-are-usual-steps", BATCH_COSTS, BATCH_COSTS_TEST, "if (step.fed == step.drafted + 1) fed_", "fed_")
 
 mutant = promise("a tree grows as long as its tokens are worth their time, by an acceptance that is learnt")
 RATED = "tests/draft/strategies/confident_tree"
@@ -602,6 +606,8 @@ STORE, STORE_TEST = "draft/from_text/datastore.hpp", "tests/draft/from_text/data
 RETRIEVAL, RETRIEVAL_TEST = "draft/from_text/datastore_drafter.hpp", "tests/draft/from_text/datastore_drafter"
 mutant = promise("retrieval proposes what followed the longest match in its documents, and reads nothing outside its file")
 mutant("store-sorted-by-one-token", STORE, STORE_TEST, "static_cast<std::size_t>(sorted_depth)));", "std::size_t{1}));")
+mutant("store-sorted-by-some-tokens", STORE, STORE_TEST, "static_cast<std::size_t>(sorted_depth)));", "static_cast<std::size_t>(sorted_depth / 4)));")
+mutant("store-match-beyond-the-order", STORE, STORE_TEST, "sorted_depth - 1}", "sorted_depth}")
 mutant("store-occurrence-left-out", STORE, STORE_TEST, "return {first - begin, last - begin, places.length + 1};",
        "return {first - begin + (last - first > 2), last - begin, places.length + 1};")
 mutant("store-match-too-short", STORE, STORE_TEST, "best = places, low = m;", "best = places, low = m, high = m;")
@@ -613,6 +619,7 @@ mutant("store-reads-beyond-the-text", STORE, STORE_TEST, "return at < tokens_.si
 mutant("store-of-any-file", STORE, STORE_TEST, " ||\n        header.version != mine.version", "")
 mutant("store-of-a-cut-file", STORE, STORE_TEST, "if (file.size() != expected)", "if (file.size() > expected)")
 mutant("retrieval-from-shorter-matches", RETRIEVAL, RETRIEVAL_TEST, "return places.length < options_.min_match ?", "return places.length + 1 < options_.min_match ?")
+mutant("retrieval-asks-for-more-than-all", RETRIEVAL, RETRIEVAL_TEST, "static_cast<double>(best.count) < options_.min_share", "static_cast<double>(best.count) <= options_.min_share")
 mutant("retrieval-share-of-all", RETRIEVAL, RETRIEVAL_TEST, "best.followed += count;", "best.followed = count;")
 mutant("retrieval-highest-id-first", RETRIEVAL, RETRIEVAL_TEST, "if (count > best.count)", "if (count >= best.count)")
 mutant("retrieval-of-the-context-alone", RETRIEVAL, RETRIEVAL_TEST, "detail::append(strings_, more);", "")

@@ -84,6 +84,8 @@ mutant("list-row-of-any-length-summed", "rows/kinds/list_row.hpp", "tests/rows/k
        "if (list.size() > checked_size) return;", "")
 mutant("list-row-temperature-forgotten", "rows/kinds/list_row.hpp", "tests/rows/kinds/list_row",
        "normalise(1 / logits.temperature);", "normalise(1);")
+mutant("list-row-all-equal-is-nan", "rows/kinds/list_row.hpp", "tests/rows/kinds/list_row",
+       "std::max(inverse_temperature, std::numeric_limits<double>::min());", "inverse_temperature;")
 mutant("list-row-shift-forgotten", "rows/kinds/list_row.hpp", "tests/rows/kinds/list_row", "shift_ = value(largest_);", "")
 mutant("list-row-last-of-equals", "rows/kinds/list_row.hpp", "tests/rows/kinds/list_row",
        "id_at(k) < id_at(best))) best", "id_at(k) > id_at(best))) best")
@@ -208,6 +210,7 @@ mutant("entropy-policy-inverted", "draft/length/draft_length.hpp", "tests/draft/
 mutant = promise("bad input is named, never guessed around")
 mutant("validate-loosely", "rows/read/validate.hpp", "tests/rows/read/validate", "double tolerance = 1e-3)", "double tolerance = 4e-2)")
 mutant("named-twice", "error.hpp", "tests/rows/named_row tests/error", "if (row_ >= 0) return *this;", "")
+mutant("first-row-named-twice", "error.hpp", "tests/error", "if (row_ >= 0) return *this;", "if (row_ > 0) return *this;")
 mutant("sign-of-nan-told", "error.hpp", "tests/error", "std::isnan(number_.real) ? std::abs(number_.real) : number_.real", "number_.real")
 mutant("nothing-undone-on-error", "error.hpp", "tests/error", "    undo();\n    throw;", "    throw;")
 mutant("error-not-changed-by-its-caller", "error.hpp", "tests/error", "throw changed(error);", "throw;")

@@ -147,6 +147,7 @@ mutant = promise("a model that is wrong is convicted in words, and one that is r
 mutant("model-check-without-the-measure", "testing/check_model.hpp", CHECKED, "      begins_empty();\n", "")
 mutant("model-check-without-last-tokens", "testing/check_model.hpp", CHECKED, "      rows_follow_their_tokens();\n", "")
 mutant("model-check-blind", "testing/check_model.hpp", CHECKED, "return difference_of_rows(a, b) <= options_.tolerance; }", "return true; }")
+mutant("model-check-generous", "testing/check_model.hpp", CHECKED, "if (difference <= options_.tolerance) report.difference", "if (difference <= options_.tolerance + 0.02) report.difference")
 mutant("model-check-never-rolls-back", "testing/check_model.hpp", CHECKED, "for (CheckedSequence& sequence : sequences_) roll_back(sequence);", "")
 mutant("model-check-compares-nothing", "testing/check_model.hpp", CHECKED, "else wrong.push_back(&seen);", "")
 mutant("model-check-without-trees", "testing/check_model.hpp", CHECKED, "if (trees && (sequence->open() > 0 || (can_be_dropped && coin())))", "if (false)")

@@ -337,6 +337,7 @@ mutant("batch-rows-beyond-the-matrix", "rows/kinds/row_range.hpp", BATCH, "count
 mutant("in-order-without-the-last", "executor.hpp", BATCH, "i < n; ++i", "i + 1 < n; ++i")
 mutant("batch-target-rows-shifted", "verify/verify_batch.hpp", BATCH, "RowRange p(all, here.target, here.gamma + 1)", "RowRange p(all, here.draft, here.gamma + 1)")
 mutant("batch-one-failure-for-all", "verify/verify_batch.hpp", BATCH, "out.error = detail::error_of([&] { out.verdict = judge(i); });", "out.verdict = judge(i);")
+mutant("batch-verdict-of-an-earlier-call", "verify/verify_batch.hpp", BATCH, "    out = {};\n", "")
 mutant("batch-offsets-unchecked", "verify/draft_layout.hpp", BATCH, "offsets[i] < offsets[i - 1] || ", "")
 LAYOUT, LAYOUT_TEST = "verify/draft_layout.hpp", "tests/verify/draft_layout"
 mutant("layout-fed-drafts-with-the-last-token", LAYOUT, LAYOUT_TEST, "first = detail::offset(offsets_, i), drafted = first + 1;", "first = detail::offset(offsets_, i), drafted = first;")

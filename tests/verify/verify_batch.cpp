@@ -127,6 +127,24 @@ TEST_CASE("an error in one draft does not affect the others") {
   }
 }
 
+TEST_CASE("beside an error stands no verdict, nor that of an earlier call") {
+  std::mt19937_64 rng(6);
+  Ragged ragged(4, rng, 2);
+  auto rngs = generators(4);
+  std::vector<BatchVerdict> verdicts(4, BatchVerdict{.verdict = {3, 5}, .error = nullptr});
+  const auto judge = [&] {
+    specdec::verify_batch(specdec::TokenVerifier{}, ragged.target, ragged.draft, ragged.tokens,
+                          ragged.offsets, rngs, verdicts);
+  };
+  ragged.draft(ragged.offsets[2], ragged.tokens[static_cast<std::size_t>(ragged.offsets[2])]) = 0;
+  judge();
+  for (std::size_t i = 0; i < 4; ++i) CHECK((verdicts[i].error != nullptr) == (i == 2));
+  CHECK(verdicts[2].verdict == specdec::Verdict{});
+  ragged.draft(ragged.offsets[2], ragged.tokens[static_cast<std::size_t>(ragged.offsets[2])]) = 0.5;
+  judge();  // and beside a verdict no error of an earlier call
+  CHECK_FALSE(verdicts[2].error);
+}
+
 TEST_CASE("offsets, rows and sources that do not fit together are named in the error") {
   std::mt19937_64 rng(4);
   const Ragged ragged(4, rng);

@@ -84,6 +84,52 @@ TEST_CASE("the longest match is the longest end of the context that has a token 
   }
 }
 
+namespace {
+
+// Documents that begin with one string of so many tokens and go on in three ways, each for long.
+Tokens that_begin_alike(std::mt19937_64& rng, int length, int documents) {
+  Tokens beginning, text;
+  for (int k = 0; k < length; ++k) beginning.push_back(static_cast<Token>(rng() % 2));
+  for (int n = 0; n < documents; ++n) {
+    text.insert(text.end(), beginning.begin(), beginning.end());
+    const auto next = static_cast<Token>(rng() % 3);
+    for (int k = 0; k < 4; ++k) text.push_back((next + static_cast<Token>(k)) % 3);
+    text.push_back(Datastore::separator);
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("strings up to the depth of the order are found at all of their places") {
+  std::mt19937_64 rng{4};
+  const int depth = static_cast<int>(Datastore::sorted_depth);
+  for (int length = 17; length < depth; ++length) {
+    const Tokens text = that_begin_alike(rng, length, 30);
+    const auto order = Datastore::sorted(text);
+    const Datastore store(text, order);
+    const Tokens string(text.begin(), text.begin() + length);
+    const auto expected = scanned(text, string);
+    REQUIRE(expected.size() == 3);
+    CHECK(searched(store, store.find(string)) == expected);
+  }
+}
+
+TEST_CASE("no match is longer than its continuations are in order") {
+  std::mt19937_64 rng{5};
+  const int depth = static_cast<int>(Datastore::sorted_depth);
+  for (const int length : {depth - 1, depth, depth + 6}) {
+    const Tokens text = that_begin_alike(rng, length, 30);
+    const auto order = Datastore::sorted(text);
+    const Datastore store(text, order);
+    const Tokens context(text.begin(), text.begin() + length);
+    const Datastore::Places match = store.longest_match(context, depth + 16);
+    CHECK(match.length == depth - 1);
+    CHECK(searched(store, match) ==
+          scanned(text, std::span(context).last(static_cast<std::size_t>(depth - 1))));
+  }
+}
+
 TEST_CASE("an empty datastore has no match") {
   const Datastore store;
   const Tokens context{1, 2};

@@ -65,6 +65,9 @@ TEST_CASE("a datastore drafter proposes what followed the longest match most oft
   CHECK(propose(strict, Tokens{3, 8}, 3).empty());
   CHECK(propose(strict, Tokens{1, 2}, 3).empty());  // 5 has two thirds
   CHECK(propose(strict, Tokens{8, 1}, 9) == Tokens{2, 5, 6});
+  DatastoreDrafter unanimous{library.store(), {.min_match = 2, .min_share = 1}};
+  CHECK(propose(unanimous, Tokens{3, 8, 1}, 9) == Tokens{2, 5, 6});
+  CHECK(propose(unanimous, Tokens{1, 2}, 9).empty());
 }
 
 TEST_CASE("lines and trees of a datastore are those of a scan of its documents") {

@@ -93,6 +93,13 @@ TEST_CASE("a list of logits is normalised over the list") {
              Eigen::RowVector3d(0, 0.5, 0.5));
 }
 
+TEST_CASE("at an infinite temperature the finite logits of a list are equally probable") {
+  const List list{{1, 0.f, 0}, {2, -inf, 0}, {0, 3.f, 0}};
+  check_same(ListRow(std::span(list), id,
+                     ListedLogits{&Candidate::logit, std::numeric_limits<double>::infinity()}, 4),
+             Eigen::RowVector4d(0.5, 0.5, 0, 0));
+}
+
 TEST_CASE("at temperature 0 the largest logit of a list is certain, the lowest id among equals") {
   const List list{{7, 2.f, 0}, {3, 2.f, 0}, {0, 0.5f, 0}};
   Eigen::RowVectorXd dense = Eigen::RowVectorXd::Zero(8);
