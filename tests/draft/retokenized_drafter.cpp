@@ -5,6 +5,7 @@
 #include <specdec/draft/retokenized_drafter.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -285,6 +286,24 @@ TEST_CASE(
   }
   CHECK(shown > 100);
   CHECK(amid == 0);
+}
+
+TEST_CASE("what an encoder that throws has left is not taken for the text") {
+  std::mt19937_64 rng{28};
+  const Pieces words{{"abc", "def", "ghi", "jkl"}};
+  bool fails = false;
+  const auto failing = TextTokenizer{as_bytes.bytes, [&](std::string_view text) {
+                                       if (fails) throw std::runtime_error("an encoder");
+                                       return as_bytes.encode(text);
+                                     }};
+  RetokenizedDrafter drafter{Reciter("abcdefghijkl"), tokenizer(words), failing, 4};
+  CHECK(propose(drafter, {0, 1}, 1, rng) == Tokens{2});
+  fails = true;
+  CHECK_THROWS_AS(propose(drafter, {0, 1, 2}, 1, rng), std::runtime_error);
+  fails = false;
+  drafter.truncate(2);
+  CHECK(propose(drafter, {0, 1}, 1, rng) == Tokens{2});
+  CHECK(propose(drafter, {0, 1, 2}, 1, rng) == Tokens{3});
 }
 
 TEST_CASE("the draft model draws with the numbers of the places where its tokens would stand") {

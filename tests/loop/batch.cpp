@@ -486,6 +486,24 @@ TEST_CASE("a sequence's own drafter that throws costs this sequence only") {
   CHECK(message_of_error(finished[1]) == "the drafter failed");
 }
 
+TEST_CASE("a drafter that knows a text is copied without it") {
+  std::mt19937_64 rng(6);
+  const Models models = models_of(rng);
+  const FromText fresh{specdec::PromptLookupDrafter{}, specdec::NoDrafter{}};
+  OwnDrafter used{fresh};
+  specdec::RandomChance chance(rng);
+  used.draft(Tokens{0, 4, 0}, {.nodes = 2}, chance);
+  const Job job{Tokens{1, 2, 3, 1}, {.max_new_tokens = 12, .gamma = 3}, 1};
+  Bookkeeper target(models.target);
+  Apart batch{target, std::move(used), block};
+  batch.add(job.prompt, job.options, std::mt19937_64(job.seed));
+  const Result expected = result_alone(job, models.target, fresh);
+  const Result result = batch.run()[0].result;
+  CHECK(result.tokens == expected.tokens);
+  CHECK(result.stats.drafted == expected.stats.drafted);
+  CHECK(result.stats.drafted > 3);
+}
+
 // Runs only the first `some` when it is called for the `fails_at`-th time.
 struct Unreliable {
   int fails_at = 0;
@@ -985,6 +1003,9 @@ TEST_CASE("a batch names the arguments that it refuses") {
   CHECK(batch.add(Tokens{1}, {.max_new_tokens = 0}, std::mt19937_64(1)) == 0);
   CHECK(batch.step().size() == 1);
   CHECK(batch.target_calls() == 0);
+  // A text that is complete has ended by itself, whoever takes it out.
+  CHECK(batch.cancel(batch.add(Tokens{1}, {.max_new_tokens = 0}, std::mt19937_64(1))).stop_reason ==
+        specdec::StopReason::length);
 }
 
 }  // namespace test_loop_batch

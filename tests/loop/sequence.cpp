@@ -859,6 +859,12 @@ TEST_CASE("a context that the caller has filled is used as it is") {
   auto full = decoder.start(text, options, {.cached = 3});
   CHECK(message_of<std::logic_error>([&] { full.release(); }) ==
         "specdec: a context that the caller had filled cannot be released");
+  full.resume(std::vector<Token>{0, 1, 3}, options);  // of which the caller has filled in the first two
+  CHECK_THROWS_AS(full.release(), std::logic_error);
+  full.resume(std::vector<Token>{3, 1}, options);  // and nothing of this
+  full.release();
+  std::mt19937_64 after{2}, afresh{2};
+  CHECK(finish(full, after) == decoder.generate(std::vector<Token>{3, 1}, options, afresh).tokens);
   SpecDec windowed{Windowed{TableModel<>(target.table()), 1, 4}, NoDrafter{}};
   const std::string unknown =
       "specdec: cached = 3, but the target keeps a context of its own: it does not know tokens that the "

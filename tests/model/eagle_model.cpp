@@ -266,6 +266,12 @@ TEST_CASE("whatever a layer held before, its context is empty at first") {
   used.forward(states, Tokens{2, 1}, next, 0);
   Eagle eagle(target, used);
   CHECK(eagle.forward(Tokens{1}, Numbers{-1}, 1).row(0) == row_after(Tokens{1}, 1));
+  ManyKnowing many{knowing()};  // of whose texts each has a copy
+  ManyEagle of_many(many, used);
+  const Tokens text{1};
+  for (const Index sequence : {0, 3})
+    CHECK(of_many.forward(std::vector{BatchFeed{{.tokens = text, .rows = 1}, sequence}}).row(0) ==
+          row_after(text, 1));
 }
 
 TEST_CASE("a layer without trees is a model of lines, and is not copied for one text") {

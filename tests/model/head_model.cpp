@@ -37,7 +37,7 @@ struct Counting {
   Eigen::MatrixXd output = {};
   std::vector<Index> columns = {};  // of each call
   Index wrong_columns = 0;          // returns so many too many
-  bool fails = false;
+  bool fails = false, fails_to_begin = false;
 
   Index vocab_size() const { return vocab; }
   Index state_size() const { return 2; }
@@ -57,7 +57,10 @@ struct Counting {
     return row / row.sum();
   }
 
-  void begin(const Eigen::Vector2f& hidden, Eigen::Ref<Eigen::VectorXf> state) { state = begun(hidden); }
+  void begin(const Eigen::Vector2f& hidden, Eigen::Ref<Eigen::VectorXf> state) {
+    if (std::exchange(fails_to_begin, false)) throw std::runtime_error("a hidden state");
+    state = begun(hidden);
+  }
   const Eigen::MatrixXd& forward(const Eigen::Ref<const Eigen::MatrixXf>& states,
                                  std::span<const Token> tokens, Eigen::Ref<Eigen::MatrixXf> next,
                                  Index rows) {
@@ -132,6 +135,23 @@ TEST_CASE("a row that is wanted after a token that the target has taken in follo
   const Eigen::MatrixXd rows = head.forward(std::span(text).subspan(2), 2);
   CHECK(rows.row(0) == row_after(std::span(text).first(3), 1, true));
   CHECK(rows.row(1) == row_after(text, 1, true));
+}
+
+TEST_CASE("a state that could not be begun is begun by the next call") {
+  for (const bool tree : {false, true}) {
+    Knowing target = knowing();
+    Model3 head(target, Counting{});
+    const Tokens text{2, 0, 1};
+    head.forward(std::span(text).first(2), 1);
+    target.forward(std::span(text).first(2), 1);  // now the target's context is as long as the head's
+    const auto row = [&]() -> Eigen::RowVectorXd {
+      const auto last = std::span(text).last(1);
+      return tree ? head.forward(last, Numbers{-1}, 1).row(0) : head.forward(last, 1).row(0);
+    };
+    const_cast<Counting&>(head.head()).fails_to_begin = true;
+    CHECK_THROWS_AS(row(), std::runtime_error);
+    CHECK(row() == row_after(text, 2, true));
+  }
 }
 
 TEST_CASE("any calls, rollbacks and trees, beside a target that goes on and back") {

@@ -592,6 +592,7 @@ mutant("retokenized-text-from-amid-a-character", TOKENIZED, RETOKENIZED, "(ends_
 mutant("retokenized-half-characters", "text/token_bytes.hpp", RETOKENIZED, "return text.size() - incomplete_utf8(text);", "return text.size();")
 mutant("retokenized-other-beginning", TOKENIZED, RETOKENIZED, " || !text.starts_with(before)", "")
 mutant("retokenized-too-many", TOKENIZED, RETOKENIZED, " || tokens.size() == most", "")
+mutant("retokenized-text-of-a-failed-call", TOKENIZED, RETOKENIZED, "    size_ = 0;  // nothing is known if the tokenizer throws\n", "")
 mutant("retokenized-encoder-unchecked", TOKENIZED, RETOKENIZED, "TokenIds(tokens_).segment(first, std::ssize(tokens_) - first)", "TokenIds(tokens_).segment(first, 0)")
 
 mutant = promise("that a drafter is not steady is known through whatever wraps it")

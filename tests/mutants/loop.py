@@ -122,6 +122,7 @@ mutant = promise("a sequence resumed from a context is a fresh one there, but fo
 mutant("resume-stale-verifier", "loop/step.hpp", "tests/loop/sequence", "    if (!continues_in(context)) fresh = fresh_;\n", "")
 mutant("resume-forgets-what-is-remembered", "loop/step.hpp", "tests/loop/sequence", "    if (!continues_in(context)) fresh = fresh_;\n", "    fresh = fresh_;\n")
 mutant("resume-of-a-cut-text", "loop/step_base.hpp", "tests/loop/sequence", " &&\n           !text_.ended_by_itself();", ";")
+mutant("resume-of-what-was-filled-in", "loop/step_base.hpp", "tests/loop/sequence", "    filled_ = std::min(filled_, common);\n", "")
 mutant("resume-keeps-context", "loop/text.hpp", "tests/loop/sequence",
        "context_.resize(static_cast<std::size_t>(kept));",
        "context_.resize(std::min(context_.size(), static_cast<std::size_t>(kept) + 1));")
@@ -277,6 +278,7 @@ mutant("batch-source-of-another", "loop/batch.hpp", BATCH,
        "requests_.push_back(request_of(*entry));",
        "requests_.push_back(request_of(*entry)), requests_.back().source = &drafting_.front()->source();")
 mutant("batch-trees-without-limits", "loop/batch.hpp", BATCH, "request.limits = entry.limits();", "")
+mutant("batch-drafter-copied-with-its-text", "loop/batch_entry.hpp", BATCH, "    if constexpr (!BatchDrafter<D>) own_.drafter.truncate(0);\n", "")
 mutant("batch-prompt-fed-twice", "loop/batch_entry.hpp", BATCH,
        "cached_ += std::ssize(feed_.tokens);", "cached_ = prefill_;")
 mutant("batch-prompt-without-its-end", "loop/batch.hpp", BATCH, "fits ? 0 : prompt.size() - 1", "fits ? 0 : prompt.size()")
@@ -431,6 +433,7 @@ mutant("keyed-batch-drafts-elsewhere", "loop/batch.hpp", "tests/verify/keyed",
 mutant = promise("an engine that owns its forward takes a step of a batch in two halves; what was proposed is judged once, and by rows of its own")
 mutant("halves-without-a-proposal", "loop/batch.hpp", "tests/loop/batch", "if (!proposed_) detail", "if (false) detail")
 mutant("halves-judged-twice", "loop/batch.hpp", "tests/loop/batch", "    proposed_ = false;\n    finished_.clear();\n    take_rows", "    finished_.clear();\n    take_rows")
+mutant("batch-complete-text-cancelled", "loop/batch.hpp", "tests/loop/batch", "if (!(*entry)->step().done()) result.stop_reason", "result.stop_reason")
 mutant("halves-after-a-cancel", "loop/batch.hpp", "tests/loop/batch", 'check_between_steps("cancel()");\n    proposed_ = false;\n', 'check_between_steps("cancel()");\n')
 
 BEAMS, BEAM_TEST = "loop/beam_search.hpp", "tests/loop/beam_search"

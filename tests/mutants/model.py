@@ -162,6 +162,8 @@ mutant = promise("a head's rows follow from the target's hidden state and the to
 mutant("head-never-begins-again", HEAD, HEAD_TEST, "length > most || (text.known", "length > most || (true || text.known")
 mutant("head-begins-after-wanted", HEAD, HEAD_TEST, "length < text.length || length > most || ", "length < text.length || ")
 mutant("head-begins-before-the-context", HEAD, HEAD_TEST, "if (length < text.length || length > most", "if (length > most")
+mutant("head-known-though-it-never-began", HEAD, HEAD_TEST, "    if (length > 0) head_.begin(target_.last(sequence), text.states.col(0));\n    text.known = true;",
+       "    text.known = true;\n    if (length > 0) head_.begin(target_.last(sequence), text.states.col(0));")
 mutant("head-hidden-of-nothing", HEAD, HEAD_TEST, "if (length > 0) head_.begin(", "head_.begin(")
 mutant("head-wanted-of-the-line", HEAD, HEAD_TEST, "begin_again(text, sequence, end - task.rows);", "begin_again(text, sequence, end - 1);")
 mutant("head-fed-what-the-target-has", HEAD, HEAD_TEST, "begin_again(text, sequence, end - task.rows);", "begin_again(text, sequence, text.length);")
@@ -235,6 +237,7 @@ mutant("eagle-pieces-from-the-first", EAGLE, EAGLE_TEST, "task.text->fed + i, fr
 mutant("eagle-beyond-the-layer's-context", EAGLE, EAGLE_TEST, "std::min(specdec::context_size(target_.target()), specdec::context_size(layer()))", "specdec::context_size(target_.target())")
 mutant("eagle-fresh-text-keeps-any-path", EAGLE, EAGLE_TEST, "    if constexpr (!for_many) texts_.make(0, state_size());\n", "")
 mutant("eagle-layer-not-emptied", LAYER, EAGLE_TEST, "    if constexpr (!together) layer_.truncate(0);\n", "    if constexpr (!together) (void)0;\n")
+mutant("eagle-copied-layer-not-emptied", LAYER, EAGLE_TEST, "    if constexpr (!together) layer_.truncate(0);\n", "    if constexpr (!together && !copied) layer_.truncate(0);\n")
 mutant("eagle-steady", EAGLE, EAGLE_TEST, "steady_rows = false;", "steady_rows = true;")
 HIDDEN, BOTH_TESTS = "model/hidden_states.hpp", "tests/model/head_model tests/model/eagle_model"
 mutant("drafted-after-a-prompt-that-is-not-known", HIDDEN, BOTH_TESTS, "context - length(sequence) <= most_lacking", "true")
