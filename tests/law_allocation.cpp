@@ -10,6 +10,7 @@
 #include <span>
 #include <specdec/c/rows.hpp>
 #include <specdec/model/common_tokens.hpp>
+#include <specdec/model/eagle_model.hpp>
 #include <specdec/model/ngram.hpp>
 #include <specdec/model/replayed.hpp>
 #include <specdec/ranks.hpp>
@@ -22,6 +23,7 @@
 
 #include "support/catch.hpp"
 #include "support/counted_allocations.hpp"
+#include "support/knowing.hpp"
 #include "support/layouts.hpp"
 #include "support/message_of.hpp"
 #include "support/recurrent_model.hpp"
@@ -681,6 +683,51 @@ TEST_CASE("a sequence stays in a batch if memory runs out while it is cancelled"
     CHECK(texts.batch.size() == 2);
   }
   CHECK(failures > 0);
+}
+
+namespace {
+
+// A layer that says the same of every token.
+struct DullLayer {
+  Eigen::MatrixXd output = {};
+
+  Index vocab_size() const { return 3; }
+  Index state_size() const { return 2; }
+  void begin(const Eigen::Vector2f&, Eigen::Ref<Eigen::VectorXf> state) { state.setOnes(); }
+  const Eigen::MatrixXd& forward(const Eigen::Ref<const Eigen::MatrixXf>&, std::span<const Token>,
+                                 Eigen::Ref<Eigen::MatrixXf> next, Index rows) {
+    next.setOnes();
+    return output = Eigen::MatrixXd::Constant(rows, 3, 1.0 / 3);
+  }
+  const Eigen::MatrixXd& forward(const Eigen::Ref<const Eigen::MatrixXf>& states,
+                                 std::span<const Token> tokens, std::span<const Index>,
+                                 Eigen::Ref<Eigen::MatrixXf> next, Index rows) {
+    return forward(states, tokens, next, rows);
+  }
+  void keep(std::span<const Index>) {}
+  void truncate(Index) {}
+};
+
+}  // namespace
+
+TEST_CASE("whichever allocation fails in a layer's tree, no tree is open then") {
+  const std::vector<Token> text{0, 1}, children(9, 2);
+  const std::vector<Index> parents(9, -1);
+  int failures = 0;
+  for (std::size_t n = 1, last = 0; last == 0; ++n) {
+    REQUIRE(n < 100);
+    support::Knowing target = support::knowing(3);
+    EagleModel eagle(target, DullLayer{});
+    eagle.forward(text, 1);
+    const std::size_t before = allocations;
+    if (!succeeds_without(n, [&] { eagle.forward(children, parents, 1); })) {
+      ++failures;
+      eagle.forward(text, 1);
+    } else if (allocations < before + n) {
+      last = n;
+    }
+  }
+  CHECK(failures > 1);
 }
 
 namespace {

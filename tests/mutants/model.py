@@ -221,6 +221,7 @@ mutant("eagle-one-text-of-a-call", EAGLE, EAGLE_TEST, "      if (const Index cou
 mutant("eagle-columns-over-each-other", EAGLE, EAGLE_TEST, "      column += std::ssize(feeds_[k].tokens);\n", "")
 mutant("eagle-all-rows-in-the-first-row", EAGLE, EAGLE_TEST, "      row += feed.rows;\n", "")
 mutant("eagle-states-of-nodes-in-the-first-column", EAGLE, EAGLE_TEST, "text.own.middleCols(text.after(text.fed), states.cols()) = states;", "text.own.middleCols(0, states.cols()) = states;")
+mutant("eagle-parents-without-their-tokens", EAGLE, "tests/law_allocation", "    detail::undo_on_error(add, [&] { text.parents.resize(text.parents.size() - feed.parents.size()); });\n", "    add();\n")
 mutant("eagle-failed-tokens-stay", EAGLE, EAGLE_TEST, "    text.tokens.resize(text.tokens.size() - feed.tokens.size());\n", "")
 mutant("eagle-failed-tokens-stay-in-the-layer", EAGLE, EAGLE_TEST, "    cut(text, feed.sequence, text.length());\n", "")
 mutant("eagle-other-texts-stay-after-a-failure", EAGLE, EAGLE_TEST, "feeds.first(entered)", "feeds.first(entered - 1)")
