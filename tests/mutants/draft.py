@@ -60,6 +60,12 @@ mutant("early-never-probes", EARLY_HPP, EARLY, "!costs_.allow(budget_, loss_of_p
 mutant("early-first-lengths", EARLY_HPP, EARLY, "first_length[] = {2, 0, 4}", "first_length[] = {2, 0, 3}")
 mutant("unread-drafts-at-full-length", EARLY_HPP, EARLY, "if (unread_ < recently)", "if (unread_ < 0)")
 mutant("length-beyond-most", EARLY_HPP, EARLY, "return drafted < most_ && (drafted < least_", "return (drafted < least_")
+mutant("early-never-beyond-the-first-reach", EARLY_HPP, EARLY, "std::min(2 * longest_, longest_draft)", "std::min(longest_, longest_draft)")
+mutant("early-outvoted-by-what-ceased-to-pay", EARLY_HPP, EARLY, "    read_.limit(few);\n    after_.limit(few);\n", "")
+mutant("early-probe-too-dear-for-ever", EARLY_HPP, EARLY, "std::clamp(loss, 0.0, 3 * step)", "std::max(loss, 0.0)")
+mutant("early-probe-of-one-text", EARLY_HPP, EARLY, "(drafts_ ? 1 : 2) * texts_", "(drafts_ ? 1 : 2)")
+mutant("early-first-steps-of-cut-drafts", EARLY_HPP, EARLY, "if (step.asked > asked_ || step.fed", "if (step.asked != asked_ || step.fed")
+mutant("ranges-of-confidence-shifted", "draft/length/survival_by_confidence.hpp", EARLY, "std::floor(std::log(std::max(odds, 1e-9))) + 2", "std::floor(std::log(std::max(odds, 1e-9))) + 3")
 BATCH_COSTS, BATCH_COSTS_TEST = "draft/length/batch_costs.hpp", "tests/draft/length/batch_costs"
 mutant("batch-cost-of-a-token-shared", BATCH_COSTS, BATCH_COSTS_TEST, "target(other + nodes + 1) - target(other + whole(usual))", "(target(other + nodes + 1) - target(other + whole(usual))) / texts()")
 mutant("batch-draft-not-shared", BATCH_COSTS, BATCH_COSTS_TEST, "draft_(texts_)) / texts()", "draft_(texts_))")

@@ -295,6 +295,135 @@ TEST_CASE("the first steps draft 2, 0 and 4 tokens, two steps each") {
   CHECK(policy.next(0) == 0);
 }
 
+namespace {
+
+// Costs that are known and not measured: of a step, of each drafted token up to the fourth, and of each beyond.
+struct KnownCosts {
+  struct Prices {
+    double step = 1, token = 0, late_token = 0;
+  };
+  const Prices* prices;
+
+  void reserve(const DraftLimits&) const {}
+  void batch(Index) const {}
+  void observe(const StepRecord&) const {}
+  double plain() const { return prices->step; }
+  double operator()(Index nodes, Index) const {
+    const auto late = static_cast<double>(std::max<Index>(nodes - 4, 0));
+    return prices->step + prices->token * static_cast<double>(nodes) + prices->late_token * late;
+  }
+};
+using Known = EarlyStoppingLength<KnownCosts>;
+
+// A text takes a step with a drafter of whose tokens each survives with this probability. Returns the length of the draft.
+Index take(Known& length, Index asked, double survives) {
+  const std::vector<double> readings(static_cast<std::size_t>(asked), 0.9);
+  Index drafted = std::min<Index>(asked, 1);
+  while (drafted < asked &&
+         length.draft_another(std::span(readings).first(static_cast<std::size_t>(drafted))))
+    ++drafted;
+  std::vector<double> survival;
+  for (double reached = survives; std::ssize(survival) < drafted; reached *= survives)
+    survival.push_back(reached);
+  length.observe({.asked = asked,
+                  .drafted = drafted,
+                  .accepted = survives == 1 ? drafted : 0,
+                  .fed = drafted + 1,
+                  .survival = survival,
+                  .readings = std::span(readings).first(survival.size())});
+  return drafted;
+}
+Index step(Known& length, double survives, Index most) { return take(length, length.next(most), survives); }
+
+}  // namespace
+
+TEST_CASE("drafts that cost nothing and never fail get as long as they may be, by doubling") {
+  const KnownCosts::Prices free{};
+  Known length{KnownCosts{&free}};
+  Index longest = 0;
+  for (int k = 0; k < 20; ++k) {
+    const Index drafted = step(length, 1, 1024);
+    CHECK(drafted <= std::max<Index>(64, 2 * longest));
+    longest = std::max(longest, drafted);
+  }
+  CHECK(longest == 1024);
+}
+
+TEST_CASE("the first steps go on, though the budget cuts their drafts") {
+  const KnownCosts::Prices dear{1, 0.2};
+  Known length{KnownCosts{&dear}};
+  std::vector<Index> asked;
+  for (int k = 0; k < 6; ++k) {
+    asked.push_back(length.next(16));
+    take(length, std::min<Index>(asked.back(), 1), 0);
+  }
+  CHECK(asked == std::vector<Index>{2, 2, 0, 0, 4, 4});
+}
+
+TEST_CASE("what was learnt of drafts that ceased to pay does not outweigh a few drafts that succeed") {
+  KnownCosts::Prices prices{1, 0.02};
+  Known length{KnownCosts{&prices}, {.probing = 0.2}};
+  for (int k = 0; k < 1000; ++k) step(length, 0.3, 16);
+  CHECK(length.drafts());
+  prices.token = 0.5;
+  for (int k = 0; k < 200; ++k) step(length, 0.3, 16);
+  CHECK_FALSE(length.drafts());
+  Index late = 0;
+  for (int k = 0; k < 200; ++k) {
+    const Index drafted = step(length, 1, 16);
+    if (k >= 100) late += drafted;
+  }
+  CHECK(late > 4 * 100);
+}
+
+TEST_CASE("a length that was found to be dear is tried again some day") {
+  KnownCosts::Prices stalled{1, 0.1, 1e9};
+  Known length{KnownCosts{&stalled}};
+  int steps = 0;
+  while (steps < 3000 && step(length, 1, 16) <= 4) ++steps;
+  CHECK(steps > 200);  // a probe may lose three steps, and that is a hundredth of the time
+  CHECK(steps < 1000);
+}
+
+TEST_CASE("all texts of a batch take part in both steps of a probe") {
+  const KnownCosts::Prices dear{1, 0.2};
+  Known length{KnownCosts{&dear}, {.probing = 0.2}};
+  constexpr Index texts = 6;
+  length.batch(texts);
+  int probes = 0;
+  for (int k = 0, steps = 0; k < 600; ++k) {
+    const Index asked = length.next(16);
+    for (Index text = 0; text < texts; ++text) take(length, asked, 0);
+    if (k < 60) continue;  // it finds out that drafts do not pay
+    if (asked > 0) {
+      ++steps;
+    } else if (steps > 0) {
+      CHECK(std::exchange(steps, 0) == 2);
+      ++probes;
+    }
+  }
+  CHECK_FALSE(length.drafts());
+  CHECK(probes > 3);
+}
+
+TEST_CASE("survival is learnt in five ranges of confidence") {
+  specdec::detail::SurvivalByConfidence survival;
+  for (int k = 0; k < 1000; ++k) {
+    survival.add(0.2, 1, 0.1);
+    survival.add(0.4, 1, 0.3);
+    survival.add(0.6, 1, 0.5);
+    survival.add(0.8, 1, 0.7);
+    survival.add(0.95, 1, 0.9);
+  }
+  const auto near_to = [](double p) { return Approx(p).margin(0.01); };
+  for (const double confidence : {0.0, 0.26}) CHECK(survival(confidence) == near_to(0.1));
+  for (const double confidence : {0.28, 0.49}) CHECK(survival(confidence) == near_to(0.3));
+  for (const double confidence : {0.5, 0.72}) CHECK(survival(confidence) == near_to(0.5));
+  for (const double confidence : {0.74, 0.87}) CHECK(survival(confidence) == near_to(0.7));
+  for (const double confidence : {0.89, 1.0}) CHECK(survival(confidence) == near_to(0.9));
+  CHECK(survival.mean() == near_to(0.5));
+}
+
 TEST_CASE("a bad option, number or record is an error, and nothing is learnt from it") {
   using Length = EarlyStoppingLength<>;
   CHECK(message_of([] { Length({.window = 0.5}); }) == "specdec: window = 0.5 is below 1");
