@@ -20,6 +20,8 @@ mutant("expectations-of-costly-rows", "loop/step_base.hpp", "tests/measure/accep
 mutant("rate-without-covariance", "measure/acceptance.hpp", "tests/measure/acceptance", "- 2 * alpha * product_ ", "")
 OPTIMAL = "tests/draft/length/cost_optimal_length"
 mutant("length-of-the-latest-gamma", "draft/length/cost_optimal_length.hpp", OPTIMAL, "limits_.depth = std::max(limits_.depth, std::min(reach.depth, reach.nodes));", "limits_.depth = std::min(reach.depth, reach.nodes);")
+mutant("first-steps-of-cut-drafts", "draft/length/cost_optimal_length.hpp", OPTIMAL, "if (step.asked > asked_ || step.fed", "if (step.asked != asked_ || step.fed")
+mutant("probe-too-dear-for-ever", "draft/length/cost_optimal_length.hpp", OPTIMAL, "std::min(time(probe_) - tokens(probe_) * now_, 3 * time(best_))", "(time(probe_) - tokens(probe_) * now_)")
 mutant("never-switched-off", "draft/length/cost_optimal_length.hpp", OPTIMAL, "drafting.time < nothing.time ? drafting : nothing", "true ? drafting : nothing")
 mutant("never-probes", "draft/length/cost_optimal_length.hpp", OPTIMAL, "!costs_.allow(budget_, probe_loss_)", "probe_loss_ < 1e9")
 mutant("probes-for-free", "draft/length/cost_optimal_length.hpp", OPTIMAL, "costs_.allow(budget_, probe_loss_)", "costs_.allow(budget_, 0 * probe_loss_)")
@@ -87,6 +89,7 @@ mutant("rated-above-a-likelier-sibling", "draft/length/rated_tree.hpp", RATED, "
 mutant("rated-all-as-eldest", "draft/length/rated_tree.hpp", RATED, "probability, rank++, accepted", "probability, rank, accepted")
 mutant("rated-unchecked", "draft/length/rated_tree.hpp", RATED, "if (!(accepted >= 0 && accepted <= 1))", "if (accepted < 0)")
 mutant("rated-proposes-unchecked", "draft/length/rated_tree.hpp", RATED, "if (count < 0 || count > most)", "if (count > most)")
+mutant("improbable-tokens-learn-fast", BY_PROBABILITY, GROWTH, "std::max(guess_weight, 1 / q)", "guess_weight")
 mutant("rated-levels-not-asked", "draft/strategies/confident_tree.hpp", RATED, "if (!leaves_.empty() && rated.another_level(found)) return;", "if (!leaves_.empty()) return;")
 mutant("rated-tokens-not-asked", "draft/strategies/confident_tree.hpp", RATED, "    keep_best(rated.proposed(found));\n", "")
 mutant("rated-level-miscounted", "draft/strategies/confident_tree.hpp", RATED, "detail::view_of(leaf_values_), grown_}", "detail::view_of(leaf_values_), grown_ + 1}")
@@ -240,6 +243,9 @@ mutant("goodput-drafts-free", "draft/length/goodput_length.hpp", GOODPUT,
 mutant("goodput-all-proposed", "draft/length/goodput_length.hpp", GOODPUT, "fed += proposed;", "fed += 0 * proposed + 1;")
 mutant("goodput-never-probes", "draft/length/goodput_length.hpp", GOODPUT, "? probe : 0;", "? 0 : 0;")
 mutant("goodput-probes-for-all", "draft/length/goodput_length.hpp", GOODPUT, " / static_cast<double>(batch_);", ";")
+mutant("goodput-window-of-the-first-batch", "draft/length/goodput_length.hpp", GOODPUT,
+       "    batch_ = sequences;\n    survival_.decay(", "    const bool same = sequences == batch_;\n    batch_ = sequences;\n    if (same) survival_.decay(")
+mutant("goodput-asks-in-vain-for-ever", "draft/length/goodput_length.hpp", GOODPUT, "if (step.asked > 0) {", "if (step.drafted > 0) {")
 mutant("goodput-earns-for-good", "draft/length/goodput_length.hpp", GOODPUT, "      earned_ = 0;\n", "")
 mutant("goodput-no-first-drafts", "draft/length/goodput_length.hpp", "tests/draft/length/goodput_length",
        "first_drafts = 8,", "first_drafts = 0,")
@@ -496,6 +502,7 @@ mutant("spares-at-the-context-only", "draft/length/spare_shapes.hpp", SPARE_SHAP
 mutant("spares-after-spares", "draft/length/spare_shapes.hpp", SPARE_SHAPES, "      if (!after_trunk) return 0;\n", "")
 mutant("spares-count-hits-as-survival", "draft/length/spare_shapes.hpp", SPARE_SHAPES,
        "[](Index rank) { return rank > 0; }", "[](Index rank) { return rank < 0; }")
+mutant("spares-of-the-latest-gamma", "draft/length/cost_optimal_length.hpp", SPARE_SHAPES, "limits_.nodes = std::max(limits_.nodes, reach.nodes);", "limits_.nodes = reach.nodes;")
 mutant("spares-never-probed", "draft/length/cost_optimal_length.hpp", SPARE_SHAPES,
        "!costs_.allow(budget_, probe_loss_)", "probe_loss_ < 1e9")
 mutant("spares-probed-for-free", "draft/length/cost_optimal_length.hpp", SPARE_SHAPES,

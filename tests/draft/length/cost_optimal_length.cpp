@@ -215,6 +215,52 @@ TEST_CASE("the times of a prompt and of catching up are not taken for the time o
   CHECK(policy.best().size() == 4);
 }
 
+namespace {
+
+// A step without noise of a draft of which every token survives; `stall` times as long where that is given.
+template <class Policy>
+Index sure_step(Policy& policy, Index most, Index cut = unlimited, double stall = 1) {
+  const Index asked = std::min(policy.next(most), cut);
+  const std::vector<double> survival(static_cast<std::size_t>(asked), 1.0);
+  const auto time = [&](Index microseconds) {
+    return std::chrono::nanoseconds(std::llround(1000 * stall * static_cast<double>(microseconds)));
+  };
+  policy.observe({.asked = asked,
+                  .drafted = asked,
+                  .accepted = asked,
+                  .fed = asked + 1,
+                  .survival = survival,
+                  .draft_time = time(10 * asked),
+                  .target_time = time(100)});
+  return asked;
+}
+
+}  // namespace
+
+TEST_CASE("the first steps go on, though budgets cut their drafts") {
+  CostOptimalLength policy;
+  std::vector<Index> next;
+  for (int step = 0; step < 6; ++step) {
+    next.push_back(policy.next(16));
+    sure_step(policy, 16, 1);
+  }
+  CHECK(next == std::vector<Index>{2, 2, 0, 0, 4, 4});
+}
+
+TEST_CASE("a length that was measured while the machine stalled is tried again some day") {
+  CostOptimalLength policy({.window = 1e6});  // it forgets nothing in the meantime
+  for (int step = 0; step < 100; ++step) sure_step(policy, 4);
+  while (policy.next(5) < 5) sure_step(policy, 5);
+  sure_step(policy, 5, unlimited, 1e6);
+  REQUIRE(policy.best().size() == 4);
+  int steps = 0;
+  while (steps < 5000 && sure_step(policy, 5) < 5) ++steps;
+  CHECK(steps > 100);
+  CHECK(steps < 1000);
+  sure_step(policy, 5);
+  CHECK(policy.best().size() == 5);
+}
+
 TEST_CASE("a step from before the policy was first asked is ignored") {
   CostOptimalLength policy;
   const std::vector<double> survival(2, 1.0);

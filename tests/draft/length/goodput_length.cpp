@@ -147,6 +147,16 @@ TEST_CASE("the first drafts are made in order to learn") {
   CHECK(policy.next(16) == 0);
 }
 
+TEST_CASE("a drafter that proposes nothing is not asked for ever") {
+  GoodputLength policy(
+      1, [](Index) { return 1.0; }, [](Index) { return 0.2; });
+  for (int n = 0; n < 8; ++n) {
+    CHECK(policy.next(16) == 4);
+    policy.observe({.asked = 4, .drafted = 0, .fed = 1});
+  }
+  CHECK(policy.next(16) == 0);
+}
+
 TEST_CASE("of equal goodputs the shorter draft is chosen, and the tokens of a call are rounded") {
   GoodputLength policy(
       3, [](Index tokens) { return tokens == 5 ? 1.0 : 7.0; }, [](Index) { return 0.0; });
@@ -174,9 +184,10 @@ TEST_CASE("what was learnt is not forgotten while nothing is drafted") {
 }
 
 TEST_CASE("a window counts steps of the batch, for every batch size") {
-  const auto after = [](Index batch) {  // ten steps of good drafts, then two of bad ones
+  const auto after = [](Index batch, Index before) {  // ten steps of good drafts, then two of bad ones
     GoodputLength policy(
-        batch, [](Index) { return 1.0; }, [](Index) { return 0.0; }, 10);
+        before, [](Index) { return 1.0; }, [](Index) { return 0.0; }, 10);
+    policy.batch(batch);
     policy.next(1);
     const std::vector<double> good{1.0}, bad{0.0};
     for (int step = 0; step < 12; ++step)
@@ -184,7 +195,9 @@ TEST_CASE("a window counts steps of the batch, for every batch size") {
         policy.observe({.asked = 1, .drafted = 1, .survival = step < 10 ? good : bad});
     return policy.goodput(1) / static_cast<double>(batch) - 1;
   };
-  CHECK(after(64) == Approx(after(1)).epsilon(0.1));
+  CHECK(after(64, 64) == Approx(after(1, 1)).epsilon(0.1));
+  CHECK(after(64, 1) == after(64, 64));  // the number may change
+  CHECK(after(1, 64) == after(1, 1));
 }
 
 TEST_CASE("a measured cost curve can give the costs, in the loop too") {

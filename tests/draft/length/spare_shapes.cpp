@@ -178,6 +178,16 @@ TEST_CASE("the policy of spares chooses a line, spares or nothing where one of t
   }
 }
 
+TEST_CASE("a text that may draft less does not make the spares of the others fewer") {
+  const World world{{0.3}, {{0.5, 0.3, 0.1}}, 0.2, flat};
+  for (const int small : {0, 1}) {
+    CostOptimalLength policy{SpareShapes{}};
+    std::mt19937_64 rng{7};
+    for (int n = 0; n < 2000; ++n) world.step(policy, n % 2 == small ? 2 : 16, rng);
+    CHECK(policy.best().size() >= 4);
+  }
+}
+
 TEST_CASE("the policy of spares notices changes") {
   std::mt19937_64 rng{3};
   CostOptimalLength policy{SpareShapes{}, {.window = 100}};

@@ -99,6 +99,17 @@ TEST_CASE("a target that changes its mind is followed, and a limit makes that fa
   }
 }
 
+TEST_CASE("of improbable tokens a few that were not accepted say little") {
+  TreeGrowth growth;
+  std::mt19937_64 rng{4};
+  const Siblings rare{{0.9, 0.002}, {1, 0}};
+  learn(growth, rare, 0, rng);
+  for (int n = 0; n < 40; ++n) learn(growth, rare, 1, rng);
+  CHECK(growth.acceptance(0.002, 1) > 0.0015);
+  for (int n = 0; n < 5000; ++n) learn(growth, rare, 1, rng);
+  CHECK(growth.acceptance(0.002, 1) < 0.001);
+}
+
 TEST_CASE("tokens that were never accepted are not given up for good") {
   TreeGrowth growth;
   std::mt19937_64 rng{3};
