@@ -7,6 +7,7 @@
 #include <memory>
 #include <random>
 #include <span>
+#include <specdec/sample/bad_words.hpp>
 #include <specdec/sample/chain.hpp>
 #include <specdec/sample/dry.hpp>
 #include <specdec/sample/min_p.hpp>
@@ -149,9 +150,15 @@ double law_difference(const decltype(chain_of(1, 0, 1, 0, 1))& steps, const Hook
 
 // Samplers that keep any set of tokens, in the order that llama.cpp has by default.
 auto any_set(std::uint64_t seed) {
-  return Processors{
-      Dry{{.allowed_length = 1}}, TopNSigma{2},    TopK{3}, TypicalP{0.9}, TopP{0.95}, MinP{0.02},
-      Xtc{0.5, 0.15, seed},       Temperature{0.8}};
+  return Processors{BadWords{{{3}, {1, 2, 0}}},
+                    Dry{{.allowed_length = 1}},
+                    TopNSigma{2},
+                    TopK{3},
+                    TypicalP{0.9},
+                    TopP{0.95},
+                    MinP{0.02},
+                    Xtc{0.5, 0.15, seed},
+                    Temperature{0.8}};
 }
 
 // The law of the target alone: each row is made anew, by samplers that are shown the text from its beginning.

@@ -9,6 +9,7 @@
 #include <optional>
 #include <random>
 #include <span>
+#include <specdec/sample/bad_words.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <stdexcept>
@@ -110,8 +111,8 @@ struct Faulty {
 struct AnyProcessor {
   using Penalties =
       specdec::Processors<specdec::RepetitionPenalty, specdec::FrequencyPenalty, specdec::PresencePenalty>;
-  std::variant<specdec::LogitBias, Penalties, specdec::NoRepeatNgrams, specdec::Grammar<Rhythm>,
-               specdec::Grammar<ForwardRhythm>,
+  std::variant<specdec::LogitBias, Penalties, specdec::NoRepeatNgrams, specdec::BadWords,
+               specdec::Grammar<Rhythm>, specdec::Grammar<ForwardRhythm>,
                specdec::Processors<Penalties, specdec::AfterPrompt<specdec::Grammar<ForwardRhythm>>>, Faulty>
       processor;
 
@@ -139,10 +140,11 @@ inline std::vector<AnyProcessor> all_processors(Index prompt) {
   return {
       {penalties(specdec::unlimited)},
       {penalties(3)},
+      {specdec::BadWords{{{0, 2}, {2, 1, 1}, {1, 1, 1}}}},
       {specdec::NoRepeatNgrams{2}},
       {specdec::Grammar{Rhythm{}}},
-      {specdec::Grammar{ForwardRhythm{}}},
-      {specdec::Processors{penalties(4), specdec::AfterPrompt{prompt, specdec::Grammar{ForwardRhythm{}}}}}};
+      {specdec::Processors{penalties(4), specdec::AfterPrompt{prompt, specdec::Grammar{ForwardRhythm{}}}}},
+      {specdec::Grammar{ForwardRhythm{}}}};
 }
 
 // The processed logits after a context, from scratch; nothing if the processor refuses the context.
