@@ -251,6 +251,8 @@ mutant("rank-cut-by-value-alone", "ranks/rank_cut_search.hpp", OVER_RANKS, "roun
 mutant("over-ranks-top-k-bracket-too-low", "ranks/steps_over_ranks.hpp", OVER_RANKS, "(k(i) - 1) / exchange_.ranks() + 1", "k(i)")
 mutant("over-ranks-top-p-bracket-closed", "ranks/steps_over_ranks.hpp", OVER_RANKS, "i, -told.largest(i, 1),", "i, told.largest(i, 2),")
 mutant("over-ranks-top-p-of-the-largest", "ranks/steps_over_ranks.hpp", OVER_RANKS, "return most + std::log(sum);", "return most;")
+mutant("over-ranks-min-keep-never", "ranks/steps_over_ranks.hpp", OVER_RANKS, "before[first + at(i)] < left_.cuts[at(i)]", "true")
+mutant("over-ranks-min-keep-in-another", "ranks/steps_over_ranks.hpp", OVER_RANKS, "const std::size_t first = before.size();", "const std::size_t first = 0 * before.size();")
 mutant("over-ranks-cut-lowered", "ranks/steps_over_ranks.hpp", OVER_RANKS, "old = std::max(old, static_cast<double>(cut));", "old = static_cast<double>(cut);")
 mutant("over-ranks-searches-made-anew", "ranks/chain_over_ranks.hpp", "tests/law_allocation", "if (!std::holds_alternative<Searches>(searches_)) searches_ =", "searches_ =")
 mutant("over-ranks-without-memory-leaves", "ranks/steps_over_ranks.hpp", "tests/law_allocation", "exchange_.prepare([&] {\n      search.make_room", "([](auto&& f) { f(); })([&] {\n      search.make_room")
@@ -287,6 +289,9 @@ mutant("partial-error-unheard", "sample/logit_columns.hpp", OVER_RANKS, "    det
 mutant("partial-error-of-others-words", "ranks/steps_over_ranks.hpp", OVER_RANKS, "    logits_.row(i);  // throws this rank's own error, if it has one\n", "")
 
 mutant = promise("samplers that keep any set of tokens keep what their definitions keep, in any order")
+mutant("min-keep-never", "sample/min_keep.hpp", "tests/sample/min_keep", "if (!(most.cut() < left.cut())) return left;", "return left;")
+mutant("min-keep-only", "sample/min_keep.hpp", "tests/sample/min_keep", "if (!(most.cut() < left.cut())) return left;", "")
+mutant("min-keep-without-temperature", "sample/min_keep.hpp", "tests/sample/min_keep", "left.temperature() / row.temperature()", "1")
 mutant("typical-short-of-mass", "sample/typical_p.hpp", "tests/sample/typical_p", "target_ = p_ * total", "target_ = 0.9 * p_ * total")
 mutant("typical-of-the-largest", "sample/typical_p.hpp", "tests/sample/typical_p", "const double mean = sum / total;", "const double mean = 0 * sum;")
 mutant("typical-min-keep-forgotten", "sample/typical_p.hpp", "tests/sample/typical_p",

@@ -103,6 +103,9 @@ void check_chains(std::uint64_t seed) {
     check_kept(rows, ranks, Chain{m, p, Chain{t, p}, k});
     check_kept(rows, ranks, Chain{t, k, p, m}, 0.6);
     if (n % 4 == 1) check_kept(rows, ranks, Chain{Temperature(0), k, p, m});
+    const Index few = n % 3 == 0 ? n % 2 : static_cast<Index>(uniform01(rng) * static_cast<double>(size));
+    check_kept(rows, ranks, Chain{t, MinKeep{few, p}, MinKeep{2, m}});
+    check_kept(rows, ranks, Chain{k, MinKeep{few, Chain{MinKeep{few / 2, m}, p}}});
   }
 }
 

@@ -10,6 +10,7 @@
 #include <specdec/sample/bad_words.hpp>
 #include <specdec/sample/chain.hpp>
 #include <specdec/sample/dry.hpp>
+#include <specdec/sample/min_keep.hpp>
 #include <specdec/sample/min_p.hpp>
 #include <specdec/sample/processed_model.hpp>
 #include <specdec/sample/temperature.hpp>
@@ -155,8 +156,8 @@ auto any_set(std::uint64_t seed) {
                     TopNSigma{2},
                     TopK{3},
                     TypicalP{0.9},
-                    TopP{0.95},
-                    MinP{0.02},
+                    MinKeep{2, TopP{0.6}},
+                    MinKeep{2, MinP{0.6}},
                     Xtc{0.5, 0.15, seed},
                     Temperature{0.8}};
 }

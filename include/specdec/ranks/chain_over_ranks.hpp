@@ -49,9 +49,9 @@ class CutsOverRanks {
 
 }  // namespace detail
 
-/// Temperature, top-k, top-p, min-p and chains of them, on a matrix of logits that is spread over ranks. On any number of
-/// ranks, the result is equal to the result on whole rows, ties included. Each step keeps the tokens with logits from some
-/// value on; the ranks search for this value together.
+/// Temperature, top-k, top-p, min-p, MinKeep and chains of them, on a matrix of logits that is spread over ranks. On any
+/// number of ranks, the result is equal to the result on whole rows, ties included. Each step keeps the tokens with logits
+/// from some value on; the ranks search for this value together.
 ///
 ///   specdec::ChainOverRanks steps{specdec::Chain{specdec::Temperature{0.8}, specdec::TopP{0.95}}, ranks};
 ///   specdec::Shards target{steps(mine, vocab_size), first, vocab_size, ranks, tokens};
@@ -62,9 +62,9 @@ class CutsOverRanks {
 /// TopP or MinP gets a row without a finite logit (TopK leaves such a row to Shards). In exchanges: what Shards throws.
 /// Cost: min-p takes one exchange of one number a row. Top-k and top-p take one of two or three numbers a row, and then
 /// rounds. A round is one exchange of 18 numbers for each row that is not settled. Usually there are two to four rounds; at
-/// most 11 if logits are float or narrower, 19 for double. Temperature and steps that are switched off take none. On each
-/// rank top-k and top-p take about two passes over its columns, and copy the logits between the ranks' own cuts. No
-/// allocation in steady state but the communicator's.
+/// most 11 if logits are float or narrower, 19 for double. MinKeep takes what its step and top-k take. Temperature and steps
+/// that are switched off take none. On each rank top-k and top-p take about two passes over its columns, and copy the logits
+/// between the ranks' own cuts. No allocation in steady state but the communicator's.
 /// Numeric: for top-p see TopP; the order of summation differs from that on one rank.
 template <RowStep Steps, class C>
 class ChainOverRanks {

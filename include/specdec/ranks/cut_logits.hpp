@@ -16,6 +16,7 @@ namespace detail {
 /// is equal on all ranks.
 struct RowsLeft {
   std::vector<double> temperatures, cuts;
+  std::vector<double> cuts_before;  // of each MinKeep that is under way: the cuts at its beginning
   std::vector<std::exception_ptr> errors;
 };
 

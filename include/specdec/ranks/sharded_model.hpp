@@ -49,9 +49,9 @@ struct ShardedOptions {
 ///   specdec::ShardedModel target{mine, ranks, std::mt19937_64{seed}, specdec::Chain{specdec::TopK{40}}};
 ///   specdec::SpecDec decoder{target, drafter, specdec::BlockVerifier{}};    // on every rank
 ///
-/// The chain may have Temperature, TopK, TopP and MinP, and acts on whole rows: see ChainOverRanks. Penalties, grammars and
-/// hooks come before it: ShardedModel{ProcessedModel{mine, processor}, ranks, source, chain}. The drafter needs its own
-/// chain and processor, as in a loop on one rank.
+/// The chain may have Temperature, TopK, TopP, MinP and MinKeep, and acts on whole rows: see ChainOverRanks. Penalties,
+/// grammars and hooks come before it: ShardedModel{ProcessedModel{mine, processor}, ranks, source, chain}. The drafter needs
+/// its own chain and processor, as in a loop on one rank.
 /// Around a model for one text this is a Model, around a model for many texts a BatchModel. It takes trees if the model
 /// does. With many texts, each text draws ahead with its own generator: the source is a function that returns it for the
 /// sequence's number, called when the sequence begins. Each text may have its own chain: a function returns it before each

@@ -21,6 +21,7 @@
 #include "specdec/rows/kinds/logits_row.hpp"
 #include "specdec/sample/flags.hpp"
 #include "specdec/sample/gather.hpp"
+#include "specdec/sample/min_keep.hpp"
 #include "specdec/sample/min_p.hpp"
 #include "specdec/sample/temperature.hpp"
 #include "specdec/sample/threshold.hpp"
@@ -29,6 +30,11 @@
 #include "specdec/sample/top_p.hpp"
 
 namespace specdec::detail {
+
+template <class Step>
+inline constexpr bool is_min_keep = false;
+template <class Step>
+inline constexpr bool is_min_keep<MinKeep<Step>> = true;
 
 /// Applies the steps to one matrix of logits, whose columns are spread over ranks. Each row may have its own steps; all are
 /// of one type. If a step fails at a row, the row fails on all ranks, and the other rows go on.
@@ -47,6 +53,7 @@ class StepsOverRanks {
       const auto rows = static_cast<std::size_t>(logits.rows());
       left_.temperatures.assign(rows, temperature);
       left_.cuts.assign(rows, static_cast<double>(Row::no_cut));
+      left_.cuts_before.clear();
       left_.errors.assign(rows, nullptr);
       searches_.resize(rows);
     });
@@ -60,9 +67,11 @@ class StepsOverRanks {
     else if constexpr (std::same_as<Step, Temperature>) take_temperatures(step_of);
     else if constexpr (std::same_as<Step, TopK>) take_top_k(step_of);
     else if constexpr (std::same_as<Step, TopP>) take_top_p(step_of);
+    else if constexpr (is_min_keep<Step>) take_min_keep(step_of);
     else {
       static_assert(std::same_as<Step, MinP>,
-                    "over ranks work the steps Temperature, TopK, TopP and MinP, and chains of them");
+                    "over ranks work the steps Temperature, TopK, TopP and MinP, a MinKeep of them, and "
+                    "chains of them");
       take_min_p(step_of);
     }
   }
@@ -128,6 +137,23 @@ class StepsOverRanks {
     });
     for (Index i = 0; i < logits_.rows(); ++i)
       if (cuts(i)) raise(i, step_of(i).least(static_cast<Scalar>(told.largest(i, 0)), temperature(i)));
+  }
+
+  // The lower one of the step's cut and that of TopK{n}, where n is above 1.
+  template <class StepOf>
+  void take_min_keep(const StepOf& step_of) {
+    const auto n = [&](Index i) { return step_of(i).value(); };
+    std::vector<double>& before = left_.cuts_before;
+    const std::size_t first = before.size();
+    exchange_.prepare([&] { before.insert(before.end(), left_.cuts.begin(), left_.cuts.end()); });
+    (*this)([&](Index i) -> const auto& { return step_of(i).step(); });
+    const auto swap_cuts = [&](Index i) { std::swap(left_.cuts[at(i)], before[first + at(i)]); };
+    for (Index i = 0; i < logits_.rows(); ++i)
+      if (n(i) > 1) swap_cuts(i);
+    take_top_k([&](Index i) { return TopK(n(i) > 1 ? n(i) : 0); });
+    for (Index i = 0; i < logits_.rows(); ++i)
+      if (n(i) > 1 && before[first + at(i)] < left_.cuts[at(i)]) swap_cuts(i);
+    before.resize(first);
   }
 
   // ---- Without an exchange

@@ -19,9 +19,8 @@ consteval bool fits_whole_rows() {
   static_assert(
       requires(std::remove_cvref_t<Logits>& logits) { logits.data(); },
       "this sampler needs whole rows of logits, and over ranks each rank has a part of a row. What works "
-      "over "
-      "ranks: Temperature, TopK, TopP and MinP in the chain of a specdec::ShardedModel, and processors that "
-      "look at single tokens");
+      "over ranks: Temperature, TopK, TopP, MinP and MinKeep in the chain of a specdec::ShardedModel, and "
+      "processors that look at single tokens");
   return true;
 }
 
