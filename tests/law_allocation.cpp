@@ -16,6 +16,7 @@
 #include <specdec/ranks.hpp>
 #include <specdec/sample/bad_words.hpp>
 #include <specdec/sample/dry.hpp>
+#include <specdec/sample/dynamic_temperature.hpp>
 #include <specdec/sample/min_keep.hpp>
 #include <specdec/sample/top_n_sigma.hpp>
 #include <specdec/sample/typical_p.hpp>
@@ -247,7 +248,8 @@ TEST_CASE("processors with state allocate nothing once they have seen a text as 
                               TypicalP{0.99, 3},
                               Xtc{0.5, 0.01, 1},
                               MinKeep{2, TopP{0.9}},
-                              TopNSigma{3}};
+                              TopNSigma{3},
+                              DynamicTemperature{1, 0.5}};
   ProcessedModel model{FlatLogits{}, Chain{}, processors};
   ForcedTokens drafter{processors, 40};
   std::mt19937_64 rng{1};
@@ -769,7 +771,8 @@ TEST_CASE("steps over ranks allocate nothing in steady state") {
     for (float& l : rows.reshaped()) l = static_cast<float>(std::log(uniform01(rng)));
   std::size_t growth = 1;
   support::rethrow_first(support::on_ranks(2, [&](support::ThreadRank& rank) {
-    ChainOverRanks over_ranks(Chain{Temperature{0.7}, TopK{40}, MinKeep{3, TopP{0.9}}, MinP{0.01}}, rank);
+    ChainOverRanks over_ranks(
+        Chain{DynamicTemperature{0.7, 0.2}, TopK{40}, TopNSigma{4}, MinKeep{3, TopP{0.9}}, MinP{0.01}}, rank);
     std::size_t before = 0;
     for (int n = 0; n < 30; ++n) {
       if (n == 12) before = allocations;

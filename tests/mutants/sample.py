@@ -243,7 +243,7 @@ mutant("rank-cut-of-first-row", "ranks/cut_logits.hpp", OVER_RANKS,
 mutant("rank-chain-without-temperature-before", "ranks/chain_over_ranks.hpp", OVER_RANKS,
        "Taken taken(columns, vocab_size, temperature,", "Taken taken(columns, vocab_size, 1.0,")
 mutant("rank-chain-without-temperature-of-steps", "ranks/steps_over_ranks.hpp", OVER_RANKS,
-       "if (const double t = step_of(i).value(); t != 1)", "if (const double t = step_of(i).value(); t != t)")
+       "temper(i, step_of(i).value());", "temper(i, 0 * step_of(i).value() + 1);")
 mutant("rank-cut-list-without-the-rest", "ranks/rank_cut_search.hpp", OVER_RANKS, "double weight = number(r, 1);", "double weight = 0;")
 mutant("rank-cut-ends-without-the-rest", "ranks/rank_cut_search.hpp", OVER_RANKS, "      weight += number(r, 1);\n", "")
 mutant("rank-cut-forgets-the-rest", "ranks/rank_cut_search.hpp", OVER_RANKS, "if (l > high) above_ += weight_(l);", "")
@@ -251,6 +251,10 @@ mutant("rank-cut-by-value-alone", "ranks/rank_cut_search.hpp", OVER_RANKS, "roun
 mutant("over-ranks-top-k-bracket-too-low", "ranks/steps_over_ranks.hpp", OVER_RANKS, "(k(i) - 1) / exchange_.ranks() + 1", "k(i)")
 mutant("over-ranks-top-p-bracket-closed", "ranks/steps_over_ranks.hpp", OVER_RANKS, "i, -told.largest(i, 1),", "i, told.largest(i, 2),")
 mutant("over-ranks-top-p-of-the-largest", "ranks/steps_over_ranks.hpp", OVER_RANKS, "return most + std::log(sum);", "return most;")
+mutant("over-ranks-entropy-of-parts", "ranks/steps_over_ranks.hpp", OVER_RANKS, "(from(r, i, 1) - log_share)", "from(r, i, 1)")
+mutant("over-ranks-entropy-of-one-count", "ranks/steps_over_ranks.hpp", OVER_RANKS, "told.sum(i, 2)", "told.largest(i, 2)")
+mutant("over-ranks-sigma-unshifted", "sample/top_n_sigma.hpp", OVER_RANKS, "const double lower = part.largest - largest;", "const double lower = 0;")
+mutant("over-ranks-sigma-of-squares-unshifted", "sample/top_n_sigma.hpp", OVER_RANKS, "lower * (2 * part.sum + part.count * lower)", "lower * part.count * lower")
 mutant("over-ranks-min-keep-never", "ranks/steps_over_ranks.hpp", OVER_RANKS, "before[first + at(i)] < left_.cuts[at(i)]", "true")
 mutant("over-ranks-min-keep-in-another", "ranks/steps_over_ranks.hpp", OVER_RANKS, "const std::size_t first = before.size();", "const std::size_t first = 0 * before.size();")
 mutant("over-ranks-cut-lowered", "ranks/steps_over_ranks.hpp", OVER_RANKS, "old = std::max(old, static_cast<double>(cut));", "old = static_cast<double>(cut);")
@@ -289,6 +293,9 @@ mutant("partial-error-unheard", "sample/logit_columns.hpp", OVER_RANKS, "    det
 mutant("partial-error-of-others-words", "ranks/steps_over_ranks.hpp", OVER_RANKS, "    logits_.row(i);  // throws this rank's own error, if it has one\n", "")
 
 mutant = promise("samplers that keep any set of tokens keep what their definitions keep, in any order")
+mutant("dynamic-temperature-of-all-tokens", "sample/dynamic_temperature.hpp", "tests/sample/dynamic_temperature", "TokenCount<Scalar>{}.sum(logits, row.cut())", "TokenCount<Scalar>{}.sum(logits, row.no_cut)")
+mutant("dynamic-temperature-below-0", "sample/dynamic_temperature.hpp", "tests/sample/dynamic_temperature", "std::max(t - range, 0.0)", "std::abs(t - range)")
+mutant("dynamic-temperature-without-power", "sample/dynamic_temperature.hpp", "tests/sample/dynamic_temperature", "std::pow(share, exponent_)", "share")
 mutant("min-keep-never", "sample/min_keep.hpp", "tests/sample/min_keep", "if (!(most.cut() < left.cut())) return left;", "return left;")
 mutant("min-keep-only", "sample/min_keep.hpp", "tests/sample/min_keep", "if (!(most.cut() < left.cut())) return left;", "")
 mutant("min-keep-without-temperature", "sample/min_keep.hpp", "tests/sample/min_keep", "left.temperature() / row.temperature()", "1")

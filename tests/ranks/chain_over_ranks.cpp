@@ -62,8 +62,10 @@ Index first_of(Index rank, Index ranks, Index size) {
   return ranks > 2 && rank == 2 ? first_of(1, ranks, size) : (size * rank * rank + 1) / (ranks * ranks);
 }
 
+// Temperatures are equal up to `rounding`, tokens without exception.
 template <class S, class Steps>
-void check_kept(const RowMajor<S>& whole, Index ranks, const Steps& steps, double temperature = 1) {
+void check_kept(const RowMajor<S>& whole, Index ranks, const Steps& steps, double temperature = 1,
+                double rounding = 0) {
   support::rethrow_first(support::on_ranks(ranks, [&](ThreadRank& rank) {
     const Index size = whole.cols(), first = first_of(rank.rank(), ranks, size),
                 count = first_of(rank.rank() + 1, ranks, size) - first;
@@ -73,7 +75,7 @@ void check_kept(const RowMajor<S>& whole, Index ranks, const Steps& steps, doubl
     bool equal = true;
     for (Index i = 0; i < whole.rows(); ++i) {
       const auto row = steps(LogitsRow(numbers(whole).row(i), temperature));
-      if (columns.row(i).temperature() != row.temperature())
+      if (!(std::abs(columns.row(i).temperature() - row.temperature()) <= rounding))
         throw std::logic_error("another temperature is left");
       for (Index x = 0; x < count; ++x)
         equal = equal &&
@@ -106,6 +108,9 @@ void check_chains(std::uint64_t seed) {
     const Index few = n % 3 == 0 ? n % 2 : static_cast<Index>(uniform01(rng) * static_cast<double>(size));
     check_kept(rows, ranks, Chain{t, MinKeep{few, p}, MinKeep{2, m}});
     check_kept(rows, ranks, Chain{k, MinKeep{few, Chain{MinKeep{few / 2, m}, p}}});
+    check_kept(rows, ranks, Chain{k, TopNSigma{n % 4 == 0 ? 0 : 3 * uniform01(rng)}, TopNSigma{1}});
+    const double range = n % 5 == 0 ? 0 : uniform01(rng), rounding = std::same_as<S, float> ? 1e-5 : 1e-12;
+    check_kept(rows, ranks, Chain{k, DynamicTemperature{0.7, range, 1.5}}, 0.9, rounding);
   }
 }
 
@@ -122,7 +127,7 @@ TEST_CASE("what ranks exchange to cut rows does not grow with the vocabulary") {
   for (const Index size : {600, 60000}) {
     RowMajor<float> logits(5, size);
     for (float& l : logits.reshaped()) l = static_cast<float>(3 * normal(rng));
-    Cost nothing, of_min_p, of_top_k, of_top_p;  // as counted on rank 0
+    Cost nothing, of_entropy, of_sigma, of_min_p, of_top_k, of_top_p;  // as counted on rank 0
     support::rethrow_first(support::on_ranks(4, [&](ThreadRank& rank) {
       const RowMajor<float> mine = logits.middleCols(size / 4 * rank.rank(), size / 4);
       const auto cost = [&](const auto& steps) {
@@ -130,11 +135,18 @@ TEST_CASE("what ranks exchange to cut rows does not grow with the vocabulary") {
         over_ranks(mine, size);
         return Cost(over_ranks.exchanges(), over_ranks.numbers_given());
       };
-      const std::tuple costs{cost(Chain{Temperature{0.7}, TopK{0}, TopP{1}, MinP{0}}), cost(MinP{0.05}),
-                             cost(TopK{40}), cost(TopP{0.9})};
-      if (rank.rank() == 0) std::tie(nothing, of_min_p, of_top_k, of_top_p) = costs;
+      const std::tuple costs{
+          cost(Chain{Temperature{0.7}, DynamicTemperature{0.7, 0}, TopK{0}, TopP{1}, MinP{0}, TopNSigma{0}}),
+          cost(DynamicTemperature{0.7, 0.2}),
+          cost(TopNSigma{1}),
+          cost(MinP{0.05}),
+          cost(TopK{40}),
+          cost(TopP{0.9})};
+      if (rank.rank() == 0) std::tie(nothing, of_entropy, of_sigma, of_min_p, of_top_k, of_top_p) = costs;
     }));
     CHECK(nothing == Cost(0, 0));
+    CHECK(of_entropy == Cost(1, 15));
+    CHECK(of_sigma == Cost(1, 20));
     CHECK(of_min_p == Cost(1, 5));
     CHECK(of_top_k.first <= 3);
     CHECK(of_top_k.second <= 5 * (2 + 2 * 18));
@@ -173,6 +185,8 @@ TEST_CASE("a NaN or infinite logit on one rank is an error on all ranks") {
     return message(empty, steps);
   };
   CHECK(check(Chain{MinP{0.1}}).find("no token of row 3 has a finite logit") != std::string::npos);
+  CHECK(check(Chain{DynamicTemperature{1, 0.5}}).find("no token of row 3 has a finite logit") !=
+        std::string::npos);
   CHECK(check(Chain{TopP{0.5}}).find("no token of row 3 has a finite logit") != std::string::npos);
 }
 

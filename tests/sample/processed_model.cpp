@@ -10,6 +10,7 @@
 #include <specdec/sample/bad_words.hpp>
 #include <specdec/sample/chain.hpp>
 #include <specdec/sample/dry.hpp>
+#include <specdec/sample/dynamic_temperature.hpp>
 #include <specdec/sample/min_keep.hpp>
 #include <specdec/sample/min_p.hpp>
 #include <specdec/sample/processed_model.hpp>
@@ -159,7 +160,7 @@ auto any_set(std::uint64_t seed) {
                     MinKeep{2, TopP{0.6}},
                     MinKeep{2, MinP{0.6}},
                     Xtc{0.5, 0.15, seed},
-                    Temperature{0.8}};
+                    DynamicTemperature{0.8, 0.5, 1.5}};
 }
 
 // The law of the target alone: each row is made anew, by samplers that are shown the text from its beginning.

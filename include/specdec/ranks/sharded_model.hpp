@@ -49,9 +49,9 @@ struct ShardedOptions {
 ///   specdec::ShardedModel target{mine, ranks, std::mt19937_64{seed}, specdec::Chain{specdec::TopK{40}}};
 ///   specdec::SpecDec decoder{target, drafter, specdec::BlockVerifier{}};    // on every rank
 ///
-/// The chain may have Temperature, TopK, TopP, MinP and MinKeep, and acts on whole rows: see ChainOverRanks. Penalties,
-/// grammars and hooks come before it: ShardedModel{ProcessedModel{mine, processor}, ranks, source, chain}. The drafter needs
-/// its own chain and processor, as in a loop on one rank.
+/// The chain acts on whole rows: see ChainOverRanks, which says what steps it may have. Penalties, grammars and hooks come
+/// before it: ShardedModel{ProcessedModel{mine, processor}, ranks, source, chain}. The drafter needs its own chain and
+/// processor, as in a loop on one rank.
 /// Around a model for one text this is a Model, around a model for many texts a BatchModel. It takes trees if the model
 /// does. With many texts, each text draws ahead with its own generator: the source is a function that returns it for the
 /// sequence's number, called when the sequence begins. Each text may have its own chain: a function returns it before each
@@ -69,8 +69,8 @@ struct ShardedOptions {
 /// that only its sequence fails. If the model, a processor or a function throws on one rank alone, that rank throws the
 /// error. The other ranks throw InvalidDistribution if the error is about a row, else their communicator's error.
 /// Cost: two exchanges a call, for any vocabulary and any number of texts: one for the normalisers and the probabilities of
-/// the last tokens fed, which are the drafted ones, and one for the draws ahead. The chain adds one for MinP, and usually
-/// three to five for each TopK and TopP.
+/// the last tokens fed, which are the drafted ones, and one for the draws ahead. The chain adds one for each MinP, TopNSigma
+/// and DynamicTemperature, and usually three to five for each TopK and TopP.
 template <class M, class C, class Source, class Steps = Chain<>>
 class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>, M> {
   using Base = detail::WrapsModel<ShardedModel, M>;

@@ -19,6 +19,8 @@
 #include "specdec/ranks/rank_columns.hpp"
 #include "specdec/ranks/rank_cut_search.hpp"
 #include "specdec/rows/kinds/logits_row.hpp"
+#include "specdec/rows/read/entropy.hpp"
+#include "specdec/sample/dynamic_temperature.hpp"
 #include "specdec/sample/flags.hpp"
 #include "specdec/sample/gather.hpp"
 #include "specdec/sample/min_keep.hpp"
@@ -27,6 +29,7 @@
 #include "specdec/sample/threshold.hpp"
 #include "specdec/sample/token_weight.hpp"
 #include "specdec/sample/top_k.hpp"
+#include "specdec/sample/top_n_sigma.hpp"
 #include "specdec/sample/top_p.hpp"
 
 namespace specdec::detail {
@@ -65,13 +68,15 @@ class StepsOverRanks {
     using Step = std::remove_cvref_t<decltype(step_of(Index{0}))>;
     if constexpr (requires { Step::size; }) each(step_of, std::make_index_sequence<Step::size>());
     else if constexpr (std::same_as<Step, Temperature>) take_temperatures(step_of);
+    else if constexpr (std::same_as<Step, DynamicTemperature>) take_dynamic_temperatures(step_of);
     else if constexpr (std::same_as<Step, TopK>) take_top_k(step_of);
     else if constexpr (std::same_as<Step, TopP>) take_top_p(step_of);
+    else if constexpr (std::same_as<Step, TopNSigma>) take_top_n_sigma(step_of);
     else if constexpr (is_min_keep<Step>) take_min_keep(step_of);
     else {
       static_assert(std::same_as<Step, MinP>,
-                    "over ranks work the steps Temperature, TopK, TopP and MinP, a MinKeep of them, and "
-                    "chains of them");
+                    "over ranks work the steps Temperature, DynamicTemperature, TopK, TopP, MinP and "
+                    "TopNSigma, a MinKeep of them, and chains of them");
       take_min_p(step_of);
     }
   }
@@ -86,9 +91,23 @@ class StepsOverRanks {
 
   template <class StepOf>
   void take_temperatures(const StepOf& step_of) {
+    for (Index i = 0; i < logits_.rows(); ++i) temper(i, step_of(i).value());
+  }
+
+  // The entropy of a row follows from the entropies H of the ranks' parts and their shares w of the mass: Σ w (H − log w).
+  template <class StepOf>
+  void take_dynamic_temperatures(const StepOf& step_of) {
+    const auto reads = [&](Index i) { return is_open(i) && step_of(i).is_dynamic(); };
     for (Index i = 0; i < logits_.rows(); ++i)
-      if (const double t = step_of(i).value(); t != 1)
-        left_.temperatures[at(i)] = std::min(temperature(i) * t, std::numeric_limits<double>::max());
+      if (!step_of(i).is_dynamic()) temper(i, step_of(i).of(0, 0));
+    if (!any(reads)) return;
+    const auto told = tell(reads, [&](Index i) {
+      const Row part = row(i);
+      if (has_no_token(part)) return std::array{none, 0.0, 0.0};
+      return std::array{part.log_sum_exp().value, entropy(part), DynamicTemperature::tokens(part)};
+    });
+    for (Index i = 0; i < logits_.rows(); ++i)
+      if (reads(i)) temper(i, step_of(i).of(told.entropy(i), told.sum(i, 2)));
   }
 
   // Low end: the k-th largest logit of all ranks is at least the k-th largest of any rank. High end: it is at most the
@@ -139,6 +158,24 @@ class StepsOverRanks {
       if (cuts(i)) raise(i, step_of(i).least(static_cast<Scalar>(told.largest(i, 0)), temperature(i)));
   }
 
+  template <class StepOf>
+  void take_top_n_sigma(const StepOf& step_of) {
+    using Moments = TopNSigma::Moments;
+    const auto cuts = [&](Index i) { return is_open(i) && step_of(i).value() != 0; };
+    if (!any(cuts)) return;
+    const auto told = tell(cuts, [&](Index i) {
+      const Moments mine = TopNSigma::moments(row(i));
+      return std::array{mine.largest, mine.count, mine.sum, mine.squares};
+    });
+    for (Index i = 0; i < logits_.rows(); ++i) {
+      if (!cuts(i)) continue;
+      Moments all{told.largest(i, 0)};
+      for (Index r = 0; r < exchange_.ranks(); ++r)
+        all.add({told.from(r, i, 0), told.from(r, i, 1), told.from(r, i, 2), told.from(r, i, 3)});
+      raise(i, step_of(i).template least<Scalar>(all));
+    }
+  }
+
   // The lower one of the step's cut and that of TopK{n}, where n is above 1.
   template <class StepOf>
   void take_min_keep(const StepOf& step_of) {
@@ -160,6 +197,10 @@ class StepsOverRanks {
 
   static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
   double temperature(Index i) const { return left_.temperatures[at(i)]; }
+  void temper(Index i, double factor) {
+    if (factor != 1)
+      left_.temperatures[at(i)] = std::min(temperature(i) * factor, std::numeric_limits<double>::max());
+  }
   Scalar cut(Index i) const { return static_cast<Scalar>(left_.cuts[at(i)]); }
   Row row(Index i) const { return Row(logits_.row(i), temperature(i), cut(i)); }
   void raise(Index i, Scalar cut) {
@@ -198,6 +239,21 @@ class StepsOverRanks {
       double sum = 0;
       for (Index r = 0; r < exchange.ranks(); ++r) sum += std::exp(from(r, i, 0) - most);
       return most + std::log(sum);
+    }
+    double sum(Index i, std::size_t k) const {
+      double sum = 0;
+      for (Index r = 0; r < exchange.ranks(); ++r) sum += from(r, i, k);
+      return sum;
+    }
+    // The first number of each rank is its log-sum-exp, the second its entropy.
+    double entropy(Index i) const {
+      const double all = log_sum_exp(i);
+      double sum = 0;
+      for (Index r = 0; r < exchange.ranks(); ++r) {
+        const double log_share = from(r, i, 0) - all;
+        if (log_share > none) sum += std::exp(log_share) * (from(r, i, 1) - log_share);
+      }
+      return sum;
     }
   };
 

@@ -13,13 +13,13 @@
 
 namespace specdec::detail {
 
-/// Whether `Logits` is a whole row. Over ranks a processor gets a PartialLogits.
-template <class Logits>
+/// Whether a sampler gets whole rows as its `Logits`. Over ranks a processor gets a PartialLogits.
+template <class Sampler, class Logits>
 consteval bool fits_whole_rows() {
   static_assert(
       requires(std::remove_cvref_t<Logits>& logits) { logits.data(); },
       "this sampler needs whole rows of logits, and over ranks each rank has a part of a row. What works "
-      "over ranks: Temperature, TopK, TopP, MinP and MinKeep in the chain of a specdec::ShardedModel, and "
+      "over ranks: the steps in the chain of a specdec::ShardedModel (see specdec::ChainOverRanks), and "
       "processors that look at single tokens");
   return true;
 }
@@ -37,7 +37,7 @@ class AppliedStep {
 
   template <class Logits>
   void apply(Logits&& logits) const {
-    static_assert(fits_whole_rows<Logits>());
+    static_assert(fits_whole_rows<Step, Logits>());
     using Scalar = typename std::remove_cvref_t<Logits>::Scalar;
     constexpr Scalar none = -std::numeric_limits<Scalar>::infinity();
     const NumberRow<Scalar> numbers(logits.data(), logits.size());

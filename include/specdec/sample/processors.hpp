@@ -22,8 +22,9 @@ namespace specdec {
 ///
 ///   Processors{Dry{{}}, TopNSigma{1.5}, TopK{40}, TypicalP{0.95}, TopP{0.95}, MinP{0.05}, Xtc{0.5, 0.1, seed}, Temperature{0.8}}
 ///
-/// A step here takes two passes over the row more than in the chain of a ProcessedModel, and needs whole rows: it does not
-/// compile over ranks. A token is refused if one of the processors refuses it. Satisfies TextProcessor if all of them do.
+/// A step here takes two passes over the row more than in the chain of a ProcessedModel, and needs whole rows: over ranks it
+/// compiles only in the chain of a ShardedModel. A token is refused if one of the processors refuses it. Satisfies
+/// TextProcessor if all of them do.
 /// Throws: what they throw; then all are as before.
 template <class... P>
 class Processors {

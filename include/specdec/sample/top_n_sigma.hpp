@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <concepts>
 #include <limits>
 
 #include "specdec/error.hpp"
@@ -26,28 +27,55 @@ class TopNSigma {
 
   double value() const { return n_; }
 
+  /// What σ follows from: the number of logits, and sums of their distances from the largest.
+  struct Moments {
+    double largest, count = 0, sum = 0, squares = 0;
+
+    double deviation() const {
+      const double mean = sum / count;
+      return std::sqrt(std::fmax(squares / count - mean * mean, 0));
+    }
+    /// Adds the logits of another part of the row. `largest` is the largest of all parts.
+    void add(const Moments& part) {
+      if (part.count == 0) return;
+      const double lower = part.largest - largest;
+      count += part.count;
+      sum += part.sum + part.count * lower;
+      squares += part.squares + lower * (2 * part.sum + part.count * lower);
+    }
+  };
+
+  /// The moments of the finite logits that are not cut.
+  template <Real S, int Stride>
+  static Moments moments(const LogitsRow<S, Stride>& row) {
+    Moments all{static_cast<double>(row.largest())};
+    for (Index x = 0; x < row.vocab_size(); ++x) {
+      const auto l = row.logits()[x];
+      if (l < row.cut()) continue;
+      const double s = static_cast<double>(l) - all.largest;
+      all.count += 1;
+      all.sum += s;
+      all.squares += s * s;
+    }
+    return all;
+  }
+
+  /// The smallest logit that stays.
+  template <std::floating_point Scalar>
+  Scalar least(const Moments& row) const {
+    const double exact = row.largest - n_ * row.deviation();
+    // Below all finite numbers nothing is cut.
+    if (!(exact > static_cast<double>(std::numeric_limits<Scalar>::lowest())))
+      return std::numeric_limits<Scalar>::lowest();
+    const auto cut = static_cast<Scalar>(exact);
+    return static_cast<double>(cut) < exact ? std::nextafter(cut, std::numeric_limits<Scalar>::infinity())
+                                            : cut;
+  }
+
   template <Real S, int Stride>
   LogitsRow<S, Stride> operator()(const LogitsRow<S, Stride>& row) const {
-    using Scalar = Arithmetic<S>;
     if (n_ == 0 || row.is_argmax()) return row;
-    const auto largest = static_cast<double>(row.largest());
-    double count = 0, sum = 0, squares = 0;
-    for (Index x = 0; x < row.vocab_size(); ++x) {
-      const Scalar l = row.logits()[x];
-      if (l < row.cut()) continue;
-      const double s = static_cast<double>(l) - largest;
-      count += 1;
-      sum += s;
-      squares += s * s;
-    }
-    const double mean = sum / count;
-    const double exact = largest - n_ * std::sqrt(std::fmax(squares / count - mean * mean, 0));
-    // Below all finite numbers nothing is cut.
-    if (!(exact > static_cast<double>(row.cut()))) return row;
-    const auto cut = static_cast<Scalar>(exact);
-    return row.above(static_cast<double>(cut) < exact
-                         ? std::nextafter(cut, std::numeric_limits<Scalar>::infinity())
-                         : cut);
+    return row.above(least<Arithmetic<S>>(moments(row)));
   }
 
  private:

@@ -37,7 +37,7 @@ class TypicalP {
 
   template <class Logits>
   void apply(Logits&& logits) {
-    static_assert(detail::fits_whole_rows<Logits>());
+    static_assert(detail::fits_whole_rows<TypicalP, Logits>());
     using Scalar = typename std::remove_cvref_t<Logits>::Scalar;
     const NumberRow<Scalar> row(logits.data(), logits.size());
     const auto largest = static_cast<double>(row.max(0, row.size()));

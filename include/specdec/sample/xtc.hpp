@@ -53,7 +53,7 @@ class Xtc {
 
   template <class Logits>
   void apply(Logits&& logits) const {
-    static_assert(detail::fits_whole_rows<Logits>());
+    static_assert(detail::fits_whole_rows<Xtc, Logits>());
     using Scalar = typename std::remove_cvref_t<Logits>::Scalar;
     constexpr Scalar none = -std::numeric_limits<Scalar>::infinity();
     if (threshold_ > 0.5 || !removes_after(length_)) return;

@@ -1,0 +1,13 @@
+// must say: this sampler needs whole rows of logits
+// A step among processors cuts a whole row. In the chain of a ShardedModel the ranks look for the cut together.
+#include <specdec/specdec.hpp>
+
+// A processor over ranks is handed these in place of a row.
+void use(specdec::PartialLogits<float> logits) {
+#ifdef FIXED
+  specdec::Processors sampler{specdec::RepetitionPenalty{1.1}};
+#else
+  specdec::Processors sampler{specdec::TopK{2}};
+#endif
+  sampler.apply(logits);
+}

@@ -1,0 +1,14 @@
+// must say: this sampler needs whole rows of logits
+// Which tokens are likely is known of whole rows only.
+#include <specdec/sample/xtc.hpp>
+#include <specdec/specdec.hpp>
+
+// A processor over ranks is handed these in place of a row.
+void use(specdec::PartialLogits<float> logits) {
+#ifdef FIXED
+  specdec::Processors sampler{specdec::RepetitionPenalty{1.1}};
+#else
+  specdec::Xtc sampler{0.5, 0.1, 1};
+#endif
+  sampler.apply(logits);
+}
