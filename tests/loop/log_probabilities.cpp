@@ -5,6 +5,13 @@
 #include <limits>
 #include <random>
 #include <span>
+#include <specdec/sample/bad_words.hpp>
+#include <specdec/sample/dry.hpp>
+#include <specdec/sample/dynamic_temperature.hpp>
+#include <specdec/sample/min_keep.hpp>
+#include <specdec/sample/top_n_sigma.hpp>
+#include <specdec/sample/typical_p.hpp>
+#include <specdec/sample/xtc.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <stdexcept>
@@ -151,6 +158,61 @@ TEST_CASE("Raw log-probabilities are those of the logits before a hook, too") {
   const TableModel<> table = random_model(rng);
   run(table, ProcessedModel{LogitsTable<false>(table), chain, hook});
   run(table, ProcessedModel{LogitsTable<true>(table), chain, hook});
+}
+
+namespace {
+
+// Samplers that write into the logits, and some that only cut rows.
+auto samplers() {
+  return Processors{BadWords{{{1, 3}}}, Dry{{.allowed_length = 1}}, TopK{4}, TypicalP{0.9},
+                    Xtc{0.5, 0.15, 7}};
+}
+const Chain cuts{TopNSigma{2}, MinKeep{2, TopP{0.6}}, MinKeep{2, MinP{0.5}}, DynamicTemperature{0.8, 0.5}};
+
+// What the samplers, shown the text from its beginning, make of a table's row.
+Eigen::RowVectorXd sampled_row(const TableModel<>& table, std::span<const Token> context) {
+  RowMajor<double> logits = rows_of(table)(context).array().log().matrix();
+  auto shown = samplers();
+  for (const Token x : context) shown.push(x);
+  shown.apply(Eigen::Ref<Eigen::RowVectorXd>(logits.row(0)));
+  return probabilities(ProcessedRows(logits, cuts).row(0));
+}
+
+}  // namespace
+
+TEST_CASE(
+    "After samplers of every kind, raw values are those before them, and processed ones those after them") {
+  std::mt19937_64 rng{8};
+  int removed = 0;  // likeliest raw tokens that could not come
+  const auto run = [&](const TableModel<>& table, auto target, auto drafter, const auto& verifier) {
+    SpecDec decoder{target, std::move(drafter), verifier};
+    auto sequence = decoder.start(
+        prompt,
+        {.max_new_tokens = 12, .gamma = 3, .log_probabilities = {.processed = true, .raw = true, .top = 3}});
+    while (!sequence.done()) {
+      sequence.step(rng);
+      check(sequence.raw_log_probabilities(), sequence.context(), prompt.size(), 3, rows_of(table));
+      check(sequence.log_probabilities(), sequence.context(), prompt.size(), 3,
+            [&](std::span<const Token> context) { return sampled_row(table, context); });
+    }
+    for (Index i = 0; i < 12; ++i)
+      removed +=
+          sampled_row(
+              table, sequence.context().first(
+                         prompt.size() +
+                         static_cast<std::size_t>(i)))[sequence.raw_log_probabilities().top(i)[0].token] == 0;
+  };
+  for (int n = 0; n < 5; ++n) {
+    const TableModel<> table = random_model(rng);
+    ModelDrafter line{ProcessedModel{LogitsTable<false>(random_model(rng)), cuts, samplers()}};
+    run(table, ProcessedModel{LogitsTable<false>(table), cuts, samplers()}, line, BlockVerifier{});
+    run(table, ProcessedModel{LogitsTable<true>(table), cuts, samplers()}, line, BlockVerifier{});
+    ModelDrafter tree{ProcessedModel{PathByPath{LogitsTable<false>(random_model(rng))}, cuts, samplers()},
+                      Tree{TreeShape::of_widths({2, 1}), Independent{}}};
+    run(table, ProcessedModel{PathByPath{LogitsTable<false>(table)}, cuts, samplers()}, tree,
+        TraversalVerifier{});
+  }
+  CHECK(removed > 20);
 }
 
 TEST_CASE("Log-probabilities of greedy texts are those of the target's rows") {
