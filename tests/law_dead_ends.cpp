@@ -1,5 +1,6 @@
 // Dead ends, rows in which no token has a positive probability: a text fails as often as if the target alone wrote it, and
 // the law of the texts that do not fail is the target's. Only a text that reaches the dead end fails; a draft may run into it.
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <limits>
@@ -7,6 +8,8 @@
 #include <specdec/loop/beam_search.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
+#include <stdexcept>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -31,11 +34,13 @@ using Row = Eigen::RowVectorXd;
 struct Logits {
   double sharpness = 1;
   bool ends = false;  // whether no token is allowed after `deadly`
+  bool loud = false;  // whether the model throws where it is asked for such a row
   std::vector<Token> context = {};
   std::vector<Token> tree = {};
   RowMajor<double> out = {};
 
   Row after(Token x) const {
+    if (loud && x == deadly) throw std::runtime_error("a row after the end of the text is asked for");
     if (ends && x == deadly) return Row::Constant(vocabulary, -std::numeric_limits<double>::infinity());
     return sharpness * Row{{0.1 * x, 0.6, 0.2 * x - 0.3}};
   }
@@ -72,8 +77,12 @@ struct FailingLaw {
 
 constexpr Index length = 3;
 
-void add_alone(const Logits& model, std::vector<Token>& text, double p, FailingLaw& out) {
-  if (std::ssize(text) == length) {
+void add_alone(const Logits& model, const Options& options, std::vector<Token>& text, double p,
+               FailingLaw& out) {
+  specdec::detail::StopSearch search;
+  const auto completes = [&](Token x) { return options.stop_strings.find(search, x).has_value(); };
+  if (std::ssize(text) == options.max_new_tokens || (!text.empty() && options.stops_at(text.back())) ||
+      std::any_of(text.begin(), text.end(), completes)) {
     out.law[text] += p;
     return;
   }
@@ -83,28 +92,35 @@ void add_alone(const Logits& model, std::vector<Token>& text, double p, FailingL
   if (sum == 0) out.fails += p;
   for (Token x = 0; sum > 0 && x < vocabulary; ++x) {
     text.push_back(x);
-    add_alone(model, text, p * std::exp(l[x]) / sum, out);
+    add_alone(model, options, text, p * std::exp(l[x]) / sum, out);
     text.pop_back();
   }
 }
 
-FailingLaw alone(bool ends) {
+FailingLaw alone(bool ends, const Options& options) {
   FailingLaw out;
   std::vector<Token> text;
-  add_alone({1, ends}, text, 1, out);
+  add_alone({1, ends}, options, text, 1, out);
   return out;
 }
 
+// Which tokens nothing is allowed after, in the target and in the draft model.
+struct Ends {
+  bool of_target, of_draft;
+  bool loud = false;  // whether the target throws there
+};
+
 template <class Strategy, class Rule>
-FailingLaw drafted(bool target_ends, bool draft_ends, const Strategy& strategy, const Rule& rule,
+FailingLaw drafted(const Ends& ends, const Options& options, const Strategy& strategy, const Rule& rule,
                    double temperature) {
   FailingLaw out;
   enumerate([&](Enumerator& chance) {
     SpecDec decoder{
-        ProcessedModel{Logits{1, target_ends}, Chain{Temperature{1.0}}},
-        ModelDrafter{ProcessedModel{Logits{2, draft_ends}, Chain{Temperature{temperature}}}, strategy}, rule};
+        ProcessedModel{Logits{1, ends.of_target, ends.loud}, Chain{Temperature{1.0}}},
+        ModelDrafter{ProcessedModel{Logits{2, ends.of_draft}, Chain{Temperature{temperature}}}, strategy},
+        rule};
     try {
-      const auto text = decoder.generate(prompt, {.max_new_tokens = length, .gamma = 5}, chance).tokens;
+      const auto text = decoder.generate(prompt, options, chance).tokens;
       out.law[text] += chance.probability();
     } catch (const InvalidDistribution&) {
       out.fails += chance.probability();
@@ -115,17 +131,39 @@ FailingLaw drafted(bool target_ends, bool draft_ends, const Strategy& strategy, 
 }
 
 template <class Strategy, class Rule>
+double check(const Ends& ends, const Options& options, const Strategy& strategy, const Rule& rule,
+             double temperature = 1) {
+  INFO("the target has dead ends: " << ends.of_target << ", and throws there: " << ends.loud
+                                    << ", the draft model has dead ends: " << ends.of_draft);
+  const FailingLaw expected = alone(ends.of_target, options),
+                   found = drafted(ends, options, strategy, rule, temperature);
+  CHECK(std::abs(found.all - 1) < 1e-12);
+  CHECK(std::abs(found.fails - expected.fails) < 1e-12);
+  CHECK(largest_difference(found.law, expected.law).size < 1e-12);
+  return expected.fails;
+}
+
+template <class Strategy, class Rule>
 void check(const Strategy& strategy, const Rule& rule, double temperature = 1) {
   for (const bool target_ends : {true, false})
     for (const bool draft_ends : {true, false}) {
-      INFO("the target has dead ends: " << target_ends << ", the draft model: " << draft_ends);
-      const FailingLaw expected = alone(target_ends),
-                       found = drafted(target_ends, draft_ends, strategy, rule, temperature);
-      CHECK(std::abs(found.all - 1) < 1e-12);
-      CHECK(std::abs(found.fails - expected.fails) < 1e-12);
-      CHECK((expected.fails > 0.5) == target_ends);
-      CHECK(largest_difference(found.law, expected.law).size < 1e-12);
+      const Options options{.max_new_tokens = length, .gamma = 5};
+      CHECK((check({target_ends, draft_ends}, options, strategy, rule, temperature) > 0.5) == target_ends);
     }
+}
+
+// The text ends with the token that nothing is allowed after: by a stop token, or by a stop string.
+template <class Strategy, class Rule>
+void check_ended(const Strategy& strategy, const Rule& rule) {
+  const std::vector<std::string> bytes{"a", "bc", "d"};  // `deadly` completes "c"
+  const auto bytes_of = [bytes](Token x) { return bytes[static_cast<std::size_t>(x)]; };
+  const Options by_token{.max_new_tokens = length, .gamma = 5, .stop_tokens = {deadly}},
+      by_string{.max_new_tokens = length, .gamma = 5, .stop_strings = {{"c"}, bytes_of}},
+      by_tokens{.max_new_tokens = length, .gamma = 5, .stop_strings = {{"db"}, bytes_of}};
+  for (const Ends& ends : {Ends{true, false}, Ends{true, true}, Ends{true, false, true}})
+    for (const Options& options : {by_token, by_string}) CHECK(check(ends, options, strategy, rule) == 0);
+  // Some texts end with the token; the others fail there.
+  for (const bool draft_ends : {true, false}) CHECK(check({true, draft_ends}, by_tokens, strategy, rule) > 0);
 }
 
 // A rule for trees that remembers nothing.
@@ -143,6 +181,10 @@ struct TreeRule {
 struct LineRule {
   std::variant<BlockVerifier, TokenVerifier, SampleMatchVerifier, LenientVerifier> rule;
 
+  static std::vector<LineRule> all() {
+    return {{BlockVerifier{}}, {TokenVerifier{}}, {SampleMatchVerifier{}}, {LenientVerifier{1.0}}};
+  }
+
   Verdict judge(const auto& line, auto& chance) const {
     return std::visit([&](const auto& verifier) { return verifier.judge(line, chance); }, rule);
   }
@@ -151,8 +193,7 @@ struct LineRule {
 }  // namespace
 
 TEST_CASE("dead ends: a line fails as often as the target alone, and has its law", "[law]") {
-  for (const LineRule& rule : {LineRule{BlockVerifier{}}, LineRule{TokenVerifier{}},
-                               LineRule{SampleMatchVerifier{}}, LineRule{LenientVerifier{1.0}}}) {
+  for (const LineRule& rule : LineRule::all()) {
     INFO("rule " << rule.rule.index());
     check(Line{}, rule);
   }
@@ -178,6 +219,24 @@ TEST_CASE("dead ends: a tree fails as often as the target alone, and has its law
     INFO("independent siblings, rule " << rule.rule.index());
     check(Tree{shape, Independent{}}, rule);
   }
+}
+
+TEST_CASE("dead ends: a text that has ended does not fail, whatever follows it", "[law]") {
+  for (const LineRule& rule : LineRule::all()) {
+    INFO("rule " << rule.rule.index());
+    check_ended(Line{}, rule);
+  }
+  check_ended(Line{}, GreedyBlockVerifier{});
+  check_ended(Spares{2, {1}}, TrunkAndSpares<GreedyBlockVerifier>{});
+  const TreeShape shape({-1, -1, 0, 0, 1, 2, 4});
+  for (const TreeRule& rule :
+       {TreeRule{TraversalVerifier{}}, TreeRule{RecursiveRejectionVerifier{}},
+        TreeRule{TrunkAndSpares<BlockVerifier>{}}, TreeRule{TrunkAndSpares<SampleMatchVerifier>{}}}) {
+    INFO("rule for trees " << rule.rule.index());
+    check_ended(Tree{shape, WithoutReplacement{}}, rule);
+    check_ended(Spares{3, {1}, 1}, rule);
+  }
+  check_ended(Tree{shape, Independent{}}, TreeRule{KSeqVerifier{}});
 }
 
 TEST_CASE("dead ends: beams are those of plain beam search, wherever proposed texts end") {

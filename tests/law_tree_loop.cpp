@@ -416,7 +416,7 @@ TEST_CASE("the target keeps the accepted path, and the engine is told its nodes"
       CHECK(std::ssize(engine.context()) == twin.kept());
     }
     CHECK(twin.done());
-    CHECK(models.target.forked > 0);
+    if (options.stop_tokens.empty()) CHECK(models.target.forked > 0);
   }
 }
 

@@ -82,4 +82,127 @@ TEST_CASE("only an offered draft can be accepted, and only once", "[loop][errors
         "specdec: a draft is offered that no limits() were asked for");
 }
 
+TEST_CASE("what a rule needs beyond the budget is drafted, but not fed", "[loop]") {
+  Engine engine;
+  while (engine.step.verifier().min_draft_length() == 0) {
+    const auto draft = engine.draft();
+    RandomChance chance(engine.rng);
+    engine.step.accept(engine.rows(engine.step.offer(draft)), draft, chance);
+  }
+  const auto text = engine.step.context();
+  engine.step.resume(std::vector<Token>(text.begin(), text.end()), {.max_new_tokens = 1, .gamma = 2});
+  const auto draft = engine.draft();
+  CHECK(draft.tokens.size() == 1);
+  const Feed feed = engine.step.offer(draft);
+  CHECK(feed.rows == 1);
+  RandomChance chance(engine.rng);
+  CHECK(engine.step.accept(engine.rows(feed), draft, chance).size() == 1);
+  CHECK(engine.step.done());
+}
+
+namespace {
+
+// What the loop tells a drafter that observes.
+struct Observer {
+  std::vector<Token> tokens;
+  std::vector<Index> parents;
+  NodeVerdict verdict;
+  Index rows = 0;
+
+  void observe(const auto& target_rows, std::span<const Token> drafted, std::span<const Index> above,
+               const NodeVerdict& told) {
+    tokens.assign(drafted.begin(), drafted.end());
+    parents.assign(above.begin(), above.end());
+    verdict = told;
+    rows = target_rows.rows();
+  }
+};
+
+// Accepts everything, whatever the rows are.
+struct AcceptAll {
+  static constexpr bool needs_draft = false;
+  Verdict judge(const auto& drafted, auto&) const { return {drafted.gamma(), 0}; }
+};
+
+std::vector<Index> listed(std::span<const Index> numbers) { return {numbers.begin(), numbers.end()}; }
+std::vector<Token> listed(std::span<const Token> tokens) { return {tokens.begin(), tokens.end()}; }
+
+}  // namespace
+
+TEST_CASE("a drafted token that ends the text is not fed, and neither are the tokens after it", "[loop]") {
+  const std::vector<Token> tokens{2, 3, 1};
+  Step<AcceptAll, false> step({4}, {}, prompt, {.gamma = 3, .stop_tokens = {3}});
+  const Draft<OneHotRows> draft{tokens, OneHotRows(tokens)};
+  step.limits([](Index most) { return most; });
+  const Feed feed = step.offer(draft);
+  CHECK(listed(feed.tokens) == std::vector<Token>{0, 1, 2});
+  CHECK(feed.rows == 2);
+
+  std::mt19937_64 rng{1};
+  RandomChance chance(rng);
+  Observer observer;
+  RowMajor<double> rows = RowMajor<double>::Zero(2, 4);
+  rows(0, 2) = rows(1, 3) = 1;
+  CHECK(message_of([&] { step.accept(RowMajor<double>(rows.topRows(1)), draft, chance); }) ==
+        "specdec: target has 1 rows, expected 2");
+  CHECK(listed(step.accept(rows, draft, chance, observer)) == std::vector<Token>{2, 3});
+  CHECK(step.result().stop_reason == StopReason::stop_token);
+  CHECK(step.kept() == 3);
+  CHECK(listed(step.kept_path()) == std::vector<Index>{0, 1, 2});
+  CHECK(step.stats().drafted == 3);
+  CHECK(step.stats().accepted == 2);
+  CHECK(step.last().fed == 3);
+  // For the drafter it is a verdict on the tokens that were fed.
+  CHECK(observer.tokens == std::vector<Token>{2});
+  CHECK(observer.rows == 2);
+  CHECK(observer.verdict == NodeVerdict{1, 3});
+}
+
+TEST_CASE("statistics of acceptance know nothing about tokens after the end of the text", "[loop]") {
+  const std::vector<Token> tokens{2, 3, 1};
+  Step<TokenVerifier, false> step({4}, {}, prompt, {.gamma = 3, .stop_tokens = {3}});
+  const Draft<OneHotRows> draft{tokens, OneHotRows(tokens)};
+  step.limits([](Index most) { return most; });
+  step.offer(draft);
+  std::mt19937_64 rng{1};
+  RandomChance chance(rng);
+  step.accept(RowMajor<double>(RowMajor<double>::Constant(2, 4, 0.25)), draft, chance);
+  CHECK(step.stats().acceptance.drafted == std::vector<Index>{1, 1});
+  CHECK(step.stats().acceptance.token == std::vector<double>{0.25, 0.0625});
+  CHECK(step.stats().acceptance.rate().value == 0.25);
+  CHECK(std::vector<double>(step.last().survival.begin(), step.last().survival.end()) ==
+        std::vector<double>{0.25, 0.0625, 0});
+}
+
+TEST_CASE("the tree that is fed has no token that ends the text", "[loop]") {
+  //  tokens    2   3   0   1   1   3
+  //  parents  −1  −1  −1   1   2   4     fed: 2, 0 and the second 1
+  const std::vector<Token> tokens{2, 3, 0, 1, 1, 3};
+  const std::vector<Index> parents{-1, -1, -1, 1, 2, 4};
+  using Rule = TrunkAndSpares<SampleMatchVerifier>;
+  for (const bool all : {true, false}) {
+    Step<Rule, true> step({4}, {}, prompt, {.gamma = 6, .stop_tokens = {3}});
+    const Draft<OneHotRows> draft{tokens, OneHotRows(tokens), parents};
+    step.limits([](Index most) { return most; });
+    const Feed feed = step.offer(draft);
+    CHECK(listed(feed.tokens) == std::vector<Token>{0, 1, 2, 0, 1});
+    CHECK(listed(feed.parents) == std::vector<Index>{-1, 0, 1, 1, 3});
+    CHECK(feed.rows == 4);
+
+    std::mt19937_64 rng{1};
+    RandomChance chance(rng);
+    Observer observer;
+    RowMajor<double> rows = RowMajor<double>::Zero(4, 4);
+    rows(0, all ? 0 : 3) = rows(1, 0) = rows(2, 1) = rows(3, 3) = 1;
+    CHECK(listed(step.accept(rows, draft, chance, observer)) ==
+          (all ? std::vector<Token>{0, 1, 3} : std::vector<Token>{3}));
+    CHECK(step.done());
+    CHECK(listed(step.kept_path()) == (all ? std::vector<Index>{0, 1, 3, 4} : std::vector<Index>{0, 1}));
+    CHECK(step.kept() == (all ? 4 : 2));
+    CHECK(observer.tokens == std::vector<Token>{2, 0, 1});
+    CHECK(observer.parents == std::vector<Index>{-1, -1, 1});
+    CHECK(observer.verdict == (all ? NodeVerdict{3, 3} : NodeVerdict{0, 3}));
+  }
+}
+
 }  // namespace test_loop_step

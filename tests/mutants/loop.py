@@ -19,6 +19,11 @@ mutant("rejected-token-emitted", "loop/step_base.hpp", LOOP,
 mutant("correction-not-emitted", "loop/text.hpp", LOOP, "    look_at(last, cut);\n", "    if (tokens.empty()) look_at(last, cut);\n")
 mutant("overlong-draft-accepted", "loop/step_base.hpp", "tests/loop/spec_dec tests/loop/sequence",
        "if (offer.size() > limits_.nodes)", "if (false)")
+mutant("end-of-text-not-told", "loop/step_base.hpp", "tests/loop/step", "if (next == node) return {node, path_.tokens()[i]};", "if (next == node) return {node, verdict_.token};")
+mutant("unfed-tokens-told", "loop/step_base.hpp", "tests/loop/step", "return feed_.whole() ? offered().tokens : feed_.drafted();", "return offered().tokens;")
+mutant("unfed-parents-told", "loop/step_base.hpp", "tests/loop/step", "return feed_.whole() || !branches_ ? offered().parents : feed_.above();", "return offered().parents;")
+mutant("tokens-after-the-end-counted", "loop/step_base.hpp", "tests/loop/step", "if (ps.back() == 0 || i == std::ssize(feed_.drafted())) return true;", "if (ps.back() == 0) return true;")
+mutant("drafts-after-the-end-counted", "loop/step_base.hpp", "tests/loop/step", "const Index judged = std::min(last_.drafted, std::ssize(feed_.drafted()) + 1);", "const Index judged = last_.drafted;")
 
 mutant = promise("a bounded context is filled to its end, and never fed past it")
 mutant("context-one-short", "loop/step_base.hpp", "tests/loop/spec_dec", "text_.done() || room() < 0; }", "text_.done() || room() <= 0; }")
@@ -33,8 +38,8 @@ mutant("wrapped-context-unbounded", "model/feeds.hpp", "tests/sample/processed_m
        "return specdec::context_size(inner_.model());", "return unlimited;")
 
 mutant = promise("after a step both models keep just the tokens that survived; a throw leaves them as before")
-mutant("target-keeps-one-too-many", "loop/step_base.hpp", LOOP, "cached_ = before + kept;", "cached_ = before + 1 + kept;")
-mutant("target-keeps-one-too-few", "loop/step_base.hpp", LOOP, "cached_ = before + kept;", "cached_ = before - 1 + kept;")
+mutant("target-keeps-one-too-many", "loop/step_base.hpp", LOOP, "cached_ = before + feed_.kept_drafted();", "cached_ = before + 1 + feed_.kept_drafted();")
+mutant("target-keeps-one-too-few", "loop/step_base.hpp", LOOP, "cached_ = before + feed_.kept_drafted();", "cached_ = before - 1 + feed_.kept_drafted();")
 mutant("target-keeps-all", "loop/sequence.hpp", LOOP,
        "      shared_->target.truncate(kept());\n      return emitted;", "      return emitted;")
 mutant("drafter-keeps-all", "loop/sequence.hpp", LOOP,
@@ -103,8 +108,8 @@ mutant("judged-by-anothers-draft", "loop/sequence.hpp", "tests/loop/sequence",
        "    if (!drafter_turn_.lasts(shared_->drafter_turns)) {\n      withdraw();",
        "    if (false) {\n      withdraw();")
 mutant("proposal-judged-twice", "loop/step_base.hpp", "tests/loop/step",
-       "    cached_ = before + kept;\n    offers_.value = 0;\n",
-       "    cached_ = before + kept;\n")
+       "    cached_ = before + feed_.kept_drafted();\n    offers_.value = 0;\n",
+       "    cached_ = before + feed_.kept_drafted();\n")
 mutant("accepted-without-an-offer", "loop/step_base.hpp", "tests/loop/step", "if (!offers()) logic_error", "if (false) logic_error")
 mutant("turns-and-proposals-copied", "model/uncopied.hpp", "tests/model/turn tests/loop/sequence", "  Uncopied(const Uncopied&) {}",
        "  Uncopied(const Uncopied& other) : value(other.value) {}")
@@ -174,7 +179,7 @@ mutant("stop-tokens-unchecked", "loop/text.hpp", "tests/loop/sequence",
 
 mutant = promise("a throw leaves the step undone, also one of a drafter that is told of the verdict")
 mutant("committed-before-observed", "loop/step.hpp", "tests/loop/sequence",
-       "    set_verdict(verdict);\n", "    set_verdict(verdict);\n    detail::commit(verifier_);\n")
+       "    measure(drafted);\n    record", "    detail::commit(verifier_);\n    measure(drafted);\n    record")
 mutant("rule-not-restored", "loop/step.hpp", "tests/loop/sequence",
        "if (before_) verifier_ = *std::exchange(before_, std::nullopt);", "before_.reset();")
 mutant("rule-always-restored", "loop/step.hpp", "tests/loop/sequence", "    before_.reset();\n    return enter();", "    withdraw_verdict();\n    return enter();")
@@ -200,7 +205,7 @@ SOAK = "tests/soak/soak"
 mutant("lost-proposal-kept-in-contexts", "loop/sequence.hpp", SOAK,
        "    draft_.value.reset();\n    if (drafter_turn_.lasts(shared_->drafter_turns)) shared_->drafter.truncate(std::ssize(context()));",
        "    draft_.value.reset();")
-mutant("kept-less-than-survived", "loop/step_base.hpp", SOAK, "cached_ = before + kept;", "cached_ = before + (accepted() > 4 ? -1 : 0) + kept;")
+mutant("kept-less-than-survived", "loop/step_base.hpp", SOAK, "cached_ = before + feed_.kept_drafted();", "cached_ = before + (accepted() > 4 ? -1 : 0) + feed_.kept_drafted();")
 mutant("resume-takes-more-room", "loop/text.hpp", SOAK, "context_.reserve(static_cast<std::size_t>(kept) + more.size());",
        "context_.reserve(context_.capacity() + more.size());")
 mutant("room-doubles-with-each-step", "loop/text.hpp", SOAK, "if (context_.capacity() < needed) context_.reserve(2 * needed);",
@@ -243,7 +248,7 @@ mutant("moved-model-without-counts", "model/ngram.hpp", "tests/model/ngram", "  
 TREE_LOOP = "tests/law_tree_loop"
 mutant = promise("the loop over trees keeps what was accepted, and no more")
 mutant("tree-keeps-other-tokens", "loop/feed_buffer.hpp", TREE_LOOP,
-       "for (const Index k : accepted) kept_.push_back(uncached_ + k);", "for (const Index k : accepted) kept_.push_back(k);")
+       "kept_.push_back(uncached_ + (last = row) - 1);", "kept_.push_back((last = row) - 1);")
 mutant("fed-after-another-token", "loop/feed_buffer.hpp", TREE_LOOP,
        "parents_.push_back(uncached_ + parent);", "parents_.push_back(parent);")
 mutant("tree-deeper-than-the-budget", "loop/step_base.hpp", TREE_LOOP,

@@ -28,7 +28,7 @@ mutant("negative-id", "token_ids.hpp", "tests/verify/drafted",
        "tokens[i] < 0 || ", "")
 mutant("token-ids-unchecked", "verify/drafted.hpp", "tests/verify/drafted", "detail::check_tokens(\"tokens\", rows_.tokens, known_ids());", "")
 mutant("target-row-missing", "verify/drafted.hpp", "tests/verify/drafted",
-       "if (targets == gamma() + 1) return;", "if (targets <= gamma() + 1) return;")
+       "if (targets == wanted_rows()) return;", "if (targets <= wanted_rows()) return;")
 mutant("vocabularies-differ", "verify/drafted.hpp", "tests/verify/drafted",
        "return std::max<Index>(vocab_size(), rows_.draft.matrix().vocab_size());",
        "return vocab_size();")
@@ -53,8 +53,7 @@ mutant("ratio-epsilon", "verify/drafted.hpp", "tests/law_lossless",
 mutant("probabilities-of-another-row", "verify/drafted.hpp", "tests/verify/drafted tests/law_lossless",
        "const auto here = rows.matrix().row(number);", "const auto here = rows.matrix().row(0);")
 mutant("late-probability-of-another-row", "verify/drafted.hpp", "tests/verify/drafted tests/law_rows",
-       "named(\"target\", rows_.target, links_.judged_by(i)), token_at(k));",
-       "named(\"target\", rows_.target, i + 1), token_at(k));")
+       "named(\"target\", rows_.target, row_of(links_.judged_by(i))),", "named(\"target\", rows_.target, i + 1),")
 mutant("race-at-previous-target-row", "verify/drafted.hpp", "tests/verify/block tests/law_lossless",
        "    const auto p = target(i);\n    return p.named([&] { return i == gamma()",
        "    const auto p = target(i > 0 && i < gamma() ? i - 1 : i);\n    return p.named([&] { return i == gamma()")
@@ -171,8 +170,8 @@ mutant("undrawn-token-of-a-list-out-of-order", "verify/drafted.hpp", "tests/veri
 
 mutant = promise("what a rule has looked up, and no more, is told to the statistics")
 mutant("all-looked-up-from-the-start", "verify/drafted.hpp", "tests/verify/drafted tests/measure/acceptance",
-       "rows_(distributions(target), distributions(draft), tokens, p_now && q_now), links_(tokens.size())",
-       "rows_(distributions(target), distributions(draft), tokens, true), links_(tokens.size())")
+       "rows_(distributions(target), distributions(draft), tokens, p_now && q_now, rows_of_nodes),\n        links_(tokens.size())",
+       "rows_(distributions(target), distributions(draft), tokens, true, rows_of_nodes),\n        links_(tokens.size())")
 mutant("looked-up-after-an-impossible-token", "verify/drafted.hpp", "tests/verify/drafted",
        "if (q(i), p(i) == 0 && linear) break;", "q(i), p(i);")
 mutant("half-looked-up", "verify/drafted.hpp", "tests/verify/drafted",

@@ -113,7 +113,8 @@ bool drafts_another(const KeepDrafting& keep_drafting, const Row& row, Index i) 
 ///                                   for drafters that learn from the target: called after every target call and before
 ///                                   the rollback, with the γ+1 rows, the γ drafted tokens, their parents (empty for a
 ///                                   line) and where the verifier stopped (NodeVerdict; in a line verdict.node is the
-///                                   number of accepted tokens)
+///                                   number of accepted tokens). Tokens that were drafted but not fed (Feed) are left out;
+///                                   if one of them ended the text, it is verdict.token
 ///   steady                          a static constant. It must be false in two cases: the length of a draft (in a tree, of
 ///                                   its trunk) may depend on a row after one of its drawn tokens; or the next draft may
 ///                                   give a position another row. Verifiers that remember their sequence

@@ -1,6 +1,7 @@
 // The tokens of a Feed, and which of them the target keeps.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <iterator>
 #include <span>
@@ -13,41 +14,89 @@
 namespace specdec::detail {
 
 /// The tokens of a text that are not cached, then the draft.
+///
+/// A drafted token that ends the text is not fed, and neither are the tokens after it. Nothing is emitted after it, so the row
+/// there does not matter: it may be a dead end, and a grammar that has ended need not be asked for it. A rule that wants the
+/// row gets the row before the token once more. Any row that depends only on the tokens before it would do: the rule is
+/// lossless for every target, and two targets that differ only after the end of a text write the same texts.
 /// Cost: no allocation in steady state.
 class FeedBuffer {
  public:
-  /// A token outside the target's vocabulary is fed as token 0 (see token_ids.hpp). `parents` is empty for a linear draft.
+  /// `parents` is empty for a linear draft. ends(k, parent) tells whether the text ends with drafted token k if it is
+  /// accepted; it is not called for tokens after such a token. A token outside the target's vocabulary is fed as token 0 (see
+  /// token_ids.hpp).
+  template <class Ends>
   void fill(std::span<const Token> uncached, std::span<const Token> drafted, std::span<const Index> parents,
-            Index vocab_size) {
-    uncached_ = std::ssize(uncached);
-    tokens_.clear();
-    tokens_.reserve(uncached.size() + drafted.size());
-    for (const Token x : uncached) tokens_.push_back(x);
-    for (const Token x : drafted) tokens_.push_back(x < vocab_size ? x : Token{0});
-    parents_.clear();
-    if (branches(parents)) {
+            Index vocab_size, const Ends& ends) {
+    begin(uncached, drafted.size());
+    for (Index k = 0; k < std::ssize(drafted); ++k) {
+      const Index parent = parents.empty() ? k - 1 : parents[static_cast<std::size_t>(k)];
+      const Index above = rows_[static_cast<std::size_t>(parent + 1)];
+      if (above < 0 || ends(k, parent)) {
+        rows_.push_back(std::min(above, ~above));  // negative until the end of the loop: see above
+      } else {
+        add(drafted[static_cast<std::size_t>(k)], above - 1, vocab_size);
+      }
+    }
+    whole_ = drafted_.size() == drafted.size();
+    for (Index& row : rows_) row = std::max(row, ~row);
+    if (branches(view_of(above_))) {
       for (Index i = 0; i < uncached_; ++i) parents_.push_back(i - 1);
-      for (const Index parent : parents) parents_.push_back(uncached_ + parent);
+      for (const Index parent : above_) parents_.push_back(uncached_ + parent);
     }
     kept_.reserve(tokens_.size());
-    kept_.clear();
   }
 
-  /// Sets kept(): all tokens that were not cached, and the draft tokens with the numbers in `accepted`.
-  void keep(std::span<const Index> accepted) {
+  /// Sets kept(): all tokens that were not cached, and of the draft tokens with the numbers in `path` those that were fed. The
+  /// path begins after the context.
+  void keep(std::span<const Index> path) {
     kept_.clear();
     for (Index i = 0; i < uncached_; ++i) kept_.push_back(i);
-    for (const Index k : accepted) kept_.push_back(uncached_ + k);
+    Index last = 0;
+    for (const Index k : path)
+      if (const Index row = row_after(k); row > last) kept_.push_back(uncached_ + (last = row) - 1);
   }
 
   std::span<const Token> tokens() const { return view_of(tokens_); }
   std::span<const Index> parents() const { return view_of(parents_); }
   std::span<const Index> kept() const { return view_of(kept_); }
+  /// How many draft tokens are kept.
+  Index kept_drafted() const { return std::ssize(kept_) - uncached_; }
+
+  /// Whether all tokens of the draft are fed.
+  bool whole() const { return whole_; }
+  /// The draft tokens that are fed, and their parents among them.
+  std::span<const Token> drafted() const { return view_of(drafted_); }
+  std::span<const Index> above() const { return view_of(above_); }
+  /// [node]: the number of the row that a rule gets for the node (Drafted). Of all nodes if not the whole draft is fed; else
+  /// empty, since row and node then have one number.
+  std::span<const Index> rows() const { return whole_ ? std::span<const Index>() : view_of(rows_); }
+  Index row_after(Index k) const { return rows_[static_cast<std::size_t>(k) + 1]; }
 
  private:
-  std::vector<Token> tokens_;
-  std::vector<Index> parents_, kept_;
+  void begin(std::span<const Token> uncached, std::size_t drafted) {
+    uncached_ = std::ssize(uncached);
+    tokens_.clear();
+    tokens_.reserve(uncached.size() + drafted);
+    for (const Token x : uncached) tokens_.push_back(x);
+    drafted_.clear();
+    parents_.clear();
+    above_.clear();
+    kept_.clear();
+    rows_.assign(1, 0);
+  }
+
+  void add(Token x, Index parent, Index vocab_size) {
+    tokens_.push_back(x < vocab_size ? x : Token{0});
+    drafted_.push_back(x);
+    above_.push_back(parent);
+    rows_.push_back(std::ssize(drafted_));
+  }
+
+  std::vector<Token> tokens_, drafted_;
+  std::vector<Index> parents_, above_, kept_, rows_;
   Index uncached_ = 0;
+  bool whole_ = true;
 };
 
 }  // namespace specdec::detail

@@ -136,8 +136,8 @@ class Step : public detail::StepBase {
     withdraw_verdict();
     begin_verdict();
     detail::stand_at(chance, std::ssize(context()));
-    [[maybe_unused]] const NodeVerdict verdict = judge(rows, draft, chance);
-    (detail::tell_drafter(drafter, rows, offered().tokens, offered().parents, verdict), ...);
+    judge(rows, draft, chance);
+    (detail::tell_drafter(drafter, rows, fed_tokens(), fed_parents(), verdict_on_fed()), ...);
     detail::commit(verifier_);  // nothing throws from here on
     before_.reset();
     return enter();
@@ -176,25 +176,23 @@ class Step : public detail::StepBase {
   }
 
   template <class Rows, class D, class C>
-  NodeVerdict judge(const Rows& rows, const D& draft, C& chance) {
+  void judge(const Rows& rows, const D& draft, C& chance) {
     constexpr auto needed = detail::draft_rows_for<V>;
     if constexpr (branches)
-      return judge(Drafted(rows, draft.rows, offered().tokens, offered().parents, needed), chance);
-    else return judge(Drafted(rows, draft.rows, offered().tokens, needed), chance);
+      judge(Drafted(rows, draft.rows, offered().tokens, offered().parents, needed, rows_of_nodes()), chance);
+    else judge(Drafted(rows, draft.rows, offered().tokens, needed, rows_of_nodes()), chance);
   }
 
   // A verifier that has commit() changes its memory only in commit(). Any other verifier with members is copied before the
   // verdict; withdraw() restores the copy.
   template <class D, class C>
-  NodeVerdict judge(const D& drafted, C& chance) {
+  void judge(const D& drafted, C& chance) {
     static_assert(detail::fits_judge<V, D, C>());
     check_width(drafted.vocab_size());
     if constexpr (!detail::has_commit<V> && !std::is_empty_v<V>) before_ = verifier_;
-    const NodeVerdict verdict = detail::judge_at_node(verifier_, drafted, chance, vocabulary());
-    set_verdict(verdict);
+    set_verdict(detail::judge_at_node(verifier_, drafted, chance, vocabulary()));
     measure(drafted);
     record(drafted);
-    return verdict;
   }
 
   // survivals[i] = P(τ > i | x_1..x_{i+1}) if the rule has survival(); else 1 for an accepted token and 0 for others.

@@ -143,12 +143,11 @@ class StepBase {
     Offer offer{tokens, parents_of(tokens, parents), draft_time, {}};
     check_offer(offer, known);
     reserve(branches_ ? offer.size() : limits_.nodes);  // a tree is often much smaller than its limit
-    feed_.fill(text_.context().subspan(static_cast<std::size_t>(cached_)), offer.tokens, offer.parents,
-               target_.vocabulary);
+    fill_feed(offer);
     offer.made = Clock::now();
     offer_ = offer;
     offers_.value = 1;
-    return {feed_.tokens(), cached_, offer.size() + 1, feed_.parents()};
+    return {feed_.tokens(), cached_, std::ssize(feed_.drafted()) + 1, feed_.parents()};
   }
 
   void begin_verdict() {
@@ -171,8 +170,27 @@ class StepBase {
 
   Index accepted() const { return std::ssize(path_.numbers()); }
 
-  // Collects p and q of the tokens, up to one that the target rules out (p = 0). Returns whether all of them are known.
-  // A token may have no valid q if the rule does not need q; then nothing is collected.
+  // What was fed of the draft, as a draft of its own: all but tokens that end the text and the tokens after them. The verdict
+  // on it has the same text: if a token was accepted that ends the text, it is the token that the target added.
+  std::span<const Token> fed_tokens() const { return feed_.whole() ? offered().tokens : feed_.drafted(); }
+  std::span<const Index> fed_parents() const {
+    return feed_.whole() || !branches_ ? offered().parents : feed_.above();
+  }
+  NodeVerdict verdict_on_fed() const {
+    if (feed_.whole()) return verdict_;
+    Index node = 0;
+    for (std::size_t i = 0; i < path_.numbers().size(); ++i) {
+      const Index next = feed_.row_after(path_.numbers()[i]);
+      if (next == node) return {node, path_.tokens()[i]};
+      node = next;
+    }
+    return {node, verdict_.token};
+  }
+  // See Drafted.
+  std::span<const Index> rows_of_nodes() const { return feed_.rows(); }
+
+  // Collects p and q of the tokens of a line, up to one that the target rules out (p = 0) or that ends the text. Returns
+  // whether all of them are known. A token may have no valid q if the rule does not need q; then nothing is collected.
   template <class D>
   bool tell(const D& drafted) {
     ps.clear();
@@ -182,7 +200,7 @@ class StepBase {
       if (!drafted.looked_up(i)) return ps.clear(), qs.clear(), false;
       ps.push_back(drafted.p(i));
       qs.push_back(drafted.q(i));
-      if (ps.back() == 0) return true;
+      if (ps.back() == 0 || i == std::ssize(feed_.drafted())) return true;
     }
     return true;
   }
@@ -218,10 +236,12 @@ class StepBase {
         .target_time = judged_at_ - offered().made,
         .tree = branches_ ? tree_record() : TreeRecord{}};
     stats_.add(last_, std::ssize(emitted));
-    if (told) stats_.acceptance.add(view_of(ps), view_of(qs), last_.drafted, last_.asked);
-    const Index kept = std::min(accepted(), static_cast<Index>(emitted.size()));
-    feed_.keep(path_.numbers().first(static_cast<std::size_t>(kept)));
-    cached_ = before + kept;
+    // Tokens after the end of the text were drafted in vain, but the models do not differ there.
+    const Index judged = std::min(last_.drafted, std::ssize(feed_.drafted()) + 1);
+    if (told) stats_.acceptance.add(view_of(ps), view_of(qs), judged, last_.asked);
+    const Index reached = std::min(accepted(), static_cast<Index>(emitted.size()));
+    feed_.keep(path_.numbers().first(static_cast<std::size_t>(reached)));
+    cached_ = before + feed_.kept_drafted();
     offers_.value = 0;
     has_limits_ = false;
     return emitted;
@@ -315,6 +335,27 @@ class StepBase {
     check_tokens("draft", offer.tokens, std::max(target_.vocabulary, known));
   }
 
+  void fill_feed(const Offer& offer) {
+    const bool searches = !options().stop_strings.empty();
+    searched_.clear();
+    const auto ends = [&](Index k, Index parent) {
+      const Token x = offer.tokens[static_cast<std::size_t>(k)];
+      if (x >= target_.vocabulary) return false;  // never accepted
+      StopSearch search = text_.search();
+      if (searches) {
+        searched_.resize(static_cast<std::size_t>(k) + 1);
+        if (parent >= 0)
+          search.state = static_cast<StringMatcher::State>(searched_[static_cast<std::size_t>(parent)]);
+      }
+      const Index before = branches_ ? depths_[static_cast<std::size_t>(k)] - 1 : k;
+      if (text_.ends_with(x, before, search)) return true;
+      if (searches) searched_.back() = search.state;
+      return false;
+    };
+    feed_.fill(text_.context().subspan(static_cast<std::size_t>(cached_)), offer.tokens, offer.parents,
+               target_.vocabulary, ends);
+  }
+
   TreeRecord tree_record() {
     probabilities_.clear();
     if (std::ssize(readings_.of_tokens) == offered().size())
@@ -348,6 +389,7 @@ class StepBase {
   std::vector<Index> line_;            // the parents of a line
   Index depth_ = 0;                    // of the offered tree
   std::vector<Index> depths_;          // of its tokens
+  std::vector<Index> searched_;        // of each token: the state of the search for stop strings after it
   Clock::time_point judged_at_;
   NodeVerdict verdict_;  // the last one
   AcceptedPath path_;    // the tokens it accepted

@@ -92,6 +92,17 @@ class Text {
     return cut;
   }
 
+  /// How far stop strings have been looked for.
+  const StopSearch& search() const { return search_; }
+
+  /// Whether the text ends with token x, if this text, `between` other tokens and then x are emitted. `search` tells how far
+  /// stop strings have been looked for before x, and then how far with x.
+  /// Throws: what the tokenizer of the stop strings throws.
+  bool ends_with(Token x, Index between, StopSearch& search) const {
+    return between + 1 >= remaining() || options_.stop_tokens.contains(x) ||
+           options_.stop_strings.find(search, x).has_value();
+  }
+
   /// Appends the tokens and then `last`, up to the cut; drops the rest. Returns the appended tokens.
   std::span<const Token> append(std::span<const Token> tokens, Token last, const Cut& cut) {
     const std::size_t before = context_.size();

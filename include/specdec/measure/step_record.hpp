@@ -32,7 +32,8 @@ struct StepRecord {
   Index asked = 0;     ///< tokens the drafter was asked for
   Index drafted = 0;   ///< tokens it proposed
   Index accepted = 0;  ///< tokens that survived
-  Index fed = 0;       ///< tokens of the target call: drafted + 1, and earlier tokens new to the target
+  /// Tokens of the target call: drafted + 1, and earlier tokens new to the target. Drafted tokens may be left out (Feed).
+  Index fed = 0;
 
   /// [i], i < drafted: P(τ > i | x_1..x_{i+1}) under the rule in use. If that is unknown: 1 for tokens that survived, 0 for
   /// the others. In both cases the mean is P(τ > i).

@@ -7,7 +7,8 @@
 
 namespace specdec {
 
-/// The tokens that the target is fed for a step.
+/// The tokens that the target is fed for a step: those of the text that it has not cached, then the drafted tokens. A drafted
+/// token with which the text would end, and tokens drafted after it, are left out: no row is needed after them.
 struct Feed {
   std::span<const Token> tokens = {};  ///< come after the first `from` tokens of the sequence
   Index from = 0;                      ///< how many tokens of the sequence the target has cached

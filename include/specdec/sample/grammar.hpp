@@ -29,8 +29,8 @@ namespace specdec {
 ///                   32 · mask.size() tokens.
 ///
 /// If advance() throws or returns false, a matcher with rollback() must be as before; a matcher without it may be in any
-/// state. When the text is complete, allow() must allow the token that ends it, again and again: a draft may go on after the
-/// end of the text, and its rows must be distributions, too.
+/// state. When the text is complete, allow() may allow nothing. After a stop token the target's matcher is not asked (Feed);
+/// a drafter's matcher may be asked, and must not throw then.
 ///
 /// xgrammar (FillNextTokenBitmask) and llguidance (compute_mask) use masks of this form.
 template <class M>

@@ -41,13 +41,20 @@ enum class DraftRows { needed, unused };
 /// The tokens and rows of one verification, and the probabilities looked up so far.
 template <class Target, class Draft>
 struct DraftedRows {
-  DraftedRows(const Target& t, const Draft& d, TokenIds ids, bool known)
-      : target(t), draft(d), tokens(ids), p(ids.size()), q(ids.size()), all_looked_up(known) {}
+  DraftedRows(const Target& t, const Draft& d, TokenIds ids, bool known, std::span<const Index> of_nodes)
+      : target(t),
+        draft(d),
+        tokens(ids),
+        rows_of_nodes(of_nodes),
+        p(ids.size()),
+        q(ids.size()),
+        all_looked_up(known) {}
 
   RowCache<Target> target;
   RowCache<Draft> draft;
   TokenIds tokens;
-  mutable Scratch p, q;  // of the tokens; outside [0, 1] where unknown
+  std::span<const Index> rows_of_nodes;  // see Drafted
+  mutable Scratch p, q;                  // of the tokens; outside [0, 1] where unknown
   mutable bool all_looked_up;
 };
 
@@ -82,7 +89,8 @@ struct DraftedRows {
 /// of the tree.
 ///
 /// Shapes: target (γ+1)×V, draft γ×V', γ tokens and, for a tree, γ parents; γ >= 0, V >= 1. A token that only the draft's
-/// vocabulary has gets the target probability 0.
+/// vocabulary has gets the target probability 0. The loop gives fewer target rows where a token ends the text (FeedBuffer),
+/// and then the number of each node's row in rows_of_nodes.
 /// Throws: std::invalid_argument, before the rule runs, on wrong shapes, on ids outside both vocabularies, on tokens that
 /// cannot have been drawn (q = 0), on a parent that is not before its child, and on equal siblings that were both chosen
 /// (q = 1). If a look-up needs a pass over the row, q = 0 is found later, when q(i) is asked for, unless the token's logit
@@ -102,17 +110,18 @@ class Drafted {
  public:
   template <Probabilities TargetRows, Probabilities DraftRows>
   Drafted(const TargetRows& target, const DraftRows& draft, TokenIds tokens,
-          detail::DraftRows use = detail::DraftRows::needed)
+          detail::DraftRows use = detail::DraftRows::needed, std::span<const Index> rows_of_nodes = {})
     requires(linear && !of_a_tree)
-      : rows_(distributions(target), distributions(draft), tokens, p_now && q_now), links_(tokens.size()) {
+      : rows_(distributions(target), distributions(draft), tokens, p_now && q_now, rows_of_nodes),
+        links_(tokens.size()) {
     check_rows(use);
   }
   /// A tree: tokens[k] follows tokens[parents[k]], or the context if parents[k] = −1.
   template <Probabilities TargetRows, Probabilities DraftRows>
   Drafted(const TargetRows& target, const DraftRows& draft, TokenIds tokens, TokenIds parents,
-          detail::DraftRows use = detail::DraftRows::needed)
+          detail::DraftRows use = detail::DraftRows::needed, std::span<const Index> rows_of_nodes = {})
     requires(!linear)
-      : rows_(distributions(target), distributions(draft), tokens, p_now && q_now),
+      : rows_(distributions(target), distributions(draft), tokens, p_now && q_now, rows_of_nodes),
         links_(parents, tokens.size()) {
     check_rows(use);
     if (use == detail::DraftRows::needed) check_chosen();
@@ -162,7 +171,8 @@ class Drafted {
     check_index(i, gamma());
     const Index k = links_.number(i);
     if (!detail::is_probability(rows_.p[k]))
-      rows_.p[k] = specdec::probability(named("target", rows_.target, links_.judged_by(i)), token_at(k));
+      rows_.p[k] =
+          specdec::probability(named("target", rows_.target, row_of(links_.judged_by(i))), token_at(k));
     return rows_.p[k];
   }
   double q(Index i) const {
@@ -187,7 +197,7 @@ class Drafted {
 
   auto target(Index i) const& {
     check_index(i, gamma() + 1);
-    return named("target", rows_.target, links_.row(i));
+    return named("target", rows_.target, row_of(links_.row(i)));
   }
   auto draft(Index i) const& {
     check_index(i, gamma());
@@ -228,6 +238,17 @@ class Drafted {
     return detail::in_row(name, i, [&] { return detail::NamedRow(rows[i], name, i); });
   }
 
+  // The target row of a node.
+  Index row_of(Index node) const {
+    return rows_.rows_of_nodes.empty() ? node : rows_.rows_of_nodes[static_cast<std::size_t>(node)];
+  }
+  // How many target rows there must be.
+  Index wanted_rows() const {
+    Index most = rows_.rows_of_nodes.empty() ? gamma() : 0;
+    for (const Index row : rows_.rows_of_nodes) most = std::max(most, row);
+    return most + 1;
+  }
+
   Token token_at(Index k) const { return static_cast<Token>(rows_.tokens[k]); }
 
   static void check_index(Index i, Index end) {
@@ -246,7 +267,9 @@ class Drafted {
     const Index drafts = rows_.draft.matrix().rows(), targets = rows_.target.matrix().rows();
     if (drafts != gamma())
       detail::invalid_argument("draft has ", drafts, " rows, expected gamma = ", gamma(), ", one per token");
-    if (targets == gamma() + 1) return;
+    if (targets == wanted_rows()) return;
+    if (!rows_.rows_of_nodes.empty())
+      detail::invalid_argument("target has ", targets, " rows, expected ", wanted_rows());
     if (!linear && targets > 0 && targets <= gamma())
       detail::invalid_argument("target has ", targets, " rows, expected gamma + 1 = ", gamma() + 1,
                                ": the one after tokens[", targets - 1, "] is missing");
@@ -280,10 +303,11 @@ class Drafted {
       if constexpr (constant_time_probability<RowOf<Draft>>)
         prefetch(rows_.draft.matrix().row(i), token_at(i));
       if constexpr (constant_time_probability<RowOf<Target>>)
-        prefetch(rows_.target.matrix().row(links_.judged_by(i)), token_at(i));
+        prefetch(rows_.target.matrix().row(row_of(links_.judged_by(i))), token_at(i));
     }
     look_up<q_now, true>("draft", rows_.draft, rows_.q, [](Index i) { return i; });
-    look_up<p_now, linear>("target", rows_.target, rows_.p, [this](Index i) { return links_.judged_by(i); });
+    look_up<p_now, linear>("target", rows_.target, rows_.p,
+                           [this](Index i) { return row_of(links_.judged_by(i)); });
     for (Index i = 0; needs_draft && i < gamma(); ++i)
       if (q_now ? !drawn(rows_.q[i]) : !draft(i).possible(token_at(i)))
         look_up_drawn(i);  // throws, with different messages for NaN and 0
@@ -297,8 +321,11 @@ class Drafted {
     if constexpr (!now) {
       std::fill_n(out.data(), gamma(), unknown);
     } else if constexpr (in_order && detail::looks_up_together<Matrix>) {
-      rows.matrix().probabilities(rows_.tokens,
-                                  std::span<double>(out.data(), static_cast<std::size_t>(gamma())));
+      // Tokens after the end of the text share their rows, and are looked up on demand.
+      const Index count = std::min<Index>(gamma(), rows.matrix().rows());
+      std::fill_n(out.data() + count, gamma() - count, unknown);
+      rows.matrix().probabilities(rows_.tokens.segment(0, count),
+                                  std::span<double>(out.data(), static_cast<std::size_t>(count)));
     } else {
       for (Index i = 0; i < gamma(); ++i) {
         const Index number = row_of(i);
@@ -334,8 +361,8 @@ Drafted(const Target&, const Draft&, TokenIds)
     -> Drafted<decltype(distributions(std::declval<const Target&>())),
                decltype(distributions(std::declval<const Draft&>()))>;
 
-template <Probabilities Target, Probabilities Draft>
-Drafted(const Target&, const Draft&, TokenIds, detail::DraftRows)
+template <Probabilities Target, Probabilities Draft, class... Nodes>
+Drafted(const Target&, const Draft&, TokenIds, detail::DraftRows, Nodes...)
     -> Drafted<decltype(distributions(std::declval<const Target&>())),
                decltype(distributions(std::declval<const Draft&>()))>;
 
