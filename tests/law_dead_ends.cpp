@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <span>
 #include <specdec/loop/beam_search.hpp>
@@ -10,6 +11,7 @@
 #include <specdec/testing.hpp>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -203,7 +205,64 @@ TEST_CASE("dead ends: a line fails as often as the target alone, and has its law
 TEST_CASE("dead ends: where lengths are fixed, a line goes on, and greedy block verification is exact",
           "[law]") {
   check(Line{}, GreedyBlockVerifier{});
-  check(Spares{2, {1}}, TrunkAndSpares<GreedyBlockVerifier>{});
+  for (const Index second_trunk : {0, 1})
+    check(Spares{2, {1}, second_trunk}, TrunkAndSpares<GreedyBlockVerifier>{});
+  const TreeShape shape({-1, -1, 0, 1});
+  check(Tree{shape, Independent{}}, TrunkAndSpares<GreedyBlockVerifier>{});
+  check(Tree{shape, WithoutReplacement{}}, TrunkAndSpares<GreedyBlockVerifier>{});
+}
+
+TEST_CASE("dead ends: target and drafter that share their random numbers come there together", "[law]") {
+  const std::vector<Ends> all{{true, true}, {true, false}, {false, true}};
+  for (const Ends& ends : all) {
+    Index failed = 0, texts = 0;
+    for (std::uint64_t seed = 0; seed < 300; ++seed) {
+      const auto write = [&](auto drafter, const auto& rule) -> std::vector<Token> {
+        SpecDec decoder{ProcessedModel{Logits{1, ends.of_target}, Chain{Temperature{1.0}}},
+                        std::move(drafter), rule};
+        Keyed keyed(seed);
+        try {
+          return decoder.generate(prompt, {.max_new_tokens = length, .gamma = 5}, keyed).tokens;
+        } catch (const InvalidDistribution&) {
+          return {};
+        }
+      };
+      ProcessedModel small{Logits{2, ends.of_draft}, Chain{Temperature{1.0}}};
+      const std::vector<Token> text = write(NoDrafter{}, KeyedVerifier{});
+      text.empty() ? ++failed : ++texts;
+      CHECK(write(ModelDrafter{small}, KeyedVerifier{}) == text);
+      CHECK(write(ModelDrafter{small, Spares{2, {1}, 1}}, TrunkAndSpares<KeyedVerifier>{}) == text);
+      CHECK(write(ModelDrafter{small, Tree{TreeShape({-1, -1, 0, 1}), Likeliest{}}},
+                  TrunkAndSpares<KeyedVerifier>{}) == text);
+    }
+    CHECK(texts > 30);
+    CHECK((failed > 30) == ends.of_target);
+  }
+}
+
+TEST_CASE("dead ends: greedy decoding fails if its own text comes there, and only then") {
+  for (const double sharpness : {1.0, -1.0})
+    for (const Ends& ends : {Ends{true, true}, Ends{true, false}, Ends{false, true}}) {
+      const auto write = [&](auto drafter, const auto& rule) -> std::vector<Token> {
+        SpecDec decoder{ProcessedModel{Logits{sharpness, ends.of_target}, Chain{Temperature{0.0}}}, drafter,
+                        rule};
+        SplitMix64 rng{1};
+        try {
+          return decoder.generate(prompt, {.max_new_tokens = length, .gamma = 5}, rng).tokens;
+        } catch (const InvalidDistribution&) {
+          return {};
+        }
+      };
+      // The deadly token is the likeliest of each row if the sharpness is 1, and the least likely if it is −1.
+      const std::vector<Token> text = write(NoDrafter{}, ArgmaxVerifier{});
+      CHECK(text.empty() == (ends.of_target && sharpness == 1));
+      for (const double of_draft : {1.0, -1.0}) {
+        ProcessedModel small{Logits{of_draft, ends.of_draft}, Chain{Temperature{1.0}}};
+        CHECK(write(ModelDrafter{small}, ArgmaxVerifier{}) == text);
+        CHECK(write(ModelDrafter{small, ConfidentTree{.width = 2, .depth = 3, .nodes = 6}},
+                    TrunkAndSpares<ArgmaxVerifier>{}) == text);
+      }
+    }
 }
 
 TEST_CASE("dead ends: a tree fails as often as the target alone, and has its law", "[law]") {

@@ -388,5 +388,7 @@ mutant("row-after-a-stop-token-asked-for", "loop/feed_buffer.hpp", "tests/law_de
 mutant("row-after-a-stop-string-asked-for", "loop/text.hpp", "tests/law_dead_ends", "           options_.stop_strings.find(search, x).has_value();", "           (search.bytes < 0 && options_.stop_strings.find(search, x).has_value());")
 mutant("row-after-the-budget-asked-for", "loop/text.hpp", "tests/loop/step", "return between + 1 >= remaining() || options_", "return options_")
 mutant("stop-string-sought-from-another-branch", "loop/step_base.hpp", "tests/law_dead_ends", "searched_[static_cast<std::size_t>(parent)]);", "searched_[static_cast<std::size_t>(k - 1)]);")
+mutant("dead-end-shortens-a-fixed-tree", "draft/strategies/tree.hpp", "tests/law_dead_ends", "if (!uniform || !after_.add_uniform(q)) after_.add(q);", "after_.add(q);")
+mutant("dead-end-shortens-a-fixed-second-trunk", "draft/strategies/spares.hpp", "tests/law_dead_ends", "const bool uniform = dead_end && second_after_.add_uniform(q);", "const bool uniform = false;")
 mutant("dead-end-of-nan", "rows/read/dead_end.hpp", "tests/rows/read/dead_end", "zeros = zeros && (p.array() == 0).all();", "zeros = zeros && !(p.array() > 0).any();")
 mutant("dead-end-of-one-stretch", "rows/read/dead_end.hpp", "tests/rows/read/dead_end", "          return false;", "          return false; else return true;")

@@ -130,8 +130,8 @@ class SparesWithin {
 /// shape() are the trunk, their siblings are spares.
 /// The model need not take trees: it takes in one trunk after the other. Near the end of a bounded context trunks get
 /// shorter: see ModelDrafter.
-/// A row in which no token has a positive probability ends its trunk; where lengths are fixed (DraftLimits), the first
-/// trunk's token is drawn from a uniform row, and has no spares.
+/// A row in which no token has a positive probability ends its trunk; where lengths are fixed (DraftLimits), the trunk's
+/// token is drawn from a uniform row, and has no spares.
 /// Throws: std::invalid_argument if a trunk or a number of spares is negative, or if trunks and spares together have more
 /// than longest_draft tokens.
 /// Random: one draw per token of a trunk, by ascending number: the first token, the second trunk, the rest of the trunk.
@@ -210,7 +210,7 @@ class Spares<Policy>::Growth {
       second_left_ = 0;
       return;
     }
-    if (second_left_ > 0) return grow_second(q, chance);
+    if (second_left_ > 0) return grow_second(q, dead_end, chance);
     anew_ = false;
     if (dead_end) {
       if (!fixed_) {
@@ -263,13 +263,14 @@ class Spares<Policy>::Growth {
   }
 
   template <class C>
-  void grow_second(const Q& q, C& chance) {
-    const Index depth = second_depth_++;
+  void grow_second(const Q& q, bool dead_end, C& chance) {
+    const Index depth = second_depth_++, row = second_after_.size();
     const detail::NamedRow name(q, "draft", std::ssize(tokens_));
-    const Token token = chance.draw(name, depth);
+    const bool uniform = dead_end && second_after_.add_uniform(q);
+    const Token token = uniform ? chance.draw(second_after_[row], depth) : chance.draw(name, depth);
     const Index parent = std::exchange(second_last_, std::ssize(tokens_));
-    second_after_.add(name);
-    add(token, parent, Row(std::in_place_index<2>, second_after_[second_after_.size() - 1]));
+    if (!uniform) second_after_.add(name);
+    add(token, parent, Row(std::in_place_index<2>, second_after_[row]));
     --second_left_;
   }
 

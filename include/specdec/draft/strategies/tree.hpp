@@ -67,7 +67,8 @@ inline Index nodes_with_room(const TreeShape& shape, const DraftLimits& limits, 
 /// others, and a shape whose trunk is shorter gets further eldest children.
 /// To let a draft length choose the shape (CostOptimalLength with TreeShapes), pass std::cref(policy). If a row has too few
 /// tokens, its node has fewer children than in the shape, and none if no token has a positive probability. Near the end of a
-/// bounded context fewer nodes get children: see ModelDrafter.
+/// bounded context fewer nodes get children: see ModelDrafter. Where lengths are fixed (DraftLimits), a row without a token
+/// of positive probability is replaced by a uniform row.
 /// Where siblings are drawn, a draft length that rates draws (EarlyStoppingLength, or one of your own: DraftLength) chooses,
 /// level by level, how many of the shape's children each node gets, and whether there is another level: before they are drawn,
 /// by the rows so far. Then the limits are numbers of drawn tokens and levels, and the shape may be larger.
@@ -143,7 +144,7 @@ class Tree<Siblings, Shape>::Growth {
   template <class Output, class C, class KeepDrafting>
   void take(const Output& output, C& chance, const KeepDrafting& keep_drafting) {
     const Index first = after_.size(), next = std::ssize(tokens_);
-    for (Index i = 0; i < std::ssize(level_); ++i) after_.add(output.row(i));
+    for (Index i = 0; i < std::ssize(level_); ++i) add_row(output.row(i));
     for (const Index k : level_)
       if (k >= 0) numbers_[static_cast<std::size_t>(k)] = cached_++;
     ++levels_;
@@ -235,6 +236,13 @@ class Tree<Siblings, Shape>::Growth {
     Index depth = 0;
     for (; k >= 0; k = parents_[static_cast<std::size_t>(k)]) ++depth;
     return depth;
+  }
+
+  // Keeps the row after a node. Where a dead end must not end the trunk, its tokens are drawn from a uniform row.
+  void add_row(const Q& q) {
+    const bool uniform =
+        limits_.fixed && detail::is_dead_end(detail::NamedRow(q, "draft", std::ssize(tokens_)));
+    if (!uniform || !after_.add_uniform(q)) after_.add(q);
   }
 
   // Whether a node has no children because its row is a dead end.
