@@ -18,6 +18,7 @@
 #include <specdec/sample/dry.hpp>
 #include <specdec/sample/dynamic_temperature.hpp>
 #include <specdec/sample/min_keep.hpp>
+#include <specdec/sample/reasoning_budget.hpp>
 #include <specdec/sample/top_n_sigma.hpp>
 #include <specdec/sample/typical_p.hpp>
 #include <specdec/sample/xtc.hpp>
@@ -243,6 +244,7 @@ TEST_CASE("processors with state allocate nothing once they have seen a text as 
                               PresencePenalty{0.1, 5},
                               NoRepeatNgrams{3},
                               BadWords{{{4, 5}}},
+                              ReasoningBudget{{.start = {2}, .end = {7}, .tokens = 1}},
                               Dry{{}},
                               Grammar{Changing{}},
                               TypicalP{0.99, 3},

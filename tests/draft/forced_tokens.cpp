@@ -4,6 +4,7 @@
 #include <limits>
 #include <memory>
 #include <random>
+#include <specdec/sample/reasoning_budget.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <stdexcept>
@@ -128,6 +129,29 @@ TEST_CASE("forced tokens proposed before a model's are all accepted, and the tar
   CHECK(std::abs(forced.accepted - forced.drafted) < 1e-12);
   const GenerationLaw chained =
       law_with(FallbackDrafter{ForcedTokens{behind, 3}, ModelDrafter{ProcessedModel{small, steps, behind}}});
+  CHECK(largest_difference(plain.law, chained.law).size < 1e-12);
+  CHECK(chained.accepted > forced.accepted);
+}
+
+TEST_CASE(
+    "the end of a reasoning that has used up its budget is drafted and accepted, and the target's law is "
+    "kept") {
+  const Tokens prompt{1, 0};
+  LogTable large(3, 1, 3), small(3, 1, 4);
+  const ReasoningBudget budget{{.start = {0}, .end = {2, 2}, .tokens = 1, .message = {1}}};
+  const Chain steps{Temperature{1.0}};
+  const Options options{.max_new_tokens = 5, .gamma = 3};
+  const auto law_with = [&](auto drafter) {
+    SpecDec decoder{ProcessedModel{large, steps, budget}, drafter, BlockVerifier{}};
+    return enumerate_generate(decoder, prompt, options);
+  };
+  const GenerationLaw plain = law_with(NoDrafter{});
+  const GenerationLaw forced = law_with(ForcedTokens{budget, 3});
+  CHECK(largest_difference(plain.law, forced.law).size < 1e-12);
+  CHECK(forced.drafted > 2);
+  CHECK(std::abs(forced.accepted - forced.drafted) < 1e-12);
+  const GenerationLaw chained =
+      law_with(FallbackDrafter{ForcedTokens{budget, 3}, ModelDrafter{ProcessedModel{small, steps, budget}}});
   CHECK(largest_difference(plain.law, chained.law).size < 1e-12);
   CHECK(chained.accepted > forced.accepted);
 }

@@ -14,6 +14,7 @@
 #include <specdec/sample/min_keep.hpp>
 #include <specdec/sample/min_p.hpp>
 #include <specdec/sample/processed_model.hpp>
+#include <specdec/sample/reasoning_budget.hpp>
 #include <specdec/sample/temperature.hpp>
 #include <specdec/sample/top_k.hpp>
 #include <specdec/sample/top_n_sigma.hpp>
@@ -153,6 +154,7 @@ double law_difference(const decltype(chain_of(1, 0, 1, 0, 1))& steps, const Hook
 // Samplers that keep any set of tokens, in the order that llama.cpp has by default.
 auto any_set(std::uint64_t seed) {
   return Processors{BadWords{{{3}, {1, 2, 0}}},
+                    ReasoningBudget{{.start = {0}, .end = {2}, .tokens = 1}},
                     Dry{{.allowed_length = 1}},
                     TopNSigma{2},
                     TopK{3},

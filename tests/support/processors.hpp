@@ -10,6 +10,7 @@
 #include <random>
 #include <span>
 #include <specdec/sample/bad_words.hpp>
+#include <specdec/sample/reasoning_budget.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <stdexcept>
@@ -112,7 +113,7 @@ struct AnyProcessor {
   using Penalties =
       specdec::Processors<specdec::RepetitionPenalty, specdec::FrequencyPenalty, specdec::PresencePenalty>;
   std::variant<specdec::LogitBias, Penalties, specdec::NoRepeatNgrams, specdec::BadWords,
-               specdec::Grammar<Rhythm>, specdec::Grammar<ForwardRhythm>,
+               specdec::ReasoningBudget, specdec::Grammar<Rhythm>, specdec::Grammar<ForwardRhythm>,
                specdec::Processors<Penalties, specdec::AfterPrompt<specdec::Grammar<ForwardRhythm>>>, Faulty>
       processor;
 
@@ -141,9 +142,10 @@ inline std::vector<AnyProcessor> all_processors(Index prompt) {
       {penalties(specdec::unlimited)},
       {penalties(3)},
       {specdec::BadWords{{{0, 2}, {2, 1, 1}, {1, 1, 1}}}},
-      {specdec::NoRepeatNgrams{2}},
+      {specdec::ReasoningBudget{{.start = {1}, .end = {2, 0}, .tokens = 2}}},
       {specdec::Grammar{Rhythm{}}},
       {specdec::Processors{penalties(4), specdec::AfterPrompt{prompt, specdec::Grammar{ForwardRhythm{}}}}},
+      {specdec::NoRepeatNgrams{2}},
       {specdec::Grammar{ForwardRhythm{}}}};
 }
 
