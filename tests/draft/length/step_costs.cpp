@@ -88,7 +88,7 @@ TEST_CASE("catching up costs what it cost before: the cheaper of two times, by t
   pause(costs, 16);
   catch_up(costs, 32);
   pause(costs, 20);
-  CHECK(costs.catching_up() == 0);  // measured once
+  CHECK(costs.catching_up() == 0);  // measured once, and dear
   catch_up(costs, 60);
   CHECK(costs.catching_up() == 0);  // nothing to catch up with
   pause(costs, 1);
@@ -100,6 +100,16 @@ TEST_CASE("catching up costs what it cost before: the cheaper of two times, by t
   CHECK(costs.catching_up() == Approx(3 * 30));
   CHECK(costs.plain() == 10);
   CHECK(costs(2, 2) == 4 + 12);
+}
+
+TEST_CASE("catching up that took no longer than a draft is known at once") {
+  for (const auto& [seconds, known] : {std::pair{4, 4.0}, std::pair{5, 0.0}}) {
+    StepCosts costs = pair_of_costs();
+    pause(costs, 16);
+    catch_up(costs, seconds);
+    pause(costs, 1);
+    CHECK(costs.catching_up() == Approx(known));
+  }
 }
 
 TEST_CASE("catching up after a much longer pause is taken to cost less than in proportion") {

@@ -52,8 +52,8 @@ class StepCosts {
   /// What the next draft is expected to cost more because the drafter must first take in all that was written without it;
   /// 0 right after a draft.
   ///
-  /// This is measured after pauses, and not known before the second time. Of the last two times the one that was cheaper
-  /// for its pause counts: in the other the machine may have stood still.
+  /// This is measured after pauses. Of the last two times the one that was cheaper for its pause counts: in the other the
+  /// machine may have stood still. So where the first time was longer than a draft, it is 0 until the second.
   ///
   /// After a pause twice as long there is twice as much to take in. If a step's part of it costs more than the share of the
   /// step that a probe may cost, say ρ times as much, no pause is long enough. To try again some day, only 1/ln x of the
@@ -61,15 +61,16 @@ class StepCosts {
   /// pause is long enough as soon as ln x > ρ. A probe then costs more than its share of the time before it; but if a text
   /// is as likely to end at n as at 2n steps, it is expected to have paid no more than that share.
   double catching_up() const {
-    if (idle_ == 0) return 0;
+    if (idle_ == 0 || to_measure_ > 0) return 0;
     const double known = steps(std::max(last_.pause, before_.pause)), pause = std::max(known, steps(idle_));
     return std::min(last_.per_step, before_.per_step) * pause / std::max(1.0, std::log(pause / known));
   }
 
   /// Whether a probe that loses so much, and catching_up(), may come now. As long as catching_up() is not known, a probe
-  /// after steps without drafts comes when the pause is long enough to measure it, and cheap whatever a token costs.
+  /// after steps without drafts comes when the pause is long enough to measure it. Such a pause is short, so that the measurement
+  /// is cheap whatever a token costs.
   bool allow(const ProbeBudget& budget, double loss) const {
-    if (idle_ > 0 && measured_ < 2) return idle_ >= least_pause;
+    if (idle_ > 0 && to_measure_ > 0) return idle_ >= least_pause;
     return budget.affords(loss + catching_up());
   }
 
@@ -93,18 +94,19 @@ class StepCosts {
     if (run_ == longest_probe) last_.pause = before_.pause = least_pause;  // pauses are short again
     if (idle_ < least_pause) return;
     before_ = last_;
-    measured_ = std::min(measured_ + 1, 2);
-    const double cost = (seconds(step.draft_time) - draft(step.depth())) / steps(idle_);
+    const double own = draft(step.depth()), cost = seconds(step.draft_time) - own;
     // A drafter that reads more slowly than the target writes is of no use. So a longer time says nothing more.
-    last_ = {std::clamp(cost, 0.0, plain()), idle_};
+    last_ = {std::clamp(cost / steps(idle_), 0.0, plain()), idle_};
+    if (to_measure_ == 2) before_ = last_;
+    to_measure_ = cost <= own ? 0 : std::max(to_measure_ - 1, 0);
   }
 
   CostCurve draft_, vain_, target_;  // vain_: of drafts that stayed empty
   Index idle_ =
       1;  // steps since the last step that drafted; 0: the drafter has seen all but the latest tokens
   CaughtUp before_, last_;
-  int measured_ = 0;  // how many of these two are known
-  Index run_ = 0;     // steps with drafts since the last step without
+  int to_measure_ = 2;  // how often catching up must be measured until it is known
+  Index run_ = 0;       // steps with drafts since the last step without
 };
 
 }  // namespace specdec::detail
