@@ -7,6 +7,7 @@
 #include <limits>
 #include <span>
 #include <specdec/loop/beam_search.hpp>
+#include <specdec/loop/cascade_drafter.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <stdexcept>
@@ -296,6 +297,33 @@ TEST_CASE("dead ends: a text that has ended does not fail, whatever follows it",
     check_ended(Spares{3, {1}, 1}, rule);
   }
   check_ended(Tree{shape, Independent{}}, TreeRule{KSeqVerifier{}});
+}
+
+TEST_CASE("dead ends: a cascade ends its draft where its model has one, or goes on where lengths are fixed",
+          "[law]") {
+  const auto check_by = [](const auto& outer, const auto& inner, bool ends) {
+    const FailingLaw expected = alone(false, {.max_new_tokens = length});
+    FailingLaw found;
+    Index drafted = 0;
+    enumerate([&](Enumerator& chance) {
+      SpecDec decoder{
+          ProcessedModel{Logits{1, false}, Chain{Temperature{1.0}}},
+          CascadeDrafter{ProcessedModel{Logits{2, true}, Chain{Temperature{1.0}}},
+                         ModelDrafter{ProcessedModel{Logits{-1, ends}, Chain{Temperature{1.0}}}}, inner, 1},
+          outer};
+      const Result result = decoder.generate(prompt, {.max_new_tokens = length, .gamma = 2}, chance);
+      found.law[result.tokens] += chance.probability();
+      drafted = std::max(drafted, result.stats.drafted);
+    });
+    CHECK(drafted > 1);
+    CHECK(largest_difference(found.law, expected.law).size < 1e-12);
+  };
+  for (const bool ends : {true, false}) {
+    for (const LineRule& inner : LineRule::all()) check_by(LineRule{BlockVerifier{}}, inner, ends);
+    check_by(GreedyBlockVerifier{}, LineRule{BlockVerifier{}}, ends);
+    check_by(GreedyBlockVerifier{}, LineRule{SampleMatchVerifier{}}, ends);
+    check_by(LineRule{BlockVerifier{}}, GreedyBlockVerifier{}, ends);
+  }
 }
 
 TEST_CASE("dead ends: beams are those of plain beam search, wherever proposed texts end") {

@@ -149,9 +149,9 @@ mutant("resume-of-a-view", "loop/step_base.hpp", "tests/loop/sequence",
 
 mutant = promise("a cascade drafts its model's text and reports its model's rows")
 mutant("cascade-rows-of-rejected", "loop/cascade_drafter.hpp", "tests/loop/cascade_drafter",
-       "i <= verdict.node; ++i) recorded->add", "i < rows.rows(); ++i) recorded->add")
+       "i <= verdict.node; ++i) {\n      const auto row", "i < rows.rows(); ++i) {\n      const auto row")
 mutant("cascade-correction-row-lost", "loop/cascade_drafter.hpp", "tests/loop/cascade_drafter",
-       "i <= verdict.node; ++i) recorded->add", "i < verdict.node; ++i) recorded->add")
+       "i <= verdict.node; ++i) {\n      const auto row", "i < verdict.node; ++i) {\n      const auto row")
 mutant("cascade-old-rows-first", "loop/cascade_drafter.hpp", "tests/loop/cascade_drafter", "    inner_->rows.clear();\n", "")
 mutant("cascade-never-cleared", "loop/cascade_drafter.hpp", "tests/loop/cascade_drafter",
        "if (length <= 0 && inner_ && inner_->sequence)", "if (length < 0 && inner_ && inner_->sequence)")

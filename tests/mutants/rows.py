@@ -90,7 +90,7 @@ mutant("list-row-shift-forgotten", "rows/kinds/list_row.hpp", "tests/rows/kinds/
 mutant("list-row-last-of-equals", "rows/kinds/list_row.hpp", "tests/rows/kinds/list_row",
        "id_at(k) < id_at(best))) best", "id_at(k) > id_at(best))) best")
 mutant("list-row-infinite-logit", "rows/kinds/list_row.hpp", "tests/rows/kinds/list_row",
-       "if (largest_ < 0 || !std::isfinite(value(largest_)))", "if (largest_ < 0)")
+       "if (largest_ >= 0 && std::isinf(value(largest_)) && value(largest_) > 0)", "if (false)")
 mutant("list-row-error-unnamed", "verify/drafted.hpp", "tests/rows/kinds/list_row",
        "return detail::in_row(name, i, [&] { return detail::NamedRow(rows[i], name, i); });", "return detail::NamedRow(rows[i], name, i);")
 mutant("sparse-missing-token-has-neighbour's", "rows/kinds/sparse.hpp", "tests/rows/kinds/sparse",
@@ -328,7 +328,7 @@ mutant("shards-with-gaps", "ranks/sharded.hpp", SHARDED, "if (first != next)", "
 mutant("shards-parents-need-not-agree", "ranks/sharded.hpp", SHARDED, "    add(parents);\n", "")
 mutant("shards-rows-need-not-agree", "ranks/sharded.hpp", SHARDED, 'exchange_.check_alike(0, "how many rows they have");', "")
 mutant("shards-vocabularies-need-not-agree", "ranks/sharded.hpp", SHARDED, 'exchange_.check_alike(1, "the size of the vocabulary");', "")
-mutant("shards-largest-on-every-rank", "ranks/rank_masses.hpp", SHARDED, "w == largest && w > -infinity && all == 0 ? 1.0 : 0.0", "w == largest && w > -infinity ? 1.0 : 0.0")
+mutant("shards-largest-on-every-rank", "ranks/rank_masses.hpp", SHARDED, "w == largest && all == 0 ? 1.0 : 0.0", "w == largest ? 1.0 : 0.0")
 mutant("shard-segment-of-each-alone", "ranks/sharded.hpp", SHARDED, "out.push_back(has_mass(i) ? share(i) * mine_.probability(i, static_cast<Token>(x)) : 0.0);", "out.push_back(has_mass(i) ? mine_.probability(i, static_cast<Token>(x)) : 0.0);")
 mutant("shard-sum-of-each-alone", "ranks/sharded.hpp", SHARDED, "has_mass(i) ? share(i) * mine_.sum(i, start, count) : 0.0;", "has_mass(i) ? mine_.sum(i, start, count) : 0.0;")
 mutant("shard-draws-ahead-by-one-number", "ranks/sharded.hpp", SHARDED, "if constexpr (std::invocable<Uniform&>) us_[k] = uniform();", "if constexpr (std::invocable<Uniform&>) us_[k] = k == 0 ? uniform() : us_[0];")
@@ -390,5 +390,13 @@ mutant("row-after-the-budget-asked-for", "loop/text.hpp", "tests/loop/step", "re
 mutant("stop-string-sought-from-another-branch", "loop/step_base.hpp", "tests/law_dead_ends", "searched_[static_cast<std::size_t>(parent)]);", "searched_[static_cast<std::size_t>(k - 1)]);")
 mutant("dead-end-shortens-a-fixed-tree", "draft/strategies/tree.hpp", "tests/law_dead_ends", "if (!uniform || !after_.add_uniform(q)) after_.add(q);", "after_.add(q);")
 mutant("dead-end-shortens-a-fixed-second-trunk", "draft/strategies/spares.hpp", "tests/law_dead_ends", "const bool uniform = dead_end && second_after_.add_uniform(q);", "const bool uniform = false;")
+mutant("dead-end-in-a-cascade-is-an-error", "loop/cascade_drafter.hpp", "tests/law_dead_ends", "return is_dead_end(row) ? chance_->draw(UniformRow(row.vocab_size()), place) : chance_->draw(row, place);", "return chance_->draw(row, place);")
+mutant("dead-end-in-a-cascade-raced-for", "loop/cascade_drafter.hpp", "tests/law_dead_ends", "if (!is_dead_end(p)) return chance_->race(w, p, q...);", "return chance_->race(w, p, q...);")
+mutant("dead-end-in-a-cascade-drops-a-drawn-token", "loop/cascade_drafter.hpp", "tests/law_dead_ends", "std::min(*dead_end, recorded->size());", "std::min(*dead_end, std::max<Index>(recorded->size() - 1, 0));")
+mutant("dead-end-in-a-cascade-reported", "loop/cascade_drafter.hpp", "tests/law_dead_ends", "if (!ends || !recorded->add_uniform(row)) recorded->add(row);", "recorded->add(row);")
+mutant("dead-end-over-ranks-of-logits", "ranks/rank_masses.hpp", "tests/ranks/sharded", "else if (w == -infinity) mass = 0;", "else if (false) mass = 0;")
+mutant("dead-end-over-ranks-drawn-ahead", "ranks/sharded.hpp", "tests/ranks/sharded", "if (is_dead_end(i)) return;", "")
+mutant("dead-end-over-ranks-cut", "ranks/steps_over_ranks.hpp", "tests/ranks/chain_over_ranks", "left_.dead_ends[at(i)] = told.largest(i, 0) == none ? 1 : 0;", "left_.dead_ends[at(i)] = told.largest(i, 0) == none ? 0 : 0;")
+mutant("dead-end-of-a-list-of-logits", "rows/kinds/list_row.hpp", "tests/rows/kinds/list_row", "      largest_ = -1;  // a dead end", "      // a dead end")
 mutant("dead-end-of-nan", "rows/read/dead_end.hpp", "tests/rows/read/dead_end", "zeros = zeros && (p.array() == 0).all();", "zeros = zeros && !(p.array() > 0).any();")
 mutant("dead-end-of-one-stretch", "rows/read/dead_end.hpp", "tests/rows/read/dead_end", "          return false;", "          return false; else return true;")

@@ -527,8 +527,6 @@ TEST_CASE("numbers that are not a distribution over all ranks are refused by all
   bad(1, 2) = std::numeric_limits<double>::quiet_NaN();
   CHECK(refused(bad) == "specdec: sharded row 1: the ranks' parts sum to nan");
   bad = target;
-  bad.row(2).setZero();
-  CHECK(refused(bad) == "specdec: sharded row 2: the ranks' parts sum to 0");
   bad.row(2) << 0.5, 0.5, -0.25, 0, 0.25, 0;
   CHECK(refused(bad) == "specdec: sharded row 2: the part of rank 1 sums to -0.25");
   // More than rounding can explain. A draw from the whole row refuses it, too.
@@ -552,6 +550,53 @@ TEST_CASE("numbers that are not a distribution over all ranks are refused by all
           const Logits logits(l);
           Shards shards(logits, 2 * rank.rank(), 6, rank);
         }) == "specdec: sharded row 2: the ranks' parts sum to nan");
+}
+
+TEST_CASE("a row without mass on any rank is a dead end: only a draw from it is an error, on all ranks") {
+  std::mt19937_64 rng(39);
+  RowMajor<double> target = random_rows(3, 6, rng);
+  target.row(1).setZero();
+  const RowMajor<double> draft = random_rows(2, 6, rng), log_target = target.array().log();
+  const std::vector<Token> tokens{distributions(draft).row(0).sampler()(0.4), 1};
+  const auto verdict = [&](const auto& rows, std::uint64_t seed) {
+    SplitMix64 source(seed);
+    return support::message_of<InvalidDistribution>([&] {
+      const Verdict found = BlockVerifier{}(rows, draft, tokens, source);
+      specdec::detail::invalid_distribution(found.accepted, " accepted, then ", found.token);
+    });
+  };
+  Index failed = 0;
+  for (std::uint64_t seed = 0; seed < 40; ++seed)
+    if (verdict(target, seed).find("sum to 0") != std::string::npos) ++failed;
+  REQUIRE(failed > 5);
+  REQUIRE(failed < 35);
+  support::rethrow_first(support::on_ranks(3, [&](ThreadRank& rank) {
+    const auto check = [&](const auto& mine, Index ahead) {
+      for (std::uint64_t seed = 0; seed < 40; ++seed) {
+        Shards shards(mine, 2 * rank.rank(), 6, rank, tokens);
+        if (ahead > 0) shards.draw_ahead(ahead, [] { return 0.5; });
+        const auto row = shards.rows().row(1);
+        if (!specdec::detail::is_dead_end(row) || row.probability(3) != 0 ||
+            specdec::detail::is_dead_end(shards.rows().row(2)))
+          throw std::logic_error("the dead end is another row");
+        for (const auto& refused : {support::message_of<InvalidDistribution>([&] { row.sampler()(0.5); }),
+                                    support::message_of<InvalidDistribution>([&] { row.argmax(); })})
+          if (refused != "no token has positive probability") throw std::logic_error(refused);
+        if (ahead > 0) continue;
+        const std::string whole = verdict(target, seed), found = verdict(shards.rows(), seed);
+        const bool fails = whole.find("sum to 0") != std::string::npos;
+        if (fails ? found.find("no token has positive") == std::string::npos : found != whole)
+          throw std::logic_error("another verdict than on whole rows: " + found + ", not " + whole);
+      }
+    };
+    const RowMajor<double> p = target.middleCols(2 * rank.rank(), 2),
+                           l = log_target.middleCols(2 * rank.rank(), 2);
+    const Logits logits(l);
+    for (const Index ahead : {0, 2}) {
+      check(p, ahead);
+      check(logits, ahead);
+    }
+  }));
 }
 
 TEST_CASE("a failure on one rank is an error on all ranks") {

@@ -1,6 +1,7 @@
 // A drafter that itself runs speculative decoding, with a smaller target and drafter.
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <memory>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "specdec/chance/chance.hpp"
+#include "specdec/chance/keyed.hpp"
 #include "specdec/draft/drafter.hpp"
 #include "specdec/draft/length/draft_length.hpp"
 #include "specdec/error.hpp"
@@ -19,8 +21,10 @@
 #include "specdec/loop/sequence.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/turn.hpp"
+#include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/rows/kinds/stored_rows.hpp"
+#include "specdec/rows/read/dead_end.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/verify/block.hpp"
 #include "specdec/verify/draft_limit.hpp"
@@ -31,13 +35,70 @@ namespace specdec {
 
 namespace detail {
 
-/// Wraps the inner drafter, and records the target row of each emitted token: row i for emitted token i, counted from 0.
-/// draft() declares its return type. To deduce the type, the compiler would compile the body for the Drafter check, with a
+/// A row of this size in which all tokens are equally likely.
+class UniformRow {
+ public:
+  explicit UniformRow(Index vocab_size) : vocab_size_(vocab_size) {}
+  Index vocab_size() const { return vocab_size_; }
+  double probability(Token) const { return 1 / static_cast<double>(vocab_size_); }
+  auto sampler() const {
+    return [size = vocab_size_](double u) {
+      return static_cast<Token>(std::min(static_cast<Index>(u * static_cast<double>(size)), size - 1));
+    };
+  }
+
+ private:
+  Index vocab_size_;
+};
+
+/// Chance for the inner loop. Where the model's row is a dead end, a token that nobody drafts has all its probability
+/// (rows/read/dead_end.hpp). In place of an error, any token stands for it; the cascade ends its draft before this token, or
+/// reports a uniform row for it.
+template <class C>
+class PastDeadEnds {
+ public:
+  explicit PastDeadEnds(C& chance) : chance_(&chance) {}
+
+  bool coin(double h) { return chance_->coin(h); }
+  template <Distribution R>
+  Token draw(const R& row, Index place = 0) {
+    return is_dead_end(row) ? chance_->draw(UniformRow(row.vocab_size()), place) : chance_->draw(row, place);
+  }
+  template <Distribution P, Distribution... Q>
+  std::optional<Token> race(double w, const P& p, const Q&... q) {
+    if (!is_dead_end(p)) return chance_->race(w, p, q...);
+    return chance_->race(w, UniformRow(p.vocab_size()));
+  }
+
+ private:
+  C* chance_;
+};
+
+/// Of a Keyed, which stays one.
+template <class C>
+  requires is_keyed<C>
+class PastDeadEnds<C> : public Keyed {
+ public:
+  explicit PastDeadEnds(const C& keyed) : Keyed(keyed) {}
+
+  template <Distribution R>
+  Token draw(const R& row, Index place) const {
+    return is_dead_end(row) ? Keyed::draw(UniformRow(row.vocab_size()), place) : Keyed::draw(row, place);
+  }
+  template <Distribution R>
+  Token draw(const R& row) {
+    return is_dead_end(row) ? Keyed::draw(UniformRow(row.vocab_size())) : Keyed::draw(row);
+  }
+};
+
+/// Wraps the inner drafter, and records the target row of each emitted token: row i for emitted token i, counted from 0. In
+/// place of a dead end it records a uniform row, if that is possible for rows of this type. draft() declares its return type. To deduce the type, the compiler would compile the body for the Drafter check, with a
 /// source of chance that the inner drafter may refuse.
 template <class D, class Rows>
 struct RecordingDrafter {
   D drafter;
   Rows* recorded;
+  Index* dead_end;  // the number of the first dead end
 
   static constexpr bool steady = is_steady<std::remove_reference_t<D>>;
 
@@ -58,7 +119,12 @@ struct RecordingDrafter {
                const NodeVerdict& verdict) {
     tell_drafter(drafter, target_rows, drafted, parents, verdict);
     const auto rows = distributions(target_rows);
-    for (Index i = 0; i <= verdict.node; ++i) recorded->add(rows.row(i));
+    for (Index i = 0; i <= verdict.node; ++i) {
+      const auto row = rows.row(i);
+      const bool ends = is_dead_end(row);
+      if (ends) *dead_end = std::min(*dead_end, recorded->size());
+      if (!ends || !recorded->add_uniform(row)) recorded->add(row);
+    }
   }
 };
 
@@ -75,7 +141,8 @@ struct RecordingDrafter {
 ///
 /// A model, drafter or draft length that is passed as an lvalue must outlive the cascade (see SpecDec). The model is fed
 /// token 0 in place of a context token that it does not know (see token_ids.hpp). If the model's context is bounded
-/// (context_size), drafts end where it is full.
+/// (context_size), drafts end where it is full. A draft ends where no token has a positive probability in the model's row;
+/// where its length is fixed (DraftLimits), the token is drawn from a uniform row.
 /// Source: Chen et al., "Cascade Speculative Drafting for Even Faster LLM Inference", arXiv:2312.11462 (the vertical
 /// cascade); Spector and Ré, "Accelerating LLM Inference with Staged Speculative Decoding", arXiv:2308.04623.
 /// Pre: the inner rule draws from the model's rows (draws_from_target: not LenientVerifier, not ArgmaxVerifier). The inner
@@ -107,7 +174,7 @@ class CascadeDrafter {
   using Sequence = specdec::Sequence<Shared, V>;
 
  public:
-  static constexpr bool steady = has_steady_rows<std::remove_reference_t<M>>;
+  static constexpr bool drafts_trees = false, steady = has_steady_rows<std::remove_reference_t<M>>;
 
   /// `gamma`: the most tokens that the inner drafter is asked for.
   /// Throws: std::invalid_argument if `gamma` is not valid as Options::gamma.
@@ -141,19 +208,29 @@ class CascadeDrafter {
   ~CascadeDrafter() = default;
 
   template <RandomSource Source>
+  Draft<RowSpan<Stored>> draft(std::span<const Token> context, const DraftLimits& limits, Source& source) & {
+    return draft(context, limits, source, detail::AlwaysKeepDrafting{});
+  }
+  template <RandomSource Source>
   Draft<RowSpan<Stored>> draft(std::span<const Token> context, Index gamma, Source& source) & {
-    return draft(context, gamma, source, [](const Stored&, Index) { return true; });
+    return draft(context, DraftLimits{.nodes = gamma}, source);
+  }
+  template <RandomSource Source, std::predicate<const Stored&, Index> KeepDrafting>
+  Draft<RowSpan<Stored>> draft(std::span<const Token> context, Index gamma, Source& source,
+                               KeepDrafting&& keep_drafting) & {
+    return draft(context, DraftLimits{.nodes = gamma}, source, std::forward<KeepDrafting>(keep_drafting));
   }
 
   /// Drafts, and asks keep_drafting about the row of each token, which may end the draft before that token or after it (see
   /// Drafter). The tokens after the end are already drawn by then. Dropping them is lossless, since the rows that decided
   /// depend only on the tokens before them.
   template <RandomSource Source, std::predicate<const Stored&, Index> KeepDrafting>
-  Draft<RowSpan<Stored>> draft(std::span<const Token> context, Index gamma, Source& source,
+  Draft<RowSpan<Stored>> draft(std::span<const Token> context, const DraftLimits& limits, Source& source,
                                KeepDrafting&& keep_drafting) & {
     if (context.empty()) detail::invalid_argument("context is empty: there is nothing to continue");
-    const Index vocab_size = inner().shared.target.vocab_size();
+    const Index vocab_size = inner().shared.target.vocab_size(), gamma = limits.length();
     inner_->rows.clear();
+    inner_->dead_end = unlimited;
     if (gamma <= 0 || std::ssize(context) > context_size(inner_->shared.target))
       return {{}, inner_->rows.first(0, vocab_size)};
     Sequence& sequence = take_up(detail::tokens_in_vocabulary(context, vocab_size, replaced_), gamma);
@@ -161,6 +238,7 @@ class CascadeDrafter {
     while (!sequence.done()) {
       step(sequence, source);
       for (; asked < std::ssize(sequence.tokens()); ++asked) {
+        if (asked == inner_->dead_end && !limits.fixed) return drafted(sequence, asked);
         const Stored& row = inner_->rows[asked];
         if (!keep_drafting(row, asked)) return drafted(sequence, asked);
         if (!drafts_another(keep_drafting, row, asked)) return drafted(sequence, asked + 1);
@@ -189,8 +267,10 @@ class CascadeDrafter {
   // On the heap, since a drafter may be moved and the inner sequence refers to these members.
   struct Inner {
     Inner(M&& m, D&& d, Length&& l)
-        : shared(std::forward<M>(m), InnerDrafter{std::forward<D>(d), &rows}, std::forward<Length>(l)) {}
-    Rows rows;  // of the tokens of the draft
+        : shared(std::forward<M>(m), InnerDrafter{std::forward<D>(d), &rows, &dead_end},
+                 std::forward<Length>(l)) {}
+    Rows rows;                   // of the tokens of the draft
+    Index dead_end = unlimited;  // the number of the first row that is a dead end
     Shared shared;
     std::optional<Sequence> sequence;
   };
@@ -230,7 +310,9 @@ class CascadeDrafter {
   // Steps the inner loop. An error about its rows must not look like an error about the outer loop's rows.
   template <class Source>
   static void step(Sequence& sequence, Source& source) {
-    detail::with_error([&] { sequence.step(source); },
+    auto&& chance = as_chance(source);
+    detail::PastDeadEnds<std::remove_cvref_t<decltype(chance)>> past(chance);
+    detail::with_error([&] { sequence.step(past); },
                        [](const InvalidDistribution& error) { return error.of("cascade"); });
   }
 

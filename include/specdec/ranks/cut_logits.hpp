@@ -17,6 +17,7 @@ namespace detail {
 struct RowsLeft {
   std::vector<double> temperatures, cuts;
   std::vector<double> cuts_before;  // of each MinKeep that is under way: the cuts at its beginning
+  std::vector<Index> dead_ends;     // 1 for a row that is known to have no finite logit; else 0
   std::vector<std::exception_ptr> errors;
 };
 

@@ -24,8 +24,8 @@ class RankMasses {
   }
 
   /// Sets the masses of row i; weight_of(r) is the number that rank r gave.
-  /// Throws: InvalidDistribution if a part sums to less than 0, or if all parts sum to 0, to more than `most`, or to no
-  /// finite number.
+  /// Throws: InvalidDistribution if a part sums to less than 0, or if all parts sum to more than `most`, or to no finite
+  /// number. A row whose parts all sum to 0 is a dead end (rows/read/dead_end.hpp).
   template <class WeightOf>
   void take(Index i, RankWeight kind, const WeightOf& weight_of, double most) {
     kinds_[static_cast<std::size_t>(i)] = kind;
@@ -36,22 +36,30 @@ class RankMasses {
       const double w = weight_of(r);
       double& mass = at(i, r);
       if (kind == RankWeight::mass) mass = w;
+      else if (w == -infinity) mass = 0;  // and −inf − (−inf) is NaN
       else if (kind == RankWeight::logarithm || std::isnan(w)) mass = std::exp(w - largest);
-      else mass = w == largest && w > -infinity && all == 0 ? 1.0 : 0.0;  // the lowest id among equals
+      else mass = w == largest && all == 0 ? 1.0 : 0.0;  // the lowest id among equals
       if (mass < 0) invalid_distribution("the part of rank ", r, " sums to ", mass);
       all += mass;
     }
-    if (!(all > 0) || !(all <= std::numeric_limits<double>::max()))
+    if (!(all >= 0) || !(all <= std::numeric_limits<double>::max()))
       invalid_distribution("the ranks' parts sum to ", all);
     if (kind == RankWeight::mass && all > most)
       invalid_distribution("the ranks' parts sum to ", all, ", which is more than 1");
-    if (kind != RankWeight::mass)
+    if (kind != RankWeight::mass && all > 0)
       for (Index r = 0; r < ranks_; ++r) at(i, r) /= all;
   }
 
   /// Sets all masses of row i to 0.
   void clear(Index i) {
     for (Index r = 0; r < ranks_; ++r) at(i, r) = 0;
+  }
+
+  /// Whether no rank has any mass in row i.
+  bool is_dead_end(Index i) const {
+    for (Index r = 0; r < ranks_; ++r)
+      if (of(i, r) > 0) return false;
+    return true;
   }
 
   double of(Index i, Index rank) const { return masses_[static_cast<std::size_t>(i * ranks_ + rank)]; }

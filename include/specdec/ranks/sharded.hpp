@@ -49,7 +49,7 @@ namespace specdec {
 /// γ tokens and k draws need O(γ·k) numbers for any vocabulary; an all-gather of the rows would need (2γ + 1)·V.
 /// Throws, on all ranks: std::invalid_argument if the columns do not make up the vocabulary; std::logic_error if the ranks
 /// differ in their rows, tokens, parents or generators; std::runtime_error if a rank could not give its numbers.
-/// InvalidDistribution if the numbers make no distribution, or if a row sums to more than 1 beyond rounding (the limit is
+/// InvalidDistribution if the numbers make no distribution, if a row without mass is drawn from, or if a row sums to more than 1 beyond rounding (the limit is
 /// PrefixSampler's; a row that is not spread is checked when it is drawn from). A rank without memory for an exchange throws
 /// std::bad_alloc; the other ranks throw their communicator's error for different counts. If a rank has no memory (for more
 /// than 64 rows) before its first exchange, the others wait forever. After a failure of one rank alone, the generators may
@@ -114,6 +114,7 @@ class Shards {
     });
     draws_.draw(us_, count, [&](Index i, const auto& told) {
       drawing_.push_back(0);
+      if (is_dead_end(i)) return;  // an error only where the row is drawn from
       about(i, [&] { drawing_.back() = learn(i, told()); });
     });
     used_.assign(static_cast<std::size_t>(size()), 0);
@@ -269,8 +270,14 @@ class Shards {
     return segment;
   }
 
+  bool is_dead_end(Index i) const { return !has_failed(i) && masses_.is_dead_end(i); }
+  void check_drawable(Index i) const {
+    if (is_dead_end(i)) detail::invalid_distribution("no token has positive probability");
+  }
+
   // Among equal maxima the lowest id wins: it is on the first rank that has one.
   Token argmax(Index i) {
+    check_drawable(i);
     exchange_(2, [&](auto& out) {
       out.assign({0.0, -1.0});
       if (!has_mass(i)) return;
@@ -290,6 +297,7 @@ class Shards {
 
   // Returns a token drawn ahead, while there are any.
   Token next_draw(Index i, double u) {
+    check_drawable(i);
     if (ahead_ == 0) return draw(i, u);
     Index& used = used_[static_cast<std::size_t>(i)];
     return used < ahead_ ? drawn(i, used++) : draw(i, u);

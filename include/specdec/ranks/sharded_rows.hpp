@@ -65,6 +65,8 @@ class ShardedRow {
     return shards_->template segment<Segment>(i_, start, count);
   }
   Token argmax() const { return shards_->argmax(i_); }
+  /// Takes no exchange.
+  bool is_dead_end() const { return shards_->is_dead_end(i_); }
 
   /// For rows that are made of this row: see detail::SpreadRow.
   RankSpread<M, C> spread() const { return RankSpread<M, C>(*shards_); }

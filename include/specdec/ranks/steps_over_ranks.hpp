@@ -58,6 +58,7 @@ class StepsOverRanks {
       left_.cuts.assign(rows, static_cast<double>(Row::no_cut));
       left_.cuts_before.clear();
       left_.errors.assign(rows, nullptr);
+      left_.dead_ends.assign(rows, 0);
       searches_.resize(rows);
     });
   }
@@ -207,9 +208,10 @@ class StepsOverRanks {
     double& old = left_.cuts[at(i)];
     old = std::max(old, static_cast<double>(cut));
   }
-  // Whether a step may cut the row: it has not failed, and its temperature does not give the argmax all probability.
+  // Whether a step may cut the row: it has not failed, it has a finite logit, and its temperature does not give the argmax
+  // all probability.
   bool is_open(Index i) const {
-    return !left_.errors[at(i)] &&
+    return !left_.errors[at(i)] && left_.dead_ends[at(i)] == 0 &&
            1 / temperature(i) <= static_cast<double>(std::numeric_limits<Scalar>::max());
   }
 
@@ -264,8 +266,8 @@ class StepsOverRanks {
     return false;
   }
 
-  // Every rank tells a few numbers about each row that is cut. The row fails if the first number of a rank is NaN or +inf,
-  // or if it is −inf on all ranks.
+  // Every rank tells a few numbers about each row that is cut. The row fails if the first number of a rank is NaN or +inf. If
+  // it is −inf on all ranks, the row is a dead end, and is cut no more.
   template <class Cuts, class NumbersOfRow>
   auto tell(const Cuts& cuts, const NumbersOfRow& numbers) {
     constexpr std::size_t count = std::tuple_size_v<decltype(numbers(Index{0}))>;
@@ -282,7 +284,10 @@ class StepsOverRanks {
       }
     });
     for (Index i = 0; i < rows; ++i)
-      if (cuts(i)) left_.errors[at(i)] = error_of([&] { check_told(i, told); });
+      if (cuts(i)) {
+        left_.errors[at(i)] = error_of([&] { check_told(i, told); });
+        left_.dead_ends[at(i)] = told.largest(i, 0) == none ? 1 : 0;
+      }
     return told;
   }
 
@@ -292,7 +297,6 @@ class StepsOverRanks {
     for (Index r = 0; r < exchange_.ranks(); ++r)
       if (!(told.from(r, i, 0) <= std::numeric_limits<double>::max()))
         invalid_distribution("rank ", r, " has a logit in row ", i, " that is nan or inf, or none");
-    if (told.largest(i, 0) == none) invalid_distribution("no token of row ", i, " has a finite logit");
   }
 
   // Finds the cuts of all rows that are cut and have not failed. begin(i) begins the search in row i.

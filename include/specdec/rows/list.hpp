@@ -45,7 +45,7 @@ void check_ascending(const R& row, Index k, Index least) {
 }
 
 /// Throws if a probability of a list is negative or NaN, or if all do not sum to 1 within 1e-3, as after a cut without
-/// renormalisation. `advice` ends the message.
+/// renormalisation. A list that sums to 0 passes: it is a dead end (rows/read/dead_end.hpp). `advice` ends the message.
 ///
 /// Cost: O(k) for a list of k tokens.
 template <ListedRow R>
@@ -57,7 +57,8 @@ void check_sum(const R& row, const char* advice) {
       invalid_distribution("the probability of token ", row.support(k), " is ", row.listed(k));
     sum += row.listed(k);
   }
-  if (!(std::abs(sum - 1) <= 1e-3 + static_cast<double>(size) * R::rounding_of_small + R::rounding))
+  if (sum != 0 &&
+      !(std::abs(sum - 1) <= 1e-3 + static_cast<double>(size) * R::rounding_of_small + R::rounding))
     invalid_distribution("the probabilities of a list of ", size, " tokens sum to ", sum, ": ", advice);
 }
 

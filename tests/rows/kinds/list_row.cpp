@@ -200,8 +200,6 @@ TEST_CASE("a list that cannot be a row says so") {
   CHECK(logits(nan) == "the logit of token 3 is nan");
   nan[1].logit = inf;
   CHECK(logits(nan) == "the logit of token 3 is inf");
-  CHECK(logits({{7, -inf, 0}, {3, -inf, 0}}) == "no token of a list of 2 has a finite logit");
-  CHECK(logits({}) == "no token of a list of 0 has a finite logit");
   CHECK(logits(cut, -1) == "specdec: temperature = -1 is not a number >= 0");
   CHECK(message_of([&] { ListRow(std::span(cut), id, p, 2); }) ==
         "specdec: a list has 3 tokens of a vocabulary of 2");
@@ -212,16 +210,30 @@ TEST_CASE("a list that cannot be a row says so") {
   const std::vector<Wide> outside{{1, std::int64_t{1} << 40}};
   CHECK(message_of([&] { ListRow(std::span(outside), &Wide::id, &Wide::p, 8).sampler()(0.5); }) ==
         "id 2147483647 is outside the vocabulary 0..7");
-  const List none{{7, 0, 0}};
-  CHECK(message_of([&] { ListRow(std::span(none), id, p, 8).argmax(); }) ==
-        "the probabilities of a list of 1 tokens sum to 0: renormalise them after a cut, or pass "
-        "logits");
+}
+
+TEST_CASE("a list without mass is a dead end: it can be read, but not drawn from") {
+  const auto check_dead_end = [](const auto& row) {
+    CHECK(specdec::detail::is_dead_end(row));
+    for (Token x = 0; x < 8; ++x) CHECK(row.probability(x) == 0);
+    CHECK(row.sum(0, 8) == 0);
+    CHECK(message_of<InvalidDistribution>([&] { row.sampler()(0.5); }) == "the probabilities sum to 0");
+    CHECK(message_of<InvalidDistribution>([&] { row.argmax(); }) == "no token has positive probability");
+  };
+  for (const List& none : {List{}, List{{7, -inf, 0}, {3, -inf, 0}}}) {
+    check_dead_end(ListRow(std::span(none), id, p, 8));
+    for (const double temperature : {1.0, 0.0})
+      check_dead_end(ListRow(std::span(none), id, ListedLogits{&Candidate::logit, temperature}, 8));
+  }
+  const List one{{7, 0, 1}};
+  CHECK(!specdec::detail::is_dead_end(ListRow(std::span(one), id, p, 8)));
+  CHECK(!specdec::detail::is_dead_end(ListRow(std::span(one), id, ListedLogits{&Candidate::logit}, 8)));
 }
 
 TEST_CASE("long lists are not summed: a row of many tokens costs what is asked of it") {
-  List list(Row::checked_size + 1, Candidate{0, 0, 0});
+  List list(Row::checked_size + 1, Candidate{0, 0, 0.5f});
   for (std::size_t k = 0; k < list.size(); ++k) list[k].id = static_cast<std::int32_t>(k);
-  CHECK(ListRow(std::span<const Candidate>(list), id, p, 1000).sum(0, 1000) == 0);
+  CHECK(ListRow(std::span<const Candidate>(list), id, p, 1000).sum(0, 1000) == 128.5);
   list.pop_back();
   CHECK_THROWS_AS(ListRow(std::span<const Candidate>(list), id, p, 1000), InvalidDistribution);
 }

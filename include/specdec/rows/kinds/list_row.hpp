@@ -45,9 +45,9 @@ ListedLogits(S T::*, double) -> ListedLogits<T, S>;
 ///
 /// Pre: no id is listed twice. The ids of drawn tokens are checked, the others are taken on trust: see validate().
 /// Throws: std::invalid_argument on a negative vocabulary or temperature, and if the list has more tokens than the
-/// vocabulary. InvalidDistribution if a list of up to `checked_size` probabilities does not sum to 1 within 1e-3, as after a
-/// cut without renormalisation, or if one of them is NaN or negative; on a logit that is NaN or +inf, and if no logit is
-/// finite.
+/// vocabulary. InvalidDistribution if a list of up to `checked_size` probabilities sums neither to 1 within 1e-3 nor to 0, as
+/// after a cut without renormalisation, or if one of them is NaN or negative; on a logit that is NaN or +inf. A list without
+/// a positive probability, or without a finite logit, is a dead end (rows/read/dead_end.hpp): a draw from it throws.
 /// Cost: two passes over the list when the row is made of logits; one for up to `checked_size` probabilities. A look-up takes
 /// up to k steps in a list of k tokens, or one step if token x stands at place x. A draw takes up to k steps. What reads a
 /// whole row (entropy, a sum of a residual) takes k steps for each 1024 tokens of the vocabulary: for a list of the whole
@@ -175,11 +175,12 @@ class ListRow {
 
   void normalise(double inverse_temperature) {
     largest_ = first_largest([this](Index k) { return value(k); });
-    if (largest_ < 0 || !std::isfinite(value(largest_)))
-      detail::invalid_distribution(
-          largest_ < 0 || value(largest_) < 0
-              ? detail::message("no token of a list of ", size(), " has a finite logit")
-              : detail::message("the logit of token ", id_at(largest_), " is ", value(largest_)));
+    if (largest_ >= 0 && std::isinf(value(largest_)) && value(largest_) > 0)
+      detail::invalid_distribution("the logit of token ", id_at(largest_), " is ", value(largest_));
+    if (largest_ < 0 || std::isinf(value(largest_))) {
+      largest_ = -1;  // a dead end: all probabilities are 0
+      return;
+    }
     if (!std::isfinite(inverse_temperature)) return;
     shift_ = value(largest_);
     inverse_temperature_ =
@@ -195,7 +196,7 @@ class ListRow {
   S T::*value_;
   Index vocab_size_;
   bool logits_;
-  // Of logits: p = scale·exp((l − shift)/T); a scale of 0 says that T is 0.
+  // Of logits: p = scale·exp((l − shift)/T); a scale of 0 says that T is 0, or that no logit is finite.
   Index largest_ = -1;
   double shift_ = 0, inverse_temperature_ = 0, scale_ = 0;
 };
