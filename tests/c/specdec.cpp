@@ -782,8 +782,69 @@ TEST_CASE("bad numbers are told by matrix and row; a list that does not ascend i
   CHECK_THAT(swapped.error, Catch::Contains("draft row 0: the ids of a sparse row do not ascend"));
   draft.offsets.assign(gamma + 1, 0);
   const Outcome empty = in_c(SPECDEC_BLOCK, &c_target, &c_draft, tokens, 1);
-  CHECK(empty.status == SPECDEC_INVALID_DISTRIBUTION);
-  CHECK_THAT(empty.error, Catch::Contains("draft row 0: the list is empty"));
+  CHECK(empty.status == SPECDEC_INVALID_ARGUMENT);
+  CHECK_THAT(empty.error, Catch::Contains("has probability 0 in draft row 0"));
+}
+
+TEST_CASE("a list without mass is a dead end, which fails where it is drawn from") {
+  // After token 0, which is drafted, nothing is allowed.
+  const std::array<std::int32_t, 2> ids{0, 1};
+  const std::array<std::int64_t, 3> offsets{0, 2, 2};
+  const std::array<double, 2> numbers{0.75, 0.25};
+  specdec_rows target = {}, draft = {};
+  for (specdec_rows* rows : {&target, &draft}) {
+    rows->kind = SPECDEC_LISTS;
+    rows->scalar = SPECDEC_DOUBLE;
+    rows->rows = rows == &target ? 2 : 1;
+    rows->vocab_size = 3;
+    rows->data = numbers.data();
+    rows->ids = ids.data();
+    rows->offsets = offsets.data();
+  }
+  const std::vector<Token> accepted{0};
+  const Outcome fails = in_c(SPECDEC_BLOCK, &target, &draft, accepted, 1);
+  CHECK(fails.status == SPECDEC_INVALID_DISTRIBUTION);
+  CHECK_THAT(fails.error, Catch::Contains("target row 1: the probabilities sum to 0"));
+  const std::array<double, 2> others{0.25, 0.75};
+  draft.data = others.data();  // accepted surely; and with token 1, rejected with probability 2/3
+  Index failed = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed)
+    if (in_c(SPECDEC_BLOCK, &target, &draft, std::vector<Token>{1}, seed).status != SPECDEC_OK) ++failed;
+  CHECK(failed > 5);
+  CHECK(failed < 40);
+}
+
+TEST_CASE("a list that is longer than its vocabulary is refused before it is read") {
+  const std::array<std::int32_t, 1> ids{0};
+  const std::array<std::int64_t, 2> offsets{0, std::int64_t{1} << 60};
+  const std::array<double, 1> numbers{1};
+  specdec_rows target = {};
+  target.kind = SPECDEC_LISTS;
+  target.scalar = SPECDEC_DOUBLE;
+  target.rows = 1;
+  target.vocab_size = 3;
+  target.data = numbers.data();
+  target.ids = ids.data();
+  target.offsets = offsets.data();
+  const Outcome found = in_c(SPECDEC_SAMPLE_MATCH, &target, nullptr, {}, 1);
+  CHECK(found.status == SPECDEC_INVALID_ARGUMENT);
+  CHECK_THAT(found.error, Catch::Contains("a list of more tokens than .vocab_size = 3"));
+}
+
+TEST_CASE("buffers for errors that are larger than memory do not overflow") {
+  std::array<char, 200> text{};
+  text.fill('x');
+  const specdec::detail::ErrorText huge{text.data(), std::numeric_limits<std::size_t>::max()};
+  huge.set("abc");
+  CHECK(std::string(text.data()) == "abc");
+
+  Floats f;
+  std::array<specdec_status, 2> statuses{};
+  const specdec_status found = specdec_verify_batch(
+      SPECDEC_BLOCK, nullptr, &f.c_target, &f.c_draft, nullptr, nullptr, 2, nullptr, nullptr, statuses.data(),
+      text.data(), std::numeric_limits<std::size_t>::max() / 2 + 1);
+  CHECK(found == SPECDEC_INVALID_ARGUMENT);
+  CHECK_THAT(std::string(text.data()), Catch::Contains("for each of 2 drafts is more than fits into memory"));
 }
 
 TEST_CASE("an error of any kind is a status and a text, which the buffer cuts") {

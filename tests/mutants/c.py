@@ -23,3 +23,6 @@ mutant("c-batch-target-rows-shifted", "c/specdec.hpp", C, "target.part(first + i
 mutant("c-path-backwards", "c/specdec.hpp", C, "path[--at] =", "path[accepted - at--] =")
 mutant("c-no-memory-is-a-bad-argument", "c/specdec.hpp", C, "failed(SPECDEC_OUT_OF_MEMORY,", "failed(SPECDEC_INVALID_ARGUMENT,")
 mutant("c-failure-of-all-told-once", "c/specdec.hpp", C, "if (i > 0 && errors != nullptr) texts.of(i).set(errors);", "")
+mutant("list-longer-than-its-vocabulary-read", "c/rows.hpp", "tests/c/specdec", "else if (rows_.offsets[i] - rows_.offsets[i - 1] > rows_.vocab_size)", "else if (false)")
+mutant("error-buffers-overflow", "c/specdec.hpp", "tests/c/specdec", "if (errors != nullptr && drafts > 0 && size", "if (errors != nullptr && drafts < 0 && size")
+mutant("error-buffer-of-more-than-ints", "c/specdec.hpp", "tests/c/specdec", "std::snprintf(text, std::min(size, most)", "std::snprintf(text, size")

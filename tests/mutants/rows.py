@@ -89,6 +89,8 @@ mutant("list-row-all-equal-is-nan", "rows/kinds/list_row.hpp", "tests/rows/kinds
 mutant("list-row-shift-forgotten", "rows/kinds/list_row.hpp", "tests/rows/kinds/list_row", "shift_ = value(largest_);", "")
 mutant("list-row-last-of-equals", "rows/kinds/list_row.hpp", "tests/rows/kinds/list_row",
        "id_at(k) < id_at(best))) best", "id_at(k) > id_at(best))) best")
+mutant("sparse-row-of-half-the-mass", "rows/list.hpp", "tests/rows/kinds/sparse", "if (draw_.knows_sum() && !(draw_.sum() >= 0.99", "if (draw_.knows_sum() && !(draw_.sum() >= 0.97")
+mutant("sparse-row-longer-than-its-vocabulary", "rows/kinds/sparse.hpp", "tests/rows/kinds/sparse", "if (support_size() > vocab_size)", "if (false)")
 mutant("list-row-infinite-logit", "rows/kinds/list_row.hpp", "tests/rows/kinds/list_row",
        "if (largest_ >= 0 && std::isinf(value(largest_)) && value(largest_) > 0)", "if (false)")
 mutant("list-row-error-unnamed", "verify/drafted.hpp", "tests/rows/kinds/list_row",

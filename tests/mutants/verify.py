@@ -29,6 +29,7 @@ mutant("negative-id", "token_ids.hpp", "tests/verify/drafted",
 mutant("token-ids-unchecked", "verify/drafted.hpp", "tests/verify/drafted", "detail::check_tokens(\"tokens\", rows_.tokens, known_ids());", "")
 mutant("target-row-missing", "verify/drafted.hpp", "tests/verify/drafted",
        "if (targets == wanted_rows()) return;", "if (targets <= wanted_rows()) return;")
+mutant("tokens-before-rows-are-compared", "verify/drafted.hpp", "tests/verify/drafted", "gamma = tokens.size(); rows != gamma)", "gamma = tokens.size(); rows > gamma)")
 mutant("vocabularies-differ", "verify/drafted.hpp", "tests/verify/drafted",
        "return std::max<Index>(vocab_size(), rows_.draft.matrix().vocab_size());",
        "return vocab_size();")
@@ -310,7 +311,7 @@ mutant = promise("trees that are none are named")
 TREE = "tests/verify/drafted_tree"
 mutant("parent-after-its-child", "parents.hpp", TREE, "|| parent >= before + k)", ")")
 mutant("parent-before-the-context", "parents.hpp", TREE, "parent < -1 || ", "")
-mutant("parents-not-counted", "verify/links.hpp", TREE, "check_parent_count(parents_.size(), tokens);", "")
+mutant("parents-not-counted", "verify/links.hpp", TREE, "check_parent_count(parents.size(), tokens);", "")
 mutant("siblings-youngest-first", "verify/links.hpp", TREE + " tests/law_trees",
        "for (Index k = tokens - 1; k >= 0; --k) {", "for (Index k = 0; k < tokens; ++k) {")
 mutant("equal-chosen-siblings", "verify/drafted.hpp", TREE,

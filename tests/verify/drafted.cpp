@@ -716,6 +716,19 @@ TEST_CASE(
   CHECK(complaint(RaceOfNothing{}, 2) == "specdec: target row 1: a coin has probability nan");
 }
 
+TEST_CASE("numbers of rows and tokens are compared before there is memory for the tokens") {
+  constexpr auto huge = static_cast<std::size_t>(std::numeric_limits<Index>::max() / 8);
+  const Token token = 0;
+  const TokenIds tokens{std::span<const Token>(&token, huge)};
+  const RowMajor<double> rows = RowMajor<double>::Constant(1, 2, 0.5);
+  std::mt19937_64 rng{1};
+  CHECK(message_of<std::invalid_argument>([&] { BlockVerifier{}(rows, rows, tokens, rng); }) ==
+        "specdec: draft has 1 rows, expected gamma = " + std::to_string(huge) + ", one per token");
+  CHECK(message_of<std::invalid_argument>([&] {
+          detail::TreeLinks(std::vector<Index>{-1}, static_cast<Index>(huge));
+        }) == "specdec: parents has 1 numbers, expected one for each of " + std::to_string(huge) + " tokens");
+}
+
 // Rows of a temporary would not outlive it.
 template <class D>
 concept ShowsRows = requires(D&& drafted) { std::forward<D>(drafted).target(0); } ||

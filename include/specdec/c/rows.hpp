@@ -217,6 +217,9 @@ class RowsOfC {
     for (Index i = 1; i <= rows_.rows; ++i)
       if (rows_.offsets[i] < rows_.offsets[i - 1])
         invalid_argument(name_, ".offsets[", i, "] = ", rows_.offsets[i], ", after ", rows_.offsets[i - 1]);
+      else if (rows_.offsets[i] - rows_.offsets[i - 1] > rows_.vocab_size)
+        invalid_argument(name_, ".offsets[", i, "] = ", rows_.offsets[i], ", after ", rows_.offsets[i - 1],
+                         ": a list of more tokens than .vocab_size = ", rows_.vocab_size);
     if (rows_.offsets[rows_.rows] == rows_.offsets[0]) return;
     check_pointer(rows_.ids, ".ids");
     check_pointer(rows_.data, ".data");
@@ -266,7 +269,6 @@ class RowsOfC {
   RowOfC list(Index i) const {
     const Index first = rows_.offsets[i];
     const auto size = static_cast<std::size_t>(rows_.offsets[i + 1] - first);
-    if (size == 0) invalid_distribution("the list is empty");
     const SparseRow<S> row(std::span<const Token>(rows_.ids + first, size),
                            std::span<const S>(static_cast<const S*>(rows_.data) + first, size),
                            rows_.vocab_size);

@@ -11,6 +11,7 @@
 
 #ifdef SPECDEC_C_IMPLEMENTATION
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -53,7 +54,8 @@ struct ErrorText {
   std::size_t size;
 
   void set(const char* message) const {
-    if (text != nullptr && size > 0) std::snprintf(text, size, "%s", message);
+    constexpr std::size_t most = std::numeric_limits<int>::max();  // snprintf counts in ints
+    if (text != nullptr && size > 0) std::snprintf(text, std::min(size, most), "%s", message);
   }
   /// The buffer of draft i of many.
   ErrorText of(Index i) const {
@@ -267,6 +269,11 @@ inline void check_draft_count(int64_t drafts, const specdec_status* statuses, co
     invalid_argument("target has ", target->rows, " rows, expected one at least for each of ", drafts,
                      " drafts");
 }
+inline void check_error_size(int64_t drafts, const char* errors, std::size_t size) {
+  constexpr auto most = static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max());
+  if (errors != nullptr && drafts > 0 && size > most / static_cast<std::size_t>(drafts))
+    invalid_argument("error_size = ", size, " for each of ", drafts, " drafts is more than fits into memory");
+}
 
 /// All drafts of a batch in one.
 inline DraftOfC all_of(const BatchOfC& batch, specdec_rule rule, const specdec_rows* target,
@@ -316,8 +323,10 @@ specdec_status specdec_verify_batch(specdec_rule rule, specdec_greedy_block* con
                                     specdec_philox* rngs, specdec_verdict* verdicts, specdec_status* statuses,
                                     char* errors, size_t error_size) {
   using namespace specdec::detail;
-  const specdec_status counted =
-      status_of({errors, drafts == 0 ? 0 : error_size}, [&] { check_draft_count(drafts, statuses, target); });
+  const specdec_status counted = status_of({errors, drafts == 0 ? 0 : error_size}, [&] {
+    check_draft_count(drafts, statuses, target);
+    check_error_size(drafts, errors, error_size);
+  });
   if (counted != SPECDEC_OK) return counted;  // there need not be a status for each draft
   const BatchOfC batch{memories, offsets, drafts, rngs, verdicts};
   const ErrorText texts{drafts > 0 ? errors : nullptr, error_size};

@@ -95,8 +95,9 @@ class Positions {
   R row_;
 };
 
-/// The inverse distribution function of a row that lists its tokens: it draws a position in the list.
-template <class R>  // a ListedRow; the type may be incomplete until a draw
+/// The inverse distribution function of a row that lists its tokens: it draws a position in the list. If `checks_sum`, a draw
+/// throws where it has summed the whole list and the sum is below 0.99; PrefixSampler refuses a sum above 1.01.
+template <class R, bool checks_sum = false>  // a ListedRow; the type may be incomplete until a draw
 class ListSampler {
  public:
   explicit ListSampler(const R& row) : row_(row), draw_(Positions<R>(row)) {}
@@ -104,10 +105,17 @@ class ListSampler {
   Token operator()(double u) {
     const Token x = row_.support(draw_(u));
     check_id(x, row_.vocab_size());
+    if constexpr (checks_sum)
+      if (draw_.knows_sum() && !(draw_.sum() >= 0.99 - (most_mass<R>(row_.support_size()) - 1.01))) refuse();
     return x;
   }
 
  private:
+  [[noreturn]] void refuse() const {
+    invalid_distribution("the probabilities of a list of ", row_.support_size(), " tokens sum to ",
+                         draw_.sum(), ": renormalise them after a cut");
+  }
+
   R row_;
   PrefixSampler<Positions<R>> draw_;
 };

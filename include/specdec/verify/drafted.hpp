@@ -44,7 +44,7 @@ struct DraftedRows {
   DraftedRows(const Target& t, const Draft& d, TokenIds ids, bool known, std::span<const Index> of_nodes)
       : target(t),
         draft(d),
-        tokens(ids),
+        tokens(compared(ids, d)),
         rows_of_nodes(of_nodes),
         p(ids.size()),
         q(ids.size()),
@@ -56,6 +56,14 @@ struct DraftedRows {
   std::span<const Index> rows_of_nodes;  // see Drafted
   mutable Scratch p, q;                  // of the tokens; outside [0, 1] where unknown
   mutable bool all_looked_up;
+
+ private:
+  // Before there is memory for all tokens: what is wrong may be their number.
+  static TokenIds compared(TokenIds tokens, const Draft& draft) {
+    if (const Index rows = draft.rows(), gamma = tokens.size(); rows != gamma)
+      invalid_argument("draft has ", rows, " rows, expected gamma = ", gamma, ", one per token");
+    return tokens;
+  }
 };
 
 }  // namespace detail
@@ -264,9 +272,7 @@ class Drafted {
 
   void check_shapes() const {
     if (vocab_size() < 1) detail::invalid_argument("target has an empty vocabulary");
-    const Index drafts = rows_.draft.matrix().rows(), targets = rows_.target.matrix().rows();
-    if (drafts != gamma())
-      detail::invalid_argument("draft has ", drafts, " rows, expected gamma = ", gamma(), ", one per token");
+    const Index targets = rows_.target.matrix().rows();
     if (targets == wanted_rows()) return;
     if (!rows_.rows_of_nodes.empty())
       detail::invalid_argument("target has ", targets, " rows, expected ", wanted_rows());

@@ -47,8 +47,8 @@ class TreeLinks {
   static constexpr bool linear = false;
 
   TreeLinks(TokenIds parents, Index tokens)
-      : parents_(parents), first_child_(tokens + 1), next_sibling_(tokens) {
-    check_links(tokens);
+      : parents_(compared(parents, tokens)), first_child_(tokens + 1), next_sibling_(tokens) {
+    for (Index k = 0; k < tokens; ++k) check_parent(k, parents_[k]);
     for (Index node = 0; node <= tokens; ++node) first_child_[node] = -1;
     for (Index k = tokens - 1; k >= 0; --k) {  // so that the eldest comes first
       next_sibling_[k] = first_child_[parent(k) + 1];
@@ -70,9 +70,10 @@ class TreeLinks {
   Index next_sibling(Index k) const { return next_sibling_[k]; }
 
  private:
-  void check_links(Index tokens) const {
-    check_parent_count(parents_.size(), tokens);
-    for (Index k = 0; k < tokens; ++k) check_parent(k, parents_[k]);
+  // Before there is memory for all tokens: what is wrong may be their number.
+  static TokenIds compared(TokenIds parents, Index tokens) {
+    check_parent_count(parents.size(), tokens);
+    return parents;
   }
 
   TokenIds parents_;

@@ -116,6 +116,26 @@ TEST_CASE("a sparse row needs a probability for every id") {
   const std::vector<Token> ids{2, 5};
   const std::vector<double> p{1};
   CHECK(message_of([&] { Row(ids, p, 8); }) == "specdec: a sparse row has 2 ids, but 1 probabilities");
+  const std::vector<double> two{0.5, 0.5};
+  CHECK(message_of([&] { Row(ids, two, 1); }) == "specdec: a sparse row has 2 tokens of a vocabulary of 1");
+}
+
+TEST_CASE("a sparse row that was cut and not renormalised is refused where a draw reads all of it") {
+  const auto draw = [](const std::vector<double>& p, double u) {
+    std::vector<Token> ids;
+    for (std::size_t k = 0; k < p.size(); ++k) ids.push_back(static_cast<Token>(2 * k));
+    return message_of<InvalidDistribution>([&] { Row(ids, p, 2000).sampler()(u); });
+  };
+  CHECK(draw({0.25, 0.25}, 0.1) ==
+        "the probabilities of a list of 2 tokens sum to 0.5: renormalise them after a cut");
+  CHECK(draw({0.5, 0.48}, 0.1) ==
+        "the probabilities of a list of 2 tokens sum to 0.98: renormalise them after a cut");
+  CHECK_THAT(draw({1, 1}, 0.1), Catch::Contains("sum to 2, which is more than 1"));
+  for (const double rounded : {0.992, 1.0, 1.008}) CHECK(draw({0.5 * rounded, 0.5 * rounded}, 0.1).empty());
+  // Of a long list a draw reads only what it needs.
+  std::vector<double> many(600, 0.5 / 600);
+  CHECK(draw(many, 0.1).empty());
+  CHECK_THAT(draw(many, 0.9), Catch::Contains("of a list of 600 tokens sum to 0.5"));
 }
 
 TEST_CASE("a sparse row without mass is never drawn from") {

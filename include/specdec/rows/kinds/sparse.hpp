@@ -18,10 +18,13 @@
 namespace specdec {
 /// A row of probabilities for some tokens only, by ascending id; all other tokens have probability 0.
 ///
-/// Pre: the probabilities sum to 1. The ids ascend and lie in the vocabulary. A full check of the ids would cost O(k), so it
-/// is left to validate(). If a drafted token is not found in the list, the error names an id that is out of order, if there
-/// is one. Ids may be of any integral type. Ids and probabilities must outlive the row; temporary containers are refused.
-/// Throws: std::invalid_argument if there are not as many ids as probabilities, or if the vocabulary is negative.
+/// Pre: the probabilities sum to 1. The ids ascend and lie in the vocabulary. A full check would cost O(k), where a look-up
+/// costs O(log k), so it is left to validate(). Where a draw reads the whole list (lists of up to 256 tokens), it checks that
+/// the sum is right within 1 %, or within the rounding of halves: so a list that was cut and not renormalised is found, unless it
+/// is only looked up. If a drafted token is not found in the list, the error names an id that is out of order, if there is
+/// one. Ids may be of any integral type. Ids and probabilities must outlive the row; temporary containers are refused.
+/// Throws: std::invalid_argument if there are not as many ids as probabilities, if the vocabulary is negative, or if it has
+/// fewer tokens than the list. InvalidDistribution at a draw from a list whose sum is wrong or 0 (a dead end).
 /// Cost: log k steps for a look-up in a list of k tokens, at most k steps for a draw, for any size of the vocabulary.
 template <Real S, std::integral Id = Token>
 class SparseRow {
@@ -32,6 +35,9 @@ class SparseRow {
       detail::invalid_argument("a sparse row has ", ids.size(), " ids, but ", probabilities.size(),
                                " probabilities");
     if (vocab_size < 0) detail::invalid_argument("a sparse row has a vocabulary of ", vocab_size, " tokens");
+    if (support_size() > vocab_size)
+      detail::invalid_argument("a sparse row has ", support_size(), " tokens of a vocabulary of ",
+                               vocab_size);
   }
   template <detail::OwningTemporary Temporary>
   SparseRow(Temporary&& ids, std::span<const S> probabilities, Index vocab_size) = delete;
@@ -65,7 +71,7 @@ class SparseRow {
     return sum;
   }
 
-  detail::ListSampler<SparseRow> sampler() const { return detail::ListSampler<SparseRow>(*this); }
+  auto sampler() const { return detail::ListSampler<SparseRow, true>(*this); }
 
   /// The most probable token, the lowest id among equals.
   ///

@@ -70,6 +70,10 @@ class PrefixSampler {
     return search(segment, u - (segment == 0 ? 0.0 : sums_[static_cast<std::size_t>(segment - 1)]));
   }
 
+  /// Whether draws have summed the whole row, and its sum.
+  bool knows_sum() const { return read_ == size_; }
+  double sum() const { return total(); }
+
  private:
   static constexpr Index min_segment = 256;
   static constexpr Index max_segments = 512;
