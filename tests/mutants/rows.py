@@ -91,6 +91,8 @@ mutant("list-row-last-of-equals", "rows/kinds/list_row.hpp", "tests/rows/kinds/l
        "id_at(k) < id_at(best))) best", "id_at(k) > id_at(best))) best")
 mutant("sparse-row-of-half-the-mass", "rows/list.hpp", "tests/rows/kinds/sparse", "if (draw_.knows_sum() && !(draw_.sum() >= 0.99", "if (draw_.knows_sum() && !(draw_.sum() >= 0.97")
 mutant("sparse-row-longer-than-its-vocabulary", "rows/kinds/sparse.hpp", "tests/rows/kinds/sparse", "if (support_size() > vocab_size)", "if (false)")
+mutant("common-tokens-confident-at-temperature-0", "rows/kinds/mapped.hpp", "tests/rows/kinds/mapped", "return of_copy(row_.unprocessed());", "return *this;")
+mutant("part-of-a-row-unprocessed-is-processed", "rows/kinds/part_of_row.hpp", "tests/rows/kinds/mapped", "const auto row = row_.unprocessed();", "const auto row = row_;")
 mutant("list-row-infinite-logit", "rows/kinds/list_row.hpp", "tests/rows/kinds/list_row",
        "if (largest_ >= 0 && std::isinf(value(largest_)) && value(largest_) > 0)", "if (false)")
 mutant("list-row-error-unnamed", "verify/drafted.hpp", "tests/rows/kinds/list_row",

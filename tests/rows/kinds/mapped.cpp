@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <random>
 #include <span>
+#include <specdec/rows/kinds/common_tokens_row.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <utility>
@@ -125,6 +126,28 @@ TEST_CASE("a draw of a token that is not mapped is named in the error") {
   const MappedRow row(rows.row(0), map);
   CHECK(message_of<InvalidDistribution>([&] { row.sampler()(0.5); }) ==
         "token 0 has mass, but stands for no token of the target");
+}
+
+TEST_CASE("common tokens tell the draft model's confidence before temperature, cuts and hooks") {
+  std::vector<float> logits{1, 0, 2, 3};
+  const TokenMap map{std::vector<Token>{2, TokenMap::none, 0, 1}, 3};
+  const auto at = [&](double temperature) {
+    return common_tokens(LogitsRow(NumberRow<float>(logits.data(), 4), temperature), map, 0);
+  };
+  const double all = std::exp(1.0) + std::exp(2.0) + std::exp(3.0);  // without draft token 1
+  for (const double temperature : {0.0, 0.5, 1.0, 2.0}) {
+    const auto row = at(temperature);
+    if (temperature == 0) CHECK(row.probability(1) == 1);
+    CHECK(row.unprocessed().probability(0) == Approx(std::exp(2.0) / all));
+    CHECK(row.unprocessed().probability(1) == Approx(std::exp(3.0) / all));
+    CHECK(specdec::detail::largest_probability(row, 0) == Approx(std::exp(3.0) / all));
+  }
+  logits = {1, 5, 2, 3};  // at temperature 0 all mass is on a token that the target does not have
+  CHECK(specdec::detail::largest_probability(at(0), 0) == 1);
+  CHECK(specdec::detail::largest_probability(at(1), 0) == Approx(std::exp(3.0) / all));
+  // A row that knows nothing else is read as it is.
+  const std::vector<double> p{0.25, 0, 0.25, 0.5};
+  CHECK(specdec::detail::largest_probability(common_tokens(DenseRow<double>(p.data(), 4), map, 0), 0) == 0.5);
 }
 
 }  // namespace test_rows_mapped

@@ -115,6 +115,13 @@ class MappedRow {
     return {copy, map_};
   }
 
+  /// The row before temperature, cuts and hooks, read with the target's ids.
+  auto unprocessed() const
+    requires requires(const R& row) { row.unprocessed(); }
+  {
+    return of_copy(row_.unprocessed());
+  }
+
   Index vocab_size() const { return std::ssize(map_->from); }
   bool is_dead_end() const { return detail::is_dead_end(row_); }
 

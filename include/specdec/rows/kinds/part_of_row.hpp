@@ -83,6 +83,14 @@ class PartOfRow {
     return {copy, tokens_, mass_};
   }
 
+  /// The restriction of the row before temperature, cuts and hooks.
+  auto unprocessed() const
+    requires requires(const R& row) { row.unprocessed(); }
+  {
+    const auto row = row_.unprocessed();
+    return PartOfRow<std::remove_cvref_t<decltype(row)>, Tokens>(row, tokens_);
+  }
+
   Index vocab_size() const { return row_.vocab_size(); }
   double probability(Token x) const {
     return tokens_.has(x) ? normalised(static_cast<double>(row_.probability(x))) : 0.0;

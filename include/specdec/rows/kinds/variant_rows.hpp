@@ -22,6 +22,8 @@ namespace specdec {
 template <Distribution... R>
 class VariantRow {
   static constexpr bool all_sparse = (ListedRow<R> && ...);
+  template <class Row>
+  static constexpr bool knows_unprocessed = requires(const Row& row) { row.unprocessed(); };
   static constexpr bool has_segments = ((SegmentedRow<R> || ListedRow<R>)&&...) && !all_sparse;
   using Segment = detail::GatheredSegment<R...>;
 
@@ -34,6 +36,13 @@ class VariantRow {
 
   /// The held row.
   const std::variant<R...>& held() const { return row_; }
+
+  /// The held row before temperature, cuts and hooks, where it knows that; else the held row.
+  auto unprocessed() const
+    requires(knows_unprocessed<R> || ...)
+  {
+    return unprocessed_of<0>();
+  }
 
   Index vocab_size() const {
     return ask([](const auto& row) -> Index { return row.vocab_size(); });
@@ -101,6 +110,19 @@ class VariantRow {
   template <class F>
   decltype(auto) ask(F&& f) const {
     return std::visit(std::forward<F>(f), row_);
+  }
+
+  template <class Row>
+  static auto before_processing(const Row& row) {
+    if constexpr (knows_unprocessed<Row>) return row.unprocessed();
+    else return row;
+  }
+  template <std::size_t k>
+  auto unprocessed_of() const {
+    using Raw = VariantRow<decltype(before_processing(std::declval<const R&>()))...>;
+    if constexpr (k + 1 < sizeof...(R))
+      if (row_.index() != k) return unprocessed_of<k + 1>();
+    return Raw(std::in_place_index<k>, before_processing(std::get<k>(row_)));
   }
 
   // Listed probabilities among zeros.
