@@ -34,10 +34,10 @@ class DynamicTemperature {
  public:
   DynamicTemperature(double t, double range, double exponent = 1)
       : low_(std::max(t - range, 0.0)), high_(t + range), exponent_(exponent) {
-    check("t", t);
-    check("range", range);
-    check("exponent", exponent);
-    check("t + range", high_);
+    check_finite("t", t);
+    check_finite("range", range);
+    check_finite("exponent", exponent);
+    check_finite("t + range", high_);
   }
 
   /// Whether T depends on the row.
@@ -67,7 +67,7 @@ class DynamicTemperature {
   }
 
  private:
-  static void check(const char* name, double number) {
+  static void check_finite(const char* name, double number) {
     if (!(number >= 0 && number <= std::numeric_limits<double>::max()))
       detail::invalid_argument("DynamicTemperature: ", name, " = ", number, " is not a finite number >= 0");
   }
