@@ -30,6 +30,10 @@ template <template <class> class Sampler, class Old, class R>
 struct Rebind<Sampler<Old>, R> {
   using Type = Sampler<R>;
 };
+template <template <class, bool> class Sampler, class Old, bool checks_sum, class R>
+struct Rebind<Sampler<Old, checks_sum>, R> {
+  using Type = Sampler<R, checks_sum>;
+};
 
 /// A row that counts its reads. `Normalises`: the first request reads the whole row once.
 template <specdec::Distribution R, bool Normalises>
