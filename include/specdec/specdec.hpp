@@ -1,8 +1,9 @@
 // specdec: lossless draft verifiers and the speculative decoding loop. This header has all that text generation needs.
-// Not included: ranks.hpp, analysis.hpp, testing.hpp; another tokenizer's models (model/common_tokens.hpp and
-// draft/retokenized_drafter.hpp), recurrent models and bounded caches (model/{replayed,reread}.hpp), heads and EAGLE
-// layers (model/{head_model,eagle_model}.hpp), n-gram models (model/ngram.hpp); the samplers sample/{dry,top_n_sigma,typical_p,xtc}.hpp;
-// draft/from_text/datastore_drafter.hpp; loop/beam_search.hpp; measure/{projection,stats_json}.hpp.
+// Not included: ranks.hpp, analysis.hpp, testing.hpp, c/; another tokenizer's models (model/common_tokens.hpp and
+// draft/retokenized_drafter.hpp), recurrent models and bounded caches (model/{replayed,reread}.hpp), heads and EAGLE layers
+// (model/{head_model,eagle_model}.hpp), n-gram models (model/ngram.hpp); some samplers (sample/{bad_words,dry,
+// dynamic_temperature,min_keep,reasoning_budget,top_n_sigma,typical_p,xtc}.hpp); draft/from_text/datastore_drafter.hpp;
+// loop/beam_search.hpp; measure/{projection,stats_json}.hpp.
 #pragma once
 
 #include "specdec/chance/any_generator.hpp"
