@@ -29,7 +29,8 @@ namespace specdec {
 ///
 ///   ModelDrafter drafter{small, ConfidentTree{.width = 8, .depth = 5, .nodes = 48}};
 ///
-/// All tokens are chosen, none is drawn, so all rows are one-hot.
+/// All tokens are chosen, none is drawn, so all rows are one-hot. After such a draft GreedyBlockVerifier modifies nothing, and
+/// needs no trunk. So the tree does not look at DraftLimits::trunk.
 /// A draft length that rates tokens (EarlyStoppingLength, or one of your own: DraftLength) replaces the draft probabilities
 /// by the probabilities of acceptance that it learns. After each level it says whether there is another, and at the end how
 /// many tokens are proposed; `depth` and `nodes` are the most. Any other draft length leaves the tree as it is.
