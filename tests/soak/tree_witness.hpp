@@ -47,7 +47,8 @@ class AnyTreeDrafter {
   void observe(const auto& rows, std::span<const Token> tokens, std::span<const Index> parents,
                const specdec::NodeVerdict& stop) {
     require(specdec::distributions(rows).rows() == std::ssize(tokens) + 1, "rows of another tree");
-    require(std::ranges::equal(tokens, stage_->draft) && std::ranges::equal(parents, stage_->parents),
+    const Stage::Fed fed = stage_->fed();
+    require(std::ranges::equal(tokens, fed.tokens) && std::ranges::equal(parents, fed.parents),
             "another tree was judged");
     require(stop.node >= 0 && stop.node <= std::ssize(tokens), "stopped at no node");
     stage_->call();

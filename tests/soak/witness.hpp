@@ -45,6 +45,8 @@ inline bool agree(std::span<const Token> a, std::span<const Token> b) {
 struct Author {
   virtual std::span<const Token> text() const = 0;
   virtual Index kept() const = 0;  // kept by the target
+  // Whether the text would end with these tokens after it, or before the last of them.
+  virtual bool ends(std::span<const Token> more) const = 0;
   Author() = default;
   Author(const Author&) = default;
   Author& operator=(const Author&) = default;
@@ -63,6 +65,30 @@ struct Stage {
   Index faults = 0;
 
   explicit Stage(std::uint64_t seed) : chance(seed) {}
+
+  // The tokens of the last proposal that do not end the text and that are not after one that does, and their parents among
+  // them: the target is fed these only.
+  struct Fed {
+    Tokens tokens;
+    std::vector<Index> parents;
+  };
+  Fed fed() const {
+    Fed out;
+    std::vector<Index> numbers;  // among the tokens that are fed; −2: not fed
+    const auto parent = [this](Index k) {
+      return parents.size() == draft.size() ? parents[static_cast<std::size_t>(k)] : k - 1;
+    };
+    for (Index k = 0; k < std::ssize(draft); ++k) {
+      Tokens path;
+      for (Index j = k; j >= 0; j = parent(j)) path.push_back(draft[static_cast<std::size_t>(j)]);
+      std::ranges::reverse(path);
+      numbers.push_back(author->ends(path) ? -2 : std::ssize(out.tokens));
+      if (numbers.back() < 0) continue;
+      out.tokens.push_back(path.back());
+      out.parents.push_back(parent(k) < 0 ? -1 : numbers[static_cast<std::size_t>(parent(k))]);
+    }
+    return out;
+  }
 
   Index below(Index n) { return static_cast<Index>(chance() % static_cast<std::uint64_t>(n)); }
   bool one_in(Index n) { return below(n) == 0; }
@@ -193,8 +219,9 @@ class Model {
     require(begins_with(context_, text), "a context that is not the text");
     const auto more = std::span(context_).subspan(text.size());
     if (part_ == Part::drafting) return;
-    require(rows == std::ssize(stage_->draft) + 1, "rows for another draft");
-    require(more.size() == stage_->draft.size() && agree(more, stage_->draft), "fed another draft");
+    const Tokens fed = stage_->fed().tokens;
+    require(rows == std::ssize(fed) + 1, "rows for another draft");
+    require(more.size() == fed.size() && agree(more, fed), "fed another draft");
   }
 
   // The target is fed a tree in one call, and a draft model is fed the tokens after the text.
@@ -203,14 +230,15 @@ class Model {
     require(begins_with(text, context_), "a context that is not the text");
     const auto unseen = text.subspan(context_.size());
     if (part_ == Part::drafting) return require(unseen.empty(), "a tree that does not stand behind the text");
-    require(tree_.empty() && rows == std::ssize(stage_->draft) + 1, "rows for another draft");
-    require(tokens.size() == unseen.size() + stage_->draft.size() && begins_with(tokens, unseen) &&
-                agree(tokens.subspan(unseen.size()), stage_->draft),
+    const Stage::Fed fed = stage_->fed();
+    require(tree_.empty() && rows == std::ssize(fed.tokens) + 1, "rows for another draft");
+    require(tokens.size() == unseen.size() + fed.tokens.size() && begins_with(tokens, unseen) &&
+                agree(tokens.subspan(unseen.size()), fed.tokens),
             "fed another draft");
     for (Index k = 0; k < std::ssize(parents); ++k) {
       const Index drafted = k - std::ssize(unseen);
       const Index parent =
-          drafted < 0 ? k - 1 : std::ssize(unseen) + stage_->parents[static_cast<std::size_t>(drafted)];
+          drafted < 0 ? k - 1 : std::ssize(unseen) + fed.parents[static_cast<std::size_t>(drafted)];
       require(parents[static_cast<std::size_t>(k)] == parent, "fed another tree");
     }
   }

@@ -146,6 +146,13 @@ class Text final : public Author {
 
   std::span<const Token> text() const override { return sequence.context(); }
   Index kept() const override { return sequence.kept(); }
+  bool ends(std::span<const Token> more) const override {
+    Tokens tokens(sequence.tokens().begin(), sequence.tokens().end());
+    tokens.insert(tokens.end(), more.begin(), more.end());
+    const auto stops = [this](Token x) { return options_.stops_at(x); };
+    return std::ssize(tokens) >= options_.max_new_tokens || std::ranges::any_of(more, stops) ||
+           (!options_.stop_strings.empty() && stop_string_in(tokens));
+  }
 
   std::size_t prompt_size() const { return prompt_.size(); }
   Index budget() const { return options_.max_new_tokens - std::ssize(sequence.tokens()); }
