@@ -151,8 +151,14 @@ mutant("weight-of-the-cut-apart", "sample/threshold.hpp", "tests/sample/threshol
        "from_ordered_key<Scalar>(bracket.high + 1)", "from_ordered_key<Scalar>(bracket.high)")
 mutant("weighed-filler-counts", "sample/weighed.hpp", "tests/sample/weighed",
        "return filler_counts ? n - (whole_lots() - size) : n;", "return n;")
-mutant("weighed-filler-weighs", "sample/weighed.hpp", "tests/sample/weighed", "      weights[i] = 0;\n", "")
-mutant("weighed-filler-of-no-key", "sample/weighed.hpp", "tests/sample/weighed", "keys[i] = keys[0];", "keys[i] = 0;")
+mutant("weighed-filler-weighs", "sample/weighed.hpp", "tests/sample/weighed", "    out.fill_up_weights();\n", "")
+mutant("weighed-filler-of-no-key", "sample/weighed.hpp", "tests/sample/weighed", "whole_lots(), keys[0]);", "whole_lots(), Key{0});")
+mutant("narrowed-above-forgotten", "sample/weighed.hpp", "tests/sample/weighed tests/sample/threshold", "        above += upper;\n", "")
+mutant("narrowed-chunk-in-place", "sample/weighed.hpp", "tests/sample/weighed", "keys[k] = chunk[i];", "keys[k] = keys[start + i];")
+mutant("narrowed-kept-forgotten", "sample/threshold.hpp", "tests/sample/threshold", "const std::uint64_t gathered = dropped + (", "const std::uint64_t gathered = (")
+mutant("narrowed-equal-numbers", "sample/threshold.hpp", "tests/sample/threshold", "const bool weighed = near_.size <= near_.most_weighed;", "const bool weighed = true;")
+mutant("narrowed-mass-of-a-part", "sample/threshold.hpp", "tests/sample/threshold", "above == 0 && dropped == 0 && weighed", "above == 0 && weighed")
+mutant("search-again-by-the-old-unit", "sample/top_p.hpp", "tests/sample/top_p", "    search.weigh_by({e.shift, e.inverse_temperature});\n", "")
 mutant("weight-unit-without-temperature", "sample/token_weight.hpp", "tests/sample/token_weight",
        "(static_cast<double>(top) - static_cast<double>(shift)) *\n                               static_cast<double>(inverse_temperature)),",
        "(static_cast<double>(top) - static_cast<double>(shift)) * 1.0),")

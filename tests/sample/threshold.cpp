@@ -42,6 +42,12 @@ float cut_by_count(const std::vector<double>& logits, double floor, double ceili
     const auto above = [&](double l) { return l >= static_cast<double>(cut); };
     CHECK(*kept == static_cast<double>(std::ranges::count_if(logits, above)));
   }
+  if (const auto mass = search.mass(1.0f)) {
+    double sum = 0;
+    for (const double l : logits)
+      if (l >= static_cast<double>(cut)) sum += std::exp(l - static_cast<double>(mass->shift));
+    CHECK(mass->sum == Approx(sum).epsilon(1e-5));
+  }
   return cut;
 }
 
@@ -110,6 +116,19 @@ TEST_CASE("the cut is the largest that leaves the mass asked for") {
       if (std::ranges::max(logits) >= -1) check_mass(logits, -1.0, share);
     }
   }
+}
+
+TEST_CASE("where the sample misleads, the cut is found among more numbers than have room for their weights") {
+  std::mt19937_64 rng{3};
+  std::vector<double> logits(7000);
+  for (const bool equal : {false, true})
+    for (int n = 0; n < bound(20); ++n) {
+      for (double& l : logits) l = equal && rng() % 8 != 0 ? 1.0 : static_cast<double>(rng() % 128) / 128;
+      for (std::size_t x = 13; x < logits.size(); x += 27) logits[x] = -50;  // those that the sample holds
+      for (const Index target : {1, 100, 2000, 3000, 4500, 6000, 6700})
+        check_count(logits, lowest, -lowest, target);
+      for (const double share : {1e-6, 0.3, 0.5, 0.95}) check_mass(logits, lowest, share);
+    }
 }
 
 TEST_CASE("a search for a cut notices NaN and infinity anywhere") {

@@ -20,7 +20,7 @@ using detail::ordered_key;
 
 namespace {
 
-using Weighed = detail::Weighed<double>;  // holds 4096 numbers
+using Weighed = detail::Weighed<double>;  // holds 2048 numbers with weights, and nearly 4096 without
 using Key = Weighed::Key;
 
 struct Pair {
@@ -43,13 +43,13 @@ std::vector<Pair> random_pairs(std::size_t size, double spread, std::mt19937_64&
 
 void fill(Weighed& out, const std::vector<Pair>& pairs) {
   out.size = pairs.size();
-  out.keys.fill(0);
-  out.weights.fill(1);
+  out.keys.fill(1);
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     out.keys[i] = pairs[i].key;
-    out.weights[i] = pairs[i].weight;
+    out.weights()[i] = pairs[i].weight;
   }
   out.fill_up();
+  out.fill_up_weights();
 }
 
 std::uint64_t weight_at_least(const std::vector<Pair>& pairs, Key cut) {
@@ -73,16 +73,16 @@ Key largest_cut(const std::vector<Pair>& pairs, Key low, Key high, std::uint64_t
 TEST_CASE("weights are summed exactly, even the largest ones") {
   const auto weighed = std::make_unique<Weighed>();
   const std::uint64_t most = (std::uint64_t{1} << Weighed::weight_bits) - 1;
-  fill(*weighed, std::vector<Pair>(Weighed::capacity, {ordered_key(1.0), most}));
-  CHECK(weighed->at_least(ordered_key(1.0)) == most * Weighed::capacity);
+  fill(*weighed, std::vector<Pair>(Weighed::most_weighed, {ordered_key(1.0), most}));
+  CHECK(weighed->at_least(ordered_key(1.0)) == most * Weighed::most_weighed);
   CHECK(weighed->at_least(ordered_key(1.0) + 1) == 0);
-  CHECK(weighed->at_least(std::numeric_limits<Key>::min()) == most * Weighed::capacity);
+  CHECK(weighed->at_least(std::numeric_limits<Key>::min()) == most * Weighed::most_weighed);
 }
 
 TEST_CASE("every question gets the answer of a loop over the numbers") {
   const auto weighed = std::make_unique<Weighed>();
   std::mt19937_64 rng{1};
-  for (const std::size_t size : {1u, 2u, 50u, 300u, 513u, 4096u})
+  for (const std::size_t size : {1u, 2u, 50u, 300u, 513u, 2048u})
     for (const double spread : {0.0, 1e-300, 2.0, 1e300}) {
       const auto pairs = random_pairs(size, spread, rng);
       fill(*weighed, pairs);
@@ -109,6 +109,41 @@ TEST_CASE("every question gets the answer of a loop over the numbers") {
       }
       CHECK(weighed->of_rank(size + 1) == keys.front());
     }
+}
+
+TEST_CASE("many numbers are narrowed to those around the cut") {
+  const auto weighed = std::make_unique<Weighed>();
+  std::mt19937_64 rng{2};
+  for (const std::size_t size : {2048u, 2049u, 3000u, 4092u})
+    for (const double spread : {0.0, 1e-300, 2.0, 1e300})
+      for (int n = 0; n < support::bound(10); ++n) {
+        const auto pairs = random_pairs(size, spread, rng);
+        const Key least = std::ranges::min(pairs, {}, &Pair::key).key;
+        const std::uint64_t target = 1 + rng() % weight_at_least(pairs, least);
+        const Key cut = largest_cut(pairs, least, std::numeric_limits<Key>::max(), target);
+        CAPTURE(size, spread, target);
+        weighed->size = size;
+        for (std::size_t i = 0; i < size; ++i) weighed->keys[i] = pairs[i].key;
+        weighed->fill_up();
+        // All that a search knows of the weights: the sum over the numbers that are left.
+        const auto weight_from = [&](Key from) {
+          return weight_at_least(pairs, from) - weight_at_least(pairs, weighed->largest() + 1);
+        };
+        const std::uint64_t above = weighed->narrow(target, weight_from);
+        const Key low = weighed->smallest(), high = weighed->largest();
+        REQUIRE(low <= cut);
+        REQUIRE(cut <= high);
+        CHECK(above == weight_at_least(pairs, high + 1));
+        CHECK((weighed->size <= Weighed::most_weighed || low == high));
+        std::vector<Key> left, expected;
+        for (std::size_t i = 0; i < weighed->size; ++i) left.push_back(weighed->keys[i]);
+        for (const Pair& pair : pairs)
+          if (pair.key >= low && pair.key <= high) expected.push_back(pair.key);
+        std::ranges::sort(left);
+        std::ranges::sort(expected);
+        CHECK(left == expected);
+        if (size <= Weighed::most_weighed) CHECK(weighed->size == size);
+      }
 }
 
 }  // namespace test_sample_weighed

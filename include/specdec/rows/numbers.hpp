@@ -103,14 +103,16 @@ class NumberRow {
   template <class F>
   void each_lots(Index start, Index count, Scalar filler, F&& f) const {
     using detail::lot;
+    constexpr bool in_place = std::floating_point<S> && Stride == 1;
+    constexpr Index room = in_place ? lot : max_segment_size;
     Index done = 0;
-    if constexpr (std::floating_point<S> && Stride == 1) {
+    if constexpr (in_place) {
       done = count / lot * lot;
       if (done > 0) f(data_ + start, Index{0}, done);
     }
-    std::array<Scalar, max_segment_size> copy;
-    for (; done < count; done += max_segment_size) {
-      const Index size = std::min(max_segment_size, count - done), filled = (size + lot - 1) / lot * lot;
+    std::array<Scalar, room> copy;
+    for (; done < count; done += room) {
+      const Index size = std::min(room, count - done), filled = (size + lot - 1) / lot * lot;
       read(start + done, size, copy.data());
       std::fill(copy.begin() + size, copy.begin() + filled, filler);
       f(static_cast<const Scalar*>(copy.data()), done, filled);

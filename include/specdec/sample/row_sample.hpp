@@ -86,7 +86,7 @@ class RowSample {
     std::uint64_t sum = 0, squares = 0;
     for (std::size_t i = 0; i < near_.size; ++i) {
       const bool counts = below ? near_.keys[i] <= centre_ : near_.keys[i] >= centre_;
-      const std::uint64_t w = counts ? std::uint64_t{near_.weights[i]} >> shift : 0;
+      const std::uint64_t w = counts ? std::uint64_t{near_.weights()[i]} >> shift : 0;
       sum += w;
       squares += w * w;
     }

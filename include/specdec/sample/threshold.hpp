@@ -29,11 +29,12 @@
 
 namespace specdec::detail {
 
-/// Finds the cut of one row. One object does one search. Tokens of equal logit stay or go together.
+/// Finds the cut of one row. One object does one search, or a second one where cut_of_share() returned nothing: two objects
+/// would take twice the stack. Tokens of equal logit stay or go together.
 ///
 /// Cost: one pass over the row (comparisons only if few tokens lie above the cut, else also their exponentials),
 /// and some ten microseconds for the sample. Each wrong sample costs a further pass; at worst there are as many passes as a
-/// logit has bits. No allocation: 64 KiB on the stack.
+/// logit has bits. No allocation: 32 KiB on the stack.
 template <Real S, int Stride, class TokenWeight>
 class ThresholdSearch {
  public:
@@ -42,6 +43,9 @@ class ThresholdSearch {
   ThresholdSearch(const NumberRow<S, Stride>& row, const TokenWeight& weight) : row_(row), weight_(weight) {}
   ThresholdSearch(const ThresholdSearch&) = delete;  // sample_ refers to near_
   ThresholdSearch& operator=(const ThresholdSearch&) = delete;
+
+  /// Weighs by another unit from now on.
+  void weigh_by(const TokenWeight& weight) { weight_ = weight; }
 
   /// The largest cut in [floor, ceiling] such that the tokens that it keeps weigh at least `target`. If all tokens from the
   /// floor on weigh less, the result is floor. `total` is the weight of these tokens, if known. With `total`, the sample
@@ -150,14 +154,19 @@ class ThresholdSearch {
   bool select(double target, double above) {
     if (near_.size == 0) return false;
     const auto top = from_ordered_key<Scalar>(near_.largest());
-    weigh(near_, weight_, top);
     const double unit = weight_.unit(top);
     const std::uint64_t needed = whole_units(std::round((target - above) / unit));
+    const auto from = [&](Key key) { return weight_from(near_, weight_, top, key); };
+    const std::uint64_t dropped = near_.narrow(needed, from);
+    const bool weighed = near_.size <= near_.most_weighed;
+    if (weighed) weigh(near_, weight_, top);
     const Key smallest = near_.smallest();
-    if (near_.at_least(smallest) < needed) return false;
-    open_.low = near_.largest_cut(smallest, near_.largest(), needed);
-    kept_ = above + unit * static_cast<double>(near_.at_least(open_.low));
-    holds_all_kept_ = above == 0;
+    const Key cut = weighed ? near_.largest_cut(smallest, near_.largest(), needed - dropped) : smallest;
+    const std::uint64_t gathered = dropped + (weighed ? near_.at_least(cut) : from(cut));
+    if (gathered < needed) return false;
+    open_.low = cut;
+    kept_ = above + unit * static_cast<double>(gathered);
+    holds_all_kept_ = above == 0 && dropped == 0 && weighed;
     return true;
   }
 

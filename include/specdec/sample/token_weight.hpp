@@ -93,17 +93,41 @@ struct TokenMass {
   }
 };
 
-/// Fills in the weights of `numbers`. `top` is the largest of them.
-template <class Scalar, class TokenWeight>
-void weigh(Weighed<Scalar>& numbers, const TokenWeight& weight, Scalar top) {
+/// Calls f(logits, start) for each Flags::size of the numbers, from `start` on. The last chunk is filled up with −inf.
+template <class Scalar, class F>
+void each_chunk(const Weighed<Scalar>& numbers, const F& f) {
   std::array<Scalar, Flags::size> values;
   for (std::size_t start = 0; start < numbers.size; start += values.size()) {
     const std::size_t count = std::min(values.size(), numbers.size - start);
     for (std::size_t i = 0; i < count; ++i) values[i] = from_ordered_key<Scalar>(numbers.keys[start + i]);
     std::fill(values.begin() + static_cast<std::ptrdiff_t>(count), values.end(),
               -std::numeric_limits<Scalar>::infinity());
-    weight.weigh(values.data(), top, numbers.weights.data() + start);
+    f(static_cast<const Scalar*>(values.data()), start);
   }
+}
+
+/// Fills in the weights of `numbers`. `top` is the largest of them. Pre: no more than most_weighed.
+template <class Scalar, class TokenWeight>
+void weigh(Weighed<Scalar>& numbers, const TokenWeight& weight, Scalar top) {
+  each_chunk(numbers, [&](const Scalar* logits, std::size_t start) {
+    weight.weigh(logits, top, numbers.weights() + start);
+  });
+}
+
+/// The weight of the numbers from `cut` on, for more numbers than there is room for with weights.
+template <class Scalar, class TokenWeight>
+std::uint64_t weight_from(const Weighed<Scalar>& numbers, const TokenWeight& weight, Scalar top,
+                          OrderedKey<Scalar> cut) {
+  using Weight = typename Weighed<Scalar>::Weight;
+  std::uint64_t sum = 0;
+  std::array<Weight, Flags::size> weights;
+  each_chunk(numbers, [&](const Scalar* logits, std::size_t start) {
+    weight.weigh(logits, top, weights.data());
+    sum += run_wide<WeightAtLeast<OrderedKey<Scalar>, Weight>>(
+        numbers.keys.data() + start, static_cast<const Weight*>(weights.data()),
+        static_cast<Index>(std::min(Flags::size, numbers.whole_lots() - start)), cut);
+  });
+  return sum;
 }
 
 /// Rounds a wanted weight down to whole units: at least 1 (also for NaN), at most 2^62.

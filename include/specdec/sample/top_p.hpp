@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <optional>
 
 #include "specdec/error.hpp"
 #include "specdec/rows/kinds/logits_row.hpp"
@@ -36,13 +35,16 @@ class TopP {
   LogitsRow<S, Stride> operator()(const LogitsRow<S, Stride>& row) const {
     using Scalar = Arithmetic<S>;
     if (p_ == 1 || row.is_argmax()) return row;
+    detail::ThresholdSearch search(row.logits(), detail::TokenMass<Scalar>{0, row.inverse_temperature()});
+    // Saves the normalising pass if many tokens share the mass.
     if (!row.is_normalised() && row.cut() == row.no_cut)
-      if (const auto cut = at_once(row)) return *cut;
+      if (const auto cut = search.cut_of_share(p_))
+        return row.above(*cut, search.weight().shift, *search.kept());
     if (row.is_dead_end()) return row;
     const auto e = row.exponentials();
     const double total = 1 / row.scale();
     check_normaliser(e.shift, total);
-    detail::ThresholdSearch search(row.logits(), detail::TokenMass<Scalar>{e.shift, e.inverse_temperature});
+    search.weigh_by({e.shift, e.inverse_temperature});
     // A tiny share must not round to 0: then no token would be needed to reach it.
     const double target = std::max(p_ * total, std::numeric_limits<double>::min());
     const Scalar cut = search(row.cut(), std::numeric_limits<Scalar>::max(), target, total);
@@ -56,16 +58,6 @@ class TopP {
   static void check_normaliser(Scalar shift, double total) {
     if (!std::isfinite(shift) || !(total > 0) || !std::isfinite(total))
       detail::invalid_distribution("the log-sum-exp handed in cannot be that of its logits");
-  }
-
-  // Saves the normalising pass if many tokens share the mass.
-  template <Real S, int Stride>
-  std::optional<LogitsRow<S, Stride>> at_once(const LogitsRow<S, Stride>& row) const {
-    using Scalar = Arithmetic<S>;
-    detail::ThresholdSearch search(row.logits(), detail::TokenMass<Scalar>{0, row.inverse_temperature()});
-    const std::optional<Scalar> cut = search.cut_of_share(p_);
-    if (!cut) return {};
-    return row.above(*cut, search.weight().shift, *search.kept());
   }
 
   double p_;

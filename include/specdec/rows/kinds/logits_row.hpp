@@ -228,7 +228,8 @@ class LogitsRow {
   friend class LogitsRow;
 
   static constexpr Index min_stretch = 1024;
-  static constexpr Index max_stretches = 64;
+  static constexpr Index max_stretches = 16;  // few: a verification keeps some dozens of rows on the stack
+  static constexpr Index piece = 2048;        // logits that are read twice in a row, from the fastest cache
   static constexpr Scalar no_logit = -std::numeric_limits<Scalar>::infinity();
   static constexpr Scalar unknown = std::numeric_limits<Scalar>::quiet_NaN();
 
@@ -241,6 +242,13 @@ class LogitsRow {
   }
 
   Index stretch_size(Index start) const { return std::min(stretch_, logits_.size() - start); }
+
+  // Calls f for each piece of the stretch that begins at `start`, as NumberRow::each_lots does.
+  template <class F>
+  void each_piece(Index start, const F& f) const {
+    for (const Index end = start + stretch_size(start); start < end; start += piece)
+      logits_.each_lots(start, std::min(piece, end - start), no_logit, f);
+  }
 
   // A row that was read has no logit above the shift.
   detail::Exponentials<Scalar> shifted_exponentials() const {
@@ -307,7 +315,7 @@ class LogitsRow {
     std::size_t stretches = 0;
     for (Index start = 0; start < vocab_size(); start += stretch_, ++stretches) {
       double sum = 0;
-      logits_.each_lots(start, stretch_size(start), no_logit, [&](const Scalar* l, Index, Index size) {
+      each_piece(start, [&](const Scalar* l, Index, Index size) {
         const auto largest = detail::run_wide<detail::LargestNumber<Scalar>>(l, size);
         if (!(largest <= shift_)) {
           const double factor = raise_shift(largest, stretches);

@@ -123,16 +123,17 @@ class PrefixSampler {
     return v < total() ? v : 0.0;
   }
 
-  // The token of `segment` at which the running sum passes u: searched by stretches, then by tokens. If the running sum
-  // stays below u (by rounding), the last token with mass.
+  // The token of `segment` at which the running sum passes u: searched by four stretches, by stretches, then by tokens. If the
+  // running sum stays below u (by rounding), the last token with mass.
   Token search(Index segment, double u) const {
     const Index first = segment * segment_size_, end = std::min(first + segment_size_, size_);
     Index start = first;
-    for (; start + stretch < end; start += stretch) {
-      const double mass = static_cast<double>(row_.sum(start, stretch));
-      if (mass > u) break;
-      u -= mass;
-    }
+    for (const Index step : {4 * stretch, stretch})
+      for (; start + step < end; start += step) {
+        const double mass = static_cast<double>(row_.sum(start, step));
+        if (mass > u) break;
+        u -= mass;
+      }
     Index chosen = scan(start, end, u);
     if (chosen < 0) check_number(u);
     if (chosen < 0) chosen = scan(first, end, most());
