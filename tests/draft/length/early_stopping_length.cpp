@@ -307,6 +307,7 @@ struct KnownCosts {
   void reserve(const DraftLimits&) const {}
   void batch(Index) const {}
   void observe(const StepRecord&) const {}
+  static bool allow(const specdec::detail::ProbeBudget& budget, double loss) { return budget.affords(loss); }
   double plain() const { return prices->step; }
   double operator()(Index nodes, Index) const {
     const auto late = static_cast<double>(std::max<Index>(nodes - 4, 0));
