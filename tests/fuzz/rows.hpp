@@ -94,7 +94,8 @@ struct Processed {
   }
 };
 
-// Lists of tokens: ascending if the bytes say so, otherwise disordered, doubled or beyond the vocabulary.
+// Lists of tokens: ascending if the bytes say so, otherwise disordered, doubled or beyond the vocabulary. None is longer than
+// the vocabulary: a row refuses that.
 struct Lists {
   struct List {
     std::vector<Token> ids;
@@ -109,7 +110,7 @@ struct Lists {
     ordered = bytes.up_to(3) != 0;
     const bool fair = bytes.up_to(3) != 0;
     for (List& list : lists) {
-      for (Index k = bytes.up_to(5); k > 0; --k)
+      for (Index k = std::min(bytes.up_to(5), size); k > 0; --k)
         list.ids.push_back(ordered ? static_cast<Token>(bytes.up_to(size - 1))
                                    : static_cast<Token>(bytes.size()));
       if (ordered) {

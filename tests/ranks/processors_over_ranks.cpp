@@ -238,15 +238,23 @@ TEST_CASE("a hook that fails on one rank fails only its own text of a batch") {
 }
 
 TEST_CASE(
-    "a rank may have no allowed token in a row, and a row without any allowed token is an error on all "
-    "ranks") {
+    "a rank may have no allowed token in a row, and a draw from a row without any is an error on all ranks") {
   chains([](const auto& chain) {
     const auto of = [](std::size_t all_at) {
       return [=](Index) -> Hook { return Forbids{{0, 1, 2, 6, 7, 8}, all_at}; };
     };
     for (const auto& error : failures({1, 2}, {3, 4, 5}, chain, of(9))) CHECK(!error);
-    for (const auto& error : failures({1, 2}, {3, 4, 5}, chain, of(4)))
-      check_throws<InvalidDistribution>(error);
+    const LogTable target(vocabulary, 1, 8);
+    const auto errors = support::on_ranks(3, [&](ThreadRank& rank) {
+      ShardedModel model{ProcessedModel{model_of(rank, target.table), of(4)(rank.rank())}, rank,
+                         std::mt19937_64{1}, chain};
+      model.forward(Tokens{1, 2}, 1);
+      const auto row = model.forward(Tokens{3, 4, 5}, 3).row(1);
+      for (Token x = 0; x < vocabulary; ++x)
+        if (row.probability(x) != 0) throw std::logic_error("a token of a dead end is possible");
+      row.sampler()(0.5);
+    });
+    for (const auto& error : errors) check_throws<InvalidDistribution>(error);
   });
 }
 
