@@ -7,7 +7,13 @@ then does a test that never ends count as one that noticed. Mutants that only co
 measures time.
 """
 
+import pathlib
+import runpy
 from dataclasses import dataclass
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOMS = ["kernels", "rows", "chance", "model", "sample", "verify", "analysis", "measure", "draft", "loop", "testing", "bench"]
+NO_LISTS = ["equivalents", "mutants", "operators", "operators_test", "suite"]  # files beside the lists
 
 
 @dataclass
@@ -31,3 +37,10 @@ def promise(text):
         MUTANTS.append(Mutant(text, name, header, tuple(tests.split()), old, new, endless))
 
     return mutant
+
+
+def read_mutants():
+    files = [HERE / f"{room}.py" for room in ROOMS]
+    rest = sorted(file for file in HERE.glob("*.py") if file not in files and file.stem not in NO_LISTS)
+    for file in files + rest:
+        runpy.run_path(str(file), {"promise": promise})

@@ -24,6 +24,8 @@ FLAGS = ["-std=c++20", "-w", *shlex.split(os.environ.get("CXXFLAGS", "")), "-isy
 # MPI tests run as three processes, perhaps more than there are cores.
 MPI = "tests/mpi/"
 MPIRUN = ["mpirun", "--oversubscribe", "-n", "3"]
+# Clang takes memory from the system seldom and in large pages: saves a sixth of its time.
+os.environ.setdefault("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1:glibc.malloc.top_pad=134217728")
 os.environ |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 # Compiling is most of the work, so only tests that would run longer than this (in seconds) are optimised.
 SLOW = 5
@@ -69,8 +71,9 @@ def planted(work, header, text):
 
 
 class Suite:
-    def __init__(self, work, trusts_tests):
+    def __init__(self, work, trusts_tests, optimises=True):
         self.work = work
+        self.optimises = optimises  # tests that are slow; or else these are only begun
         self.trusts_tests = trusts_tests  # they pass without a mutant
         self.level = collections.defaultdict(lambda: "-O0")  # optimisation level, by test
         self.seconds = collections.defaultdict(lambda: SLOW)  # how long a test usually takes
@@ -164,13 +167,16 @@ class Suite:
         # Without a case it may be that the program cannot start at all.
         return "did not start" if self.trusts_tests else "fails", f"({test} ends with status {done.returncode})"
 
+    def only_begun(self, test):
+        return not self.optimises and self.unmutated[test][0] == "timed out"
+
     def check_unmutated(self, test):
-        """Before a test's first mutant: whether it passes at all. Finds its level of optimisation."""
+        """Before a test's first mutant: whether it passes at all, or as far as it comes. Finds its level of optimisation."""
         with self.lock:
             lock = self.locks.setdefault(test, threading.Lock())
         with lock:
             if test not in self.unmutated:
-                for self.level[test], limit in (("-O0", SLOW), ("-Og", 300)):
+                for self.level[test], limit in [("-O0", SLOW), ("-Og", 300)][:2 if self.optimises else 1]:
                     program = self.build(test, self.plain, self.level[test])
                     start = time.monotonic()
                     self.unmutated[test] = self.run(test, program, limit)
@@ -179,5 +185,5 @@ class Suite:
                     if self.unmutated[test][0] != "timed out":
                         break
             verdict, case = self.unmutated[test]
-        if verdict != "passes":
+        if verdict != "passes" and not self.only_begun(test):
             raise BuildError(f"{test} {verdict} without any mutation: {case}")
