@@ -89,6 +89,7 @@ TEST_CASE("Where a stop string begins inside a character, no part of the charact
         "b");
   CHECK(push({256, 0xac, '!'}).empty());
   CHECK(stream.stopped());
+  CHECK(push({'b', 'c'}).empty());       // later tokens neither show nor lose what is held back
   CHECK(stream.finish() == "\xe2\x82");  // the text ends there: see Result::text
   CHECK(push({'a', 256, 0xac, 'x'}) == "a");
   CHECK(stream.finish() == "\xe2");
