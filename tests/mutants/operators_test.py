@@ -66,8 +66,9 @@ class Operators(unittest.TestCase):
                           "f(0, 1, 4, false, x2, 1e-6, 0x1p-3, .5)"])
 
     def test_left_alone(self):
-        for text in ("// a < 1\n", "/* x[0] */", 'x = "f(a, b) && 1"', "#if A < 1 && \\\n  B == 2\n", "static_assert(a < b);",
-                     "noexcept(f(a, b))", 'invalid_argument("n = ", n[1], g(a, b))', "concept C = requires(T t) { t.f(1); };",
+        for text in ("// a < 1\n", "/* x[0] */",
+                     'x = "f(a, b) && 1"', "#if A < 1 && \\\n  B == 2\n", "static_assert(a < b);",
+                     "noexcept(f(a, b))", "x.reserve(n + 1);", 'invalid_argument("n = ", n[1], g(a, b))', "concept C = requires(T t) { t.f(1); };",
                      "template <class T> requires A<T> && (T::n < 1)\n", "if constexpr (requires { t.f(1); })"):
             self.assertEqual([m for m in mutations("x.hpp", text) if m.operator != "negation"], [], text)
         # The body after a clause is code again.
