@@ -466,6 +466,18 @@ TEST_CASE("K-SEQ refuses siblings that were not drawn from one row") {
   CHECK(said.find("in the row of its sibling tokens[0]") != std::string::npos);
 }
 
+TEST_CASE("a rule for trees that needs no q is called without the draft's rows, and judges the same") {
+  RowMajor<double> target(4, 3);
+  target << 0.1, 0.2, 0.7, 0.6, 0.3, 0.1, 0.1, 0.8, 0.1, 0.2, 0.2, 0.6;
+  const std::vector<Token> tokens{2, 1, 2};  // as parents these would be wrong
+  const std::vector<Index> parents{-1, 0, -1};
+  std::mt19937_64 rng{1}, other{1};
+  const TrunkAndSpares<SampleMatchVerifier> rule;
+  for (int n = 0; n < 50; ++n)
+    CHECK(rule(target, tokens, parents, rng) == rule(target, OneHotRows(tokens), tokens, parents, other));
+  CHECK(rng == other);
+}
+
 TEST_CASE("without a draft the token is drawn from the target, and a vocabulary of one token works") {
   std::mt19937_64 rng{3};
   const RowMajor<double> target = RowMajor<double>::Constant(1, 1, 1.0), none(0, 1);
