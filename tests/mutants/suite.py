@@ -168,7 +168,7 @@ class Suite:
         return "did not start" if self.trusts_tests else "fails", f"({test} ends with status {done.returncode})"
 
     def only_begun(self, test):
-        return not self.optimises and self.unmutated[test][0] == "timed out"
+        return not self.optimises and (self.trusts_tests or self.unmutated[test][0] == "timed out")
 
     def check_unmutated(self, test):
         """Before a test's first mutant: whether it passes at all, or as far as it comes. Finds its level of optimisation."""
