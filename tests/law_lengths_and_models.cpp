@@ -134,7 +134,7 @@ template <class Model, class Strategy, class Length>
 void check_many(const Model& make_model, const Strategy& strategy, Length length) {
   using Rule = std::conditional_t<Strategy::drafts_trees, TraversalVerifier, BlockVerifier>;
   Batch batch{ModelPerSequence{small()}, ModelDrafter{make_model(), strategy}, Rule{}, std::move(length)};
-  for (const std::uint64_t seed : {1, 2})
+  for (const std::uint64_t seed : {1u, 2u})
     batch.add(context, {.max_new_tokens = 6, .gamma = 5}, SplitMix64{seed});
   Index drafted = 0;
   for (const Finished& done : batch.run()) {
