@@ -198,7 +198,7 @@ namespace {
 void check(const char* rule, const Findings& found) {
   INFO(rule);
   CHECK(found.difference < 1e-12);
-  CHECK(found.numbers >= 3);
+  CHECK(found.numbers >= 2);  // how many more depends on the times that policies measure
 }
 
 }  // namespace
