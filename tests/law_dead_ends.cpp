@@ -175,6 +175,14 @@ struct TreeRule {
                TrunkAndSpares<SampleMatchVerifier>>
       rule;
 
+  // Those that take siblings drawn without replacement.
+  static std::vector<TreeRule> without_replacement() {
+    return {{TraversalVerifier{}},
+            {RecursiveRejectionVerifier{}},
+            {TrunkAndSpares<BlockVerifier>{}},
+            {TrunkAndSpares<SampleMatchVerifier>{}}};
+  }
+
   NodeVerdict judge(const auto& tree, auto& chance) const {
     return std::visit([&](const auto& verifier) { return verifier.judge(tree, chance); }, rule);
   }
@@ -268,9 +276,7 @@ TEST_CASE("dead ends: greedy decoding fails if its own text comes there, and onl
 
 TEST_CASE("dead ends: a tree fails as often as the target alone, and has its law", "[law]") {
   const TreeShape shape({-1, -1, 0, 0, 1});
-  for (const TreeRule& rule :
-       {TreeRule{TraversalVerifier{}}, TreeRule{RecursiveRejectionVerifier{}},
-        TreeRule{TrunkAndSpares<BlockVerifier>{}}, TreeRule{TrunkAndSpares<SampleMatchVerifier>{}}}) {
+  for (const TreeRule& rule : TreeRule::without_replacement()) {
     INFO("rule " << rule.rule.index());
     check(Tree{shape, WithoutReplacement{}}, rule);
     check(Spares{2, {1}, 1}, rule);
@@ -289,9 +295,7 @@ TEST_CASE("dead ends: a text that has ended does not fail, whatever follows it",
   check_ended(Line{}, GreedyBlockVerifier{});
   check_ended(Spares{2, {1}}, TrunkAndSpares<GreedyBlockVerifier>{});
   const TreeShape shape({-1, -1, 0, 0, 1, 2, 4});
-  for (const TreeRule& rule :
-       {TreeRule{TraversalVerifier{}}, TreeRule{RecursiveRejectionVerifier{}},
-        TreeRule{TrunkAndSpares<BlockVerifier>{}}, TreeRule{TrunkAndSpares<SampleMatchVerifier>{}}}) {
+  for (const TreeRule& rule : TreeRule::without_replacement()) {
     INFO("rule for trees " << rule.rule.index());
     check_ended(Tree{shape, WithoutReplacement{}}, rule);
     check_ended(Spares{3, {1}, 1}, rule);

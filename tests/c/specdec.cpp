@@ -51,6 +51,15 @@ specdec_rows described(specdec_row_kind kind, specdec_scalar scalar, Index rows,
   return c;
 }
 
+// Rows over 3 tokens, as lists of doubles.
+specdec_rows lists(Index rows, const std::int64_t* offsets, const std::int32_t* ids, const double* data) {
+  specdec_rows c = described(SPECDEC_LISTS, SPECDEC_DOUBLE, rows, data);
+  c.vocab_size = 3;
+  c.ids = ids;
+  c.offsets = offsets;
+  return c;
+}
+
 // What a call in C gave, or should have given.
 struct Outcome {
   specdec_status status = -1;
@@ -641,14 +650,7 @@ TEST_CASE("a list that does not sum to 1 is refused") {
   for (const double mass : {0.5, 0.98, 0.9995, 1.0, 2.0}) {
     INFO(mass);
     const std::array<double, 2> numbers{0.75 * mass, 0.25 * mass};
-    specdec_rows target = {};
-    target.kind = SPECDEC_LISTS;
-    target.scalar = SPECDEC_DOUBLE;
-    target.rows = 1;
-    target.vocab_size = 3;
-    target.data = numbers.data();
-    target.ids = ids.data();
-    target.offsets = offsets.data();
+    const specdec_rows target = lists(1, offsets.data(), ids.data(), numbers.data());
     specdec_philox rng = {1, 0, 0};
     specdec_verdict verdict{};
     std::array<char, 200> error{};
@@ -791,16 +793,8 @@ TEST_CASE("a list without mass is a dead end, which fails where it is drawn from
   const std::array<std::int32_t, 2> ids{0, 1};
   const std::array<std::int64_t, 3> offsets{0, 2, 2};
   const std::array<double, 2> numbers{0.75, 0.25};
-  specdec_rows target = {}, draft = {};
-  for (specdec_rows* rows : {&target, &draft}) {
-    rows->kind = SPECDEC_LISTS;
-    rows->scalar = SPECDEC_DOUBLE;
-    rows->rows = rows == &target ? 2 : 1;
-    rows->vocab_size = 3;
-    rows->data = numbers.data();
-    rows->ids = ids.data();
-    rows->offsets = offsets.data();
-  }
+  const specdec_rows target = lists(2, offsets.data(), ids.data(), numbers.data());
+  specdec_rows draft = lists(1, offsets.data(), ids.data(), numbers.data());
   const std::vector<Token> accepted{0};
   const Outcome fails = in_c(SPECDEC_BLOCK, &target, &draft, accepted, 1);
   CHECK(fails.status == SPECDEC_INVALID_DISTRIBUTION);
@@ -818,14 +812,7 @@ TEST_CASE("a list that is longer than its vocabulary is refused before it is rea
   const std::array<std::int32_t, 1> ids{0};
   const std::array<std::int64_t, 2> offsets{0, std::int64_t{1} << 60};
   const std::array<double, 1> numbers{1};
-  specdec_rows target = {};
-  target.kind = SPECDEC_LISTS;
-  target.scalar = SPECDEC_DOUBLE;
-  target.rows = 1;
-  target.vocab_size = 3;
-  target.data = numbers.data();
-  target.ids = ids.data();
-  target.offsets = offsets.data();
+  const specdec_rows target = lists(1, offsets.data(), ids.data(), numbers.data());
   const Outcome found = in_c(SPECDEC_SAMPLE_MATCH, &target, nullptr, {}, 1);
   CHECK(found.status == SPECDEC_INVALID_ARGUMENT);
   CHECK_THAT(found.error, Catch::Contains("a list of more tokens than .vocab_size = 3"));

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
@@ -43,37 +42,7 @@ Ring whole(std::uint64_t seed = 1, Index said = 1000) {
 }
 
 // A ring for each of many texts.
-class Rings {
- public:
-  explicit Rings(std::uint64_t seed = 1) : seed_(seed) {}
-
-  Index vocab_size() const { return vocab; }
-  Index reach() const { return spare; }
-  const Eigen::MatrixXd& forward(std::span<const BatchFeed> feeds) {
-    rows_.resize(specdec::detail::rows_of(feeds), vocab);
-    Index row = 0;
-    for (const BatchFeed& feed : feeds) {
-      const auto model = texts.try_emplace(feed.sequence, ring(seed_)).first;
-      const Index rows = std::max<Index>(feed.rows, 1);
-      const auto& output = feed.parents.empty() ? model->second.forward(feed.tokens, rows)
-                                                : model->second.forward(feed.tokens, feed.parents, rows);
-      rows_.middleRows(row, feed.rows) = output.bottomRows(feed.rows);
-      row += feed.rows;
-    }
-    return rows_;
-  }
-  void keep(Index sequence, Index length) {
-    if (const auto text = texts.find(sequence); text != texts.end()) text->second.truncate(length);
-  }
-  void keep(Index sequence, std::span<const Index> path) { texts.at(sequence).keep(path); }
-  void release(Index sequence) { texts.erase(sequence); }
-
-  std::map<Index, Ring> texts;
-
- private:
-  std::uint64_t seed_;
-  Eigen::MatrixXd rows_;
-};
+using Rings = support::CopyPerText<Ring>;
 
 Tokens written(auto& decoder, const Options& options, const Tokens& prompt = {1, 2, 3}) {
   std::mt19937_64 rng{5};
@@ -89,7 +58,7 @@ TEST_CASE("check_model goes back within a model's reach, and convicts a reach th
   CHECK(right.complaint == "");
   CHECK(right.shows_rollback);
   CHECK_FALSE(check_model(boasts));
-  Rings many;
+  Rings many(ring());
   CHECK(check_model(many).complaint == "");
   Ring stuck = ring();
   stuck.said = 0;
@@ -100,10 +69,10 @@ TEST_CASE("Reread: rows are right after any way back, for lines and trees, one t
   Ring model = ring();
   Reread one{model};
   CHECK(check_model(one, {.rounds = 60}).complaint == "");
-  Rings models;
+  Rings models(ring());
   Reread many{models};
   CHECK(check_model(many, {.rounds = 60}).complaint == "");
-  CHECK(models.texts.empty());
+  CHECK(models.size() == 0);
   Ring stuck = ring();
   stuck.said = 0;
   Reread nowhere{stuck};
@@ -184,8 +153,8 @@ TEST_CASE("Reread: after a call that fails the text goes on as if it had not") {
 }
 
 TEST_CASE("Reread: the texts of a batch are those that each has alone") {
-  Rings models;
-  Batch batch{Reread{models}, ModelDrafter{Reread{Rings{2}}}, BlockVerifier{}};
+  Rings models(ring());
+  Batch batch{Reread{models}, ModelDrafter{Reread{Rings(ring(2))}}, BlockVerifier{}};
   support::check_texts_alone(batch, [] {
     return SpecDec{Reread{whole(1, spare)}, ModelDrafter{Reread{whole(2, spare)}}};
   });

@@ -66,7 +66,7 @@ mutant("reread-longest-outlives-emptying", REREAD, REREAD_TEST, "    if (emptied
 mutant("reread-never-again", REREAD, REREAD_TEST, "    if (!again_.empty()) call(detail::view_of(again_));\n", "")
 mutant("reread-path-of-a-lost-context", REREAD, REREAD_TEST, "text->cut(length) == length)", "(text->cut(length), true))")
 mutant("reread-tree-beyond", REREAD, REREAD_TEST, "if (beside > reach_)", "if (beside > reach_ + 1)")
-mutant("reread-failed-tree-has-depths", REREAD, REREAD_TEST, "[&] { depths_.resize(static_cast<std::size_t>(tree_.size())); }", "[] {}")
+mutant("reread-failed-tree-stays", REREAD, REREAD_TEST, "[&] { tree_.forget_from(before); }", "[] {}")
 mutant("reach-of-target-ignored", "loop/step_base.hpp", REREAD_TEST, "std::min(room(), target_.rollback)", "room()")
 mutant("reach-of-drafter-ignored", "draft/model_drafter.hpp", REREAD_TEST, "std::ssize(request.context), reach(model_.model()));", "std::ssize(request.context), unlimited);")
 mutant("reach-not-told-by-copies", "model/model_per_sequence.hpp", REREAD_TEST, "Index reach() const { return specdec::reach(prototype_); }", "Index reach() const { return unlimited; }")

@@ -51,13 +51,7 @@ TEST_CASE("bad words forbid each token that would complete one, and no other") {
     BadWords processor{words};
     std::vector<Token> text;
     for (int step = 0; step < 30; ++step, ++rows) {
-      const Index back = std::min<Index>(static_cast<Index>(rng() % 3), std::ssize(text));
-      processor.pop(back);
-      text.resize(text.size() - static_cast<std::size_t>(back));
-      for (std::uint64_t more = rng() % 4; more > 0; --more) {
-        text.push_back(static_cast<Token>(rng() % 4));
-        processor.push(text.back());
-      }
+      support::change_text(processor, text, 3, rng, [&] { return static_cast<Token>(rng() % 4); });
       const auto got = applied(processor, std::vector<double>(vocabulary, 1.5));
       for (Token x = 0; x < vocabulary; ++x) {
         const bool bad = is_bad(text, x, words);

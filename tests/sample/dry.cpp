@@ -64,13 +64,8 @@ TEST_CASE("DRY subtracts what a search of the text says") {
     Dry dry{set};
     std::vector<Token> text;
     for (int step = 0; step < 60; ++step) {
-      const Index back = std::min<Index>(static_cast<Index>(rng() % 3), std::ssize(text));
-      dry.pop(back);
-      text.resize(text.size() - static_cast<std::size_t>(back));
-      for (std::uint64_t more = rng() % 5; more > 0; --more) {
-        text.push_back(static_cast<Token>(rng() % 8 == 0 ? rng() % 5 : rng() % 2));
-        dry.push(text.back());
-      }
+      support::change_text(dry, text, 4, rng,
+                           [&] { return static_cast<Token>(rng() % 8 == 0 ? rng() % 5 : rng() % 2); });
       const auto got = applied(dry, std::vector<double>(vocabulary, 1.0));
       for (Token x = 0; x < vocabulary; ++x) {
         const double expected = price(text, x, set);

@@ -69,14 +69,10 @@ TEST_CASE("a reasoning budget forces what reading the text from its beginning sa
     ReasoningBudget budget{set};
     Tokens text;
     for (int step = 0; step < 25; ++step, ++rows) {
-      const Index back = std::min<Index>(static_cast<Index>(rng() % 3), std::ssize(text));
-      budget.pop(back);
-      text.resize(text.size() - static_cast<std::size_t>(back));
-      for (std::uint64_t more = rng() % 5; more > 0; --more) {
+      support::change_text(budget, text, 4, rng, [&] {
         const Token must = forced_after(text, set);  // mostly obeyed, but a prompt need not
-        text.push_back(must >= 0 && rng() % 4 > 0 ? must : static_cast<Token>(rng() % 3));
-        budget.push(text.back());
-      }
+        return must >= 0 && rng() % 4 > 0 ? must : static_cast<Token>(rng() % 3);
+      });
       const auto got = applied(budget, std::vector<double>(vocabulary, 1.5));
       const Token must = forced_after(text, set);
       for (Token x = 0; x < vocabulary; ++x) REQUIRE(got[x] == (must < 0 || must == x ? 1.5 : -infinity));

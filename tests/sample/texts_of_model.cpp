@@ -19,6 +19,7 @@
 #include "support/catch.hpp"
 #include "support/copied_rows.hpp"
 #include "support/layouts.hpp"
+#include "support/many_texts.hpp"
 #include "support/message_of.hpp"
 #include "support/processors.hpp"
 #include "support/threads.hpp"
@@ -531,40 +532,6 @@ TEST_CASE(
 
 namespace {
 
-// Logits of many texts, of lines and of trees.
-class LogTables {
- public:
-  explicit LogTables(std::uint64_t seed) : prototype_(vocabulary, 2, seed) {}
-  Index vocab_size() const { return vocabulary; }
-  const support::RowMajor<double>& forward(std::span<const BatchFeed> feeds) {
-    Index rows = 0;
-    for (const BatchFeed& feed : feeds) rows += feed.rows;
-    output_.resize(rows, vocabulary);
-    rows = 0;
-    for (const BatchFeed& feed : feeds) {
-      support::LogTable& table = tables_.try_emplace(feed.sequence, prototype_).first->second;
-      const Index wanted = std::max<Index>(feed.rows, 1);
-      const auto& logits = feed.parents.empty() ? table.forward(feed.tokens, wanted)
-                                                : table.forward(feed.tokens, feed.parents, wanted);
-      output_.middleRows(rows, feed.rows) = logits.bottomRows(feed.rows);
-      rows += feed.rows;
-    }
-    return output_;
-  }
-  void keep(Index sequence, Index length) {
-    if (const auto found = tables_.find(sequence); found != tables_.end()) found->second.truncate(length);
-  }
-  void keep(Index sequence, std::span<const Index> path) { tables_.at(sequence).keep(path); }
-  void release(Index sequence) { tables_.erase(sequence); }
-
-  Index size() const { return std::ssize(tables_); }
-
- private:
-  support::LogTable prototype_;
-  std::map<Index, support::LogTable> tables_;
-  support::RowMajor<double> output_;
-};
-
 // The processors of each sequence.
 auto own_processors(Index sequence) {
   return Processors{RepetitionPenalty{1 + 0.1 * static_cast<double>(sequence)}, FrequencyPenalty{0.2, 9},
@@ -574,7 +541,7 @@ auto own_processors(Index sequence) {
 }  // namespace
 
 TEST_CASE("texts under processors with state are what they are alone") {
-  LogTables large(7), small(8);
+  support::CopyPerText large(support::LogTable(vocabulary, 2, 7)), small(support::LogTable(vocabulary, 2, 8));
   const Steps steps = chain_of(0.9, 0, 1);
   // The prompt is longer than one call has room for.
   check_texts(CopiedTexts(ProcessedModel{large, steps, own_processors}),
@@ -586,7 +553,7 @@ TEST_CASE("texts under processors with state are what they are alone") {
 }
 
 TEST_CASE("texts under processors with state, with trees drafted together, are what they are alone") {
-  LogTables large(7), small(8);
+  support::CopyPerText large(support::LogTable(vocabulary, 2, 7)), small(support::LogTable(vocabulary, 2, 8));
   const Steps steps = chain_of(0.9, 4, 1);
   const TreeShape shape = TreeShape::of_widths({2, 2, 1});
   Batch batch{ProcessedModel{large, steps, own_processors},

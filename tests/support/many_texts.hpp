@@ -1,4 +1,5 @@
-// One text of a model for many texts as a model for one text, and a model for one text as a model for many.
+// One text of a model for many texts as a model for one text, and a model for one text as a model for many: for a single text,
+// or by a copy for each.
 #pragma once
 
 #include <algorithm>
@@ -6,6 +7,7 @@
 #include <cstdint>
 #include <exception>
 #include <iterator>
+#include <map>
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
@@ -113,6 +115,50 @@ class AsOneText {
 };
 template <class M>
 AsOneText(M&&) -> AsOneText<M>;
+
+// A model of numbers for many texts: each text has a copy of one for one text. All rows of a call are in one matrix.
+template <class M>
+class CopyPerText {
+ public:
+  using Index = specdec::Index;
+  using Numbers =
+      std::remove_cvref_t<decltype(std::declval<M&>().forward(std::span<const specdec::Token>{}, Index{1}))>;
+
+  explicit CopyPerText(M prototype) : prototype_(std::move(prototype)) {}
+
+  Index vocab_size() const { return prototype_.vocab_size(); }
+  Index reach() const
+    requires requires(const M& model) { model.reach(); }
+  {
+    return prototype_.reach();
+  }
+  const Numbers& forward(std::span<const specdec::BatchFeed> feeds) {
+    numbers_.resize(specdec::detail::rows_of(feeds), vocab_size());
+    Index row = 0;
+    for (const specdec::BatchFeed& feed : feeds) {
+      M& model = texts_.try_emplace(feed.sequence, prototype_).first->second;
+      const Index rows = std::max<Index>(feed.rows, 1);
+      const Numbers& output = feed.parents.empty() ? model.forward(feed.tokens, rows)
+                                                   : model.forward(feed.tokens, feed.parents, rows);
+      numbers_.middleRows(row, feed.rows) = output.bottomRows(feed.rows);
+      row += feed.rows;
+    }
+    return numbers_;
+  }
+  void keep(Index sequence, Index length) {
+    if (const auto text = texts_.find(sequence); text != texts_.end()) text->second.truncate(length);
+  }
+  void keep(Index sequence, std::span<const Index> path) { texts_.at(sequence).keep(path); }
+  void release(Index sequence) { texts_.erase(sequence); }
+
+  // How many texts there are.
+  Index size() const { return std::ssize(texts_); }
+
+ private:
+  M prototype_;
+  std::map<Index, M> texts_;
+  Numbers numbers_;
+};
 
 // Checks that each text of a batch is the text that a decoder of `alone` writes, with the text's own seed.
 template <class Batch, class Alone>

@@ -92,8 +92,9 @@ class PastDeadEnds<C> : public Keyed {
 };
 
 /// Wraps the inner drafter, and records the target row of each emitted token: row i for emitted token i, counted from 0. In
-/// place of a dead end it records a uniform row, if that is possible for rows of this type. draft() declares its return type. To deduce the type, the compiler would compile the body for the Drafter check, with a
-/// source of chance that the inner drafter may refuse.
+/// place of a dead end it records a uniform row, if that is possible for rows of this type. draft() declares its return type.
+/// To deduce the type, the compiler would compile the body for the Drafter check, with a source of chance that the inner
+/// drafter may refuse.
 template <class D, class Rows>
 struct RecordingDrafter {
   D drafter;

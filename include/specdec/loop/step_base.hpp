@@ -186,7 +186,7 @@ class StepBase {
     }
     return {node, verdict_.token};
   }
-  // See Drafted.
+  // [node]: the number of the row that the rule gets for it; empty if that is the node's own number.
   std::span<const Index> rows_of_nodes() const { return feed_.rows(); }
 
   // Collects p and q of the tokens of a line, up to one that the target rules out (p = 0) or that ends the text. Returns

@@ -99,8 +99,11 @@ class Text {
   /// stop strings have been looked for before x, and then how far with x.
   /// Throws: what the tokenizer of the stop strings throws.
   bool ends_with(Token x, Index between, StopSearch& search) const {
-    return between + 1 >= remaining() || options_.stop_tokens.contains(x) ||
-           options_.stop_strings.find(search, x).has_value();
+    if (between + 1 >= remaining()) return true;
+    Cut cut{.search = search};
+    look_for_stop(x, cut);
+    search = cut.search;
+    return cut.stop != StopReason::length;
   }
 
   /// Appends the tokens and then `last`, up to the cut; drops the rest. Returns the appended tokens.
@@ -141,6 +144,11 @@ class Text {
   void look_at(Token x, Cut& cut) const {
     if (cut.stop != StopReason::length || cut.tokens >= remaining()) return;
     ++cut.tokens;
+    look_for_stop(x, cut);
+  }
+
+  // Whether x is a stop token or completes a stop string.
+  void look_for_stop(Token x, Cut& cut) const {
     if (options_.stop_tokens.contains(x)) {
       cut.stop = StopReason::stop_token;
     } else if ((cut.match = options_.stop_strings.find(cut.search, x))) {

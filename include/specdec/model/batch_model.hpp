@@ -29,7 +29,8 @@ namespace specdec {
 /// keep() and release() do nothing for an unknown number. No sequence is in two feeds of one call. A row must not depend on
 /// the other feeds of the call; otherwise a seed gives different texts in different batches. A model serves one Batch at a
 /// time, and the Batch chooses the numbers. If contexts are bounded, a member `Index context_size() const` says how many
-/// tokens each one holds; if they can be cut back only so far, a member `Index reach() const` says how far. A model that takes trees (takes_trees) also has keep(sequence, path): see model/trees.hpp.
+/// tokens each one holds; if they can be cut back only so far, a member `Index reach() const` says how far. A model that takes
+/// trees (takes_trees) also has keep(sequence, path): see model/trees.hpp.
 template <class M>
 concept BatchModel =
     requires(M& model, const M& constant, std::span<const BatchFeed> feeds, Index sequence, Index length) {

@@ -62,14 +62,14 @@ class FedTexts {
   /// Removes the feeds of the last call again, here and in the model. A tree that was open before the call stays open. The
   /// model's own tree then keeps the call's tokens; they have no number here.
   template <class Model>
-  void leave(std::span<const BatchFeed> feeds, Model& model) {
+  void leave(std::span<const BatchFeed> feeds, Model&& model) {
     for (std::size_t k = 0; k < feeds.size(); ++k)
       if (!found_tree(k)) model.keep(feeds[k].sequence, feeds[k].from);
     leave(feeds);
   }
 
   template <class Model>
-  void keep(Index sequence, std::span<const Index> path, Model& model) {
+  void keep(Index sequence, std::span<const Index> path, Model&& model) {
     Text* const text = texts_.find(sequence);
     if (text == nullptr) return model.keep(sequence, path);
     check_path(path, text->tree().parents());
@@ -77,12 +77,12 @@ class FedTexts {
     text->keep(path);
   }
   template <class Model>
-  void truncate(Index sequence, Index length, Model& model) {
+  void truncate(Index sequence, Index length, Model&& model) {
     model.keep(sequence, length);
     if (Text* const text = texts_.find(sequence)) text->truncate(length);
   }
   template <class Model>
-  void forget(Index sequence, Model& model) {
+  void forget(Index sequence, Model&& model) {
     model.release(sequence);
     texts_.erase(sequence);
   }

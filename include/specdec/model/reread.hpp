@@ -38,20 +38,17 @@ class RereadText {
     tokens_.reserve(tokens_.size() + nodes);  // for keep()
     depths_.reserve(nodes);
     tree_.reserve(tokens.size());
-    undo_on_error([&] { check_reach(parents); },
-                  [&] { depths_.resize(static_cast<std::size_t>(tree_.size())); });
+    const Index before = tree_.size();
     tree_.add(tokens, parents);
+    undo_on_error([&] { check_reach(); }, [&] { tree_.forget_from(before); });
   }
   void keep(std::span<const Index> path) {
     for (const Index node : path) tokens_.push_back(tree_.token(node));
-    clear_tree();
+    tree_.clear();
   }
-  void forget_from(Index node) {
-    tree_.forget_from(node);
-    depths_.resize(static_cast<std::size_t>(node));
-  }
+  void forget_from(Index node) { tree_.forget_from(node); }
   void truncate(Index length) {
-    clear_tree();
+    tree_.clear();
     if (length < this->length()) tokens_.resize(static_cast<std::size_t>(std::max<Index>(length, 0)));
   }
 
@@ -75,16 +72,11 @@ class RereadText {
   }
 
  private:
-  void clear_tree() {
-    tree_.clear();
-    depths_.clear();
-  }
-
   // To take a token in, the model goes back over those that are not on the way to it.
-  void check_reach(std::span<const Index> parents) {
-    for (const Index parent : parents) {
-      depths_.push_back(parent < 0 ? 1 : depths_[static_cast<std::size_t>(parent)] + 1);
-      const Index node = std::ssize(depths_) - 1, beside = node + 1 - depths_.back();
+  void check_reach() {
+    depth(tree_.parents(), depths_);
+    for (Index node = 0; node < tree_.size(); ++node) {
+      const Index beside = node + 1 - depths_[static_cast<std::size_t>(node)];
       if (beside > reach_)
         invalid_argument("before token ", node, " of the tree stand ", beside,
                          " tokens that are not on the way to it, more than the reach of ", reach_);
@@ -94,7 +86,7 @@ class RereadText {
   Index reach_;
   std::vector<Token> tokens_;  // the context
   WrappedTree tree_;           // after it
-  std::vector<Index> depths_;  // of the tree's tokens: how many tokens are on the way to each
+  std::vector<Index> depths_;  // for check_reach()
   Index cached_ = 0;           // how many of the context's tokens the model has cached
   Index held_ = 0;             // these, and the tokens of the model's own tree
   Index longest_ = 0;          // the most that held_ has been since the model's context was last empty
@@ -126,7 +118,7 @@ class Reread : public detail::WrapsModel<Reread<M>, M> {
       "the model has no Index reach() const, so its context can be cut back to any length without a "
       "specdec::Reread: see specdec::reach");
 
-  // The model, as FedTexts cuts its contexts back.
+  // What FedTexts takes for the model: it cuts contexts back within the reach, and empties them beyond it.
   struct WithinReach {
     Reread& all;
 
@@ -161,24 +153,14 @@ class Reread : public detail::WrapsModel<Reread<M>, M> {
       read_again(of_model);
       return call(of_model);
     };
-    return detail::undo_on_error(ask, [&] {
-      WithinReach model{*this};
-      texts_.leave(feeds, model);
-    });
+    return detail::undo_on_error(ask, [&] { texts_.leave(feeds, WithinReach{*this}); });
   }
 
-  void keep_length(Index sequence, Index length) {
-    WithinReach model{*this};
-    texts_.truncate(sequence, length, model);
-  }
+  void keep_length(Index sequence, Index length) { texts_.truncate(sequence, length, WithinReach{*this}); }
   void keep_path(Index sequence, std::span<const Index> path) {
-    WithinReach model{*this};
-    texts_.keep(sequence, path, model);
+    texts_.keep(sequence, path, WithinReach{*this});
   }
-  void forget(Index sequence) {
-    WithinReach model{*this};
-    texts_.forget(sequence, model);
-  }
+  void forget(Index sequence) { texts_.forget(sequence, WithinReach{*this}); }
 
   // Feeds the tokens before each feed that the model has lost.
   void read_again(std::span<const BatchFeed> feeds) {

@@ -58,14 +58,14 @@ class CutsOverRanks {
 ///
 /// All ranks must call it together, with equal steps; their columns are in the order of the ranks. A step of your own does
 /// not compile, since it would see one rank's part of a row only.
-/// Throws, on all ranks, when the row is asked for: InvalidDistribution if a step reads a logit that is NaN or +inf, or if
-/// a step but TopK gets a row without a finite logit (TopK leaves such a row to Shards). In exchanges: what Shards throws.
+/// Throws, on all ranks, when the row is asked for: InvalidDistribution if a step reads a logit that is NaN or +inf. A row
+/// without a finite logit is left as it is: a dead end (rows/read/dead_end.hpp). In exchanges: what Shards throws.
 /// Cost: min-p takes one exchange of one number a row, DynamicTemperature one of three, TopNSigma one of four. Top-k and top-p
 /// take one of two or three numbers a row, and then rounds. A round is one exchange of 18 numbers for each row that is not
-/// settled. Usually there are two to four rounds; at
-/// most 11 if logits are float or narrower, 19 for double. MinKeep takes what its step and top-k take. Temperature and steps
-/// that are switched off take none. On each rank top-k and top-p take about two passes over its columns, and copy the logits
-/// between the ranks' own cuts. No allocation in steady state but the communicator's.
+/// settled. Usually there are two to four rounds; at most 11 if logits are float or narrower, 19 for double. MinKeep takes what
+/// its step and top-k take. Temperature and steps that are switched off take none. On each rank top-k and top-p take about two
+/// passes over its columns, and copy the logits between the ranks' own cuts. No allocation in steady state but the
+/// communicator's.
 /// Numeric: for top-p see TopP; the order of summation differs from that on one rank. So a DynamicTemperature may differ
 /// from that of the whole row by rounding, and so may the limit of TopNSigma; between ranks they do not differ.
 template <RowStep Steps, class C>

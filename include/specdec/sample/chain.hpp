@@ -10,8 +10,8 @@
 
 namespace specdec {
 
-/// A step takes a row of logits and returns another row over these logits: Temperature, DynamicTemperature, TopK, TopP,
-/// MinP, TopNSigma, MinKeep of a step, or a class of your own. It must keep the largest logits, so that the argmax does not change.
+/// A step takes a row of logits and returns another row over these logits: Temperature, DynamicTemperature, TopK, TopP, MinP,
+/// TopNSigma, MinKeep of a step, or a class of your own. It must keep the largest logits, so that the argmax does not change.
 template <class P>
 concept RowStep = std::copy_constructible<P> && requires(const P& step, const LogitsRow<float>& row) {
   { step(row) } -> std::same_as<LogitsRow<float>>;

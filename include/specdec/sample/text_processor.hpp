@@ -22,9 +22,9 @@ namespace specdec {
 /// from branch to branch of a tree, by push() and pop(). A copy of a processor serves another text.
 ///
 /// Ready processors are RepetitionPenalty, PresencePenalty, FrequencyPenalty, NoRepeatNgrams, BadWords, Dry, MinLength,
-/// ReasoningBudget, LogitBias and Grammar. Processors{a, b} combines several, AfterPrompt{n, a} leaves the prompt out, and Snapshots{a} adds pop() to a
-/// class that can be copied. All of them work over ranks. TypicalP, Xtc and steps among Processors are processors of whole
-/// rows: they do not compile over ranks. ProcessedModel and ForcedTokens take processors.
+/// ReasoningBudget, LogitBias and Grammar. Processors{a, b} combines several, AfterPrompt{n, a} leaves the prompt out, and
+/// Snapshots{a} adds pop() to a class that can be copied. All of them work over ranks. TypicalP, Xtc and steps among Processors
+/// are processors of whole rows: they do not compile over ranks. ProcessedModel and ForcedTokens take processors.
 template <class P, class Logits = Eigen::Ref<Eigen::RowVectorXf>>
 concept TextProcessor =
     std::copy_constructible<P> && requires(P& processor, Logits logits, Token x, Index n) {
