@@ -19,7 +19,7 @@
 
 #include "input.hpp"
 #include "rows.hpp"
-#include "specdec/sample/top_p.hpp"
+#include "specdec/sample/steps/top_p.hpp"
 #include "specdec/specdec.hpp"
 
 #if defined(__linux__)

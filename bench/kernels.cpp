@@ -23,9 +23,9 @@
 #include "specdec/rows/kinds/logits.hpp"
 #include "specdec/rows/read/residual.hpp"
 #include "specdec/sample/chain.hpp"
-#include "specdec/sample/temperature.hpp"
-#include "specdec/sample/top_k.hpp"
-#include "specdec/sample/top_p.hpp"
+#include "specdec/sample/steps/temperature.hpp"
+#include "specdec/sample/steps/top_k.hpp"
+#include "specdec/sample/steps/top_p.hpp"
 
 namespace {
 

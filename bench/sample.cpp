@@ -30,10 +30,10 @@
 
 #include "specdec/rows/kinds/logits.hpp"
 #include "specdec/sample/chain.hpp"
-#include "specdec/sample/min_p.hpp"
-#include "specdec/sample/temperature.hpp"
-#include "specdec/sample/top_k.hpp"
-#include "specdec/sample/top_p.hpp"
+#include "specdec/sample/steps/min_p.hpp"
+#include "specdec/sample/steps/temperature.hpp"
+#include "specdec/sample/steps/top_k.hpp"
+#include "specdec/sample/steps/top_p.hpp"
 
 namespace {
 

@@ -4,9 +4,9 @@
 #include <fstream>
 #include <iomanip>
 #include <iostream>
-#include <specdec/loop/beam_search.hpp>
 #include <specdec/sample/processed_model.hpp>
-#include <specdec/sample/temperature.hpp>
+#include <specdec/sample/steps/temperature.hpp>
+#include <specdec/search/beam_search.hpp>
 #include <string>
 #include <vector>
 

@@ -3,7 +3,7 @@
 #include <random>
 #include <span>
 #include <specdec/model/ngram.hpp>
-#include <specdec/sample/reasoning_budget.hpp>
+#include <specdec/sample/processors/reasoning_budget.hpp>
 #include <specdec/specdec.hpp>
 #include <string_view>
 #include <vector>

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <limits>
 #include <span>
-#include <specdec/loop/beam_search.hpp>
 #include <specdec/loop/cascade_drafter.hpp>
+#include <specdec/search/beam_search.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <stdexcept>

@@ -1,9 +1,9 @@
 // specdec: lossless draft verifiers and the speculative decoding loop. This header has all that text generation needs.
 // Not included: ranks.hpp, analysis.hpp, testing.hpp, c/; another tokenizer's models (model/common_tokens.hpp and
 // draft/retokenized_drafter.hpp), recurrent models and bounded caches (model/{replayed,reread}.hpp), heads and EAGLE layers
-// (model/{head_model,eagle_model}.hpp), n-gram models (model/ngram.hpp); some samplers (sample/{bad_words,dry,
-// dynamic_temperature,min_keep,reasoning_budget,top_n_sigma,typical_p,xtc}.hpp); draft/from_text/datastore_drafter.hpp;
-// loop/beam_search.hpp; measure/{projection,stats_json}.hpp.
+// (model/{head_model,eagle_model}.hpp), n-gram models (model/ngram.hpp); some samplers
+// (sample/steps/{dynamic_temperature,min_keep,top_n_sigma}.hpp, sample/processors/{bad_words,dry,reasoning_budget,typical_p,
+// xtc}.hpp); draft/from_text/datastore_drafter.hpp; search/beam_search.hpp; measure/{projection,stats_json}.hpp.
 #pragma once
 
 #include "specdec/chance/any_generator.hpp"
@@ -56,24 +56,24 @@
 #include "specdec/rows/read/overlap.hpp"
 #include "specdec/rows/read/top_tokens.hpp"
 #include "specdec/rows/read/validate.hpp"
-#include "specdec/sample/after_prompt.hpp"
 #include "specdec/sample/chain.hpp"
-#include "specdec/sample/grammar.hpp"
-#include "specdec/sample/logit_bias.hpp"
 #include "specdec/sample/logit_columns.hpp"
-#include "specdec/sample/min_length.hpp"
-#include "specdec/sample/min_p.hpp"
-#include "specdec/sample/no_repeat_ngrams.hpp"
 #include "specdec/sample/partial_logits.hpp"
-#include "specdec/sample/penalties.hpp"
 #include "specdec/sample/processed_model.hpp"
 #include "specdec/sample/processed_rows.hpp"
 #include "specdec/sample/processors.hpp"
-#include "specdec/sample/snapshots.hpp"
-#include "specdec/sample/temperature.hpp"
+#include "specdec/sample/processors/after_prompt.hpp"
+#include "specdec/sample/processors/grammar.hpp"
+#include "specdec/sample/processors/logit_bias.hpp"
+#include "specdec/sample/processors/min_length.hpp"
+#include "specdec/sample/processors/no_repeat_ngrams.hpp"
+#include "specdec/sample/processors/penalties.hpp"
+#include "specdec/sample/processors/snapshots.hpp"
+#include "specdec/sample/steps/min_p.hpp"
+#include "specdec/sample/steps/temperature.hpp"
+#include "specdec/sample/steps/top_k.hpp"
+#include "specdec/sample/steps/top_p.hpp"
 #include "specdec/sample/text_processor.hpp"
-#include "specdec/sample/top_k.hpp"
-#include "specdec/sample/top_p.hpp"
 #include "specdec/text/match_tokens.hpp"
 #include "specdec/verify/argmax.hpp"
 #include "specdec/verify/block.hpp"

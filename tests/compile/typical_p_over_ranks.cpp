@@ -1,6 +1,6 @@
 // must say: this sampler needs whole rows of logits
 // The tokens nearest to the entropy are found by sorting, and a rank has a part of them.
-#include <specdec/sample/typical_p.hpp>
+#include <specdec/sample/processors/typical_p.hpp>
 #include <specdec/specdec.hpp>
 
 // A processor over ranks is handed these in place of a row.

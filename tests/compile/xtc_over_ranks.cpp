@@ -1,6 +1,6 @@
 // must say: this sampler needs whole rows of logits
 // Which tokens are likely is known of whole rows only.
-#include <specdec/sample/xtc.hpp>
+#include <specdec/sample/processors/xtc.hpp>
 #include <specdec/specdec.hpp>
 
 // A processor over ranks is handed these in place of a row.

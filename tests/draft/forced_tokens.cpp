@@ -4,7 +4,7 @@
 #include <limits>
 #include <memory>
 #include <random>
-#include <specdec/sample/reasoning_budget.hpp>
+#include <specdec/sample/processors/reasoning_budget.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <stdexcept>

@@ -441,8 +441,8 @@ mutant("halves-judged-twice", "loop/batch.hpp", "tests/loop/batch", "    propose
 mutant("batch-complete-text-cancelled", "loop/batch.hpp", "tests/loop/batch", "if (!(*entry)->step().done()) result.stop_reason", "result.stop_reason")
 mutant("halves-after-a-cancel", "loop/batch.hpp", "tests/loop/batch", 'check_between_steps("cancel()");\n    proposed_ = false;\n', 'check_between_steps("cancel()");\n')
 
-BEAMS, BEAM_TEST = "loop/beam_search.hpp", "tests/loop/beam_search"
-SEARCHING = "loop/searching_model.hpp"
+BEAMS, BEAM_TEST = "search/beam_search.hpp", "tests/search/beam_search"
+SEARCHING = "search/searching_model.hpp"
 mutant = promise("beam search finds what plain beam search over the target finds, in fewer calls")
 mutant("beams-beyond-the-known-rows", BEAMS, BEAM_TEST, "std::all_of(search.level", "std::any_of(search.level")
 mutant("beams-of-a-level-at-a-time", BEAMS, BEAM_TEST, "} while (goes_on(search));", "} while (false);")
@@ -450,11 +450,11 @@ mutant("beams-ahead-of-the-prompt", BEAMS, BEAM_TEST, "search.ahead = search.bea
 mutant("beams-drafted-one-level-more", BEAMS, BEAM_TEST, "search.found.levels - 1)", "search.found.levels)")
 mutant("beams-without-room", BEAMS, BEAM_TEST, "!draft_.has_room(search.texts, search.level)", "false")
 mutant("beams-ahead-without-room", BEAMS, BEAM_TEST, "if (!target_.has_room(search.texts, search.asked)) {\n        search.asked", "if (false) {\n        search.asked")
-mutant("beam-stopped-goes-on", "loop/searched_texts.hpp", BEAM_TEST, "if (beam.stopped) {", "if (false) {")
-mutant("beams-equal-the-later-first", "loop/searched_texts.hpp", BEAM_TEST, "beam < other.beam", "beam > other.beam")
-mutant("beams-equal-the-higher-id-first", "loop/searched_texts.hpp", BEAM_TEST, "token < other.token", "token > other.token")
-mutant("beam-text-found-twice", "loop/searched_texts.hpp", BEAM_TEST, "if (k >= 0) return k;", "")
-mutant("beams-part-too-late", "loop/searched_texts.hpp", BEAM_TEST, "while (a != b)", "if (a != b)")
+mutant("beam-stopped-goes-on", "search/searched_texts.hpp", BEAM_TEST, "if (beam.stopped) {", "if (false) {")
+mutant("beams-equal-the-later-first", "search/searched_texts.hpp", BEAM_TEST, "beam < other.beam", "beam > other.beam")
+mutant("beams-equal-the-higher-id-first", "search/searched_texts.hpp", BEAM_TEST, "token < other.token", "token > other.token")
+mutant("beam-text-found-twice", "search/searched_texts.hpp", BEAM_TEST, "if (k >= 0) return k;", "")
+mutant("beams-part-too-late", "search/searched_texts.hpp", BEAM_TEST, "while (a != b)", "if (a != b)")
 mutant("beam-rows-of-what-is-known", SEARCHING, BEAM_TEST, "return !at(k).known;", "return at(k).known;")
 mutant("beam-tree-before-its-prompt", SEARCHING, BEAM_TEST, "parent == base_ ? prompt_in_tree_ - 1 :", "parent == base_ ? -1 :")
 mutant("beam-tree-given-up-for-nothing", SEARCHING, BEAM_TEST, "cached_ += std::ssize(path_);", "")

@@ -6,8 +6,8 @@
 #include <iostream>
 #include <random>
 #include <span>
-#include <specdec/loop/beam_search.hpp>
 #include <specdec/model/ngram.hpp>
+#include <specdec/search/beam_search.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <string_view>

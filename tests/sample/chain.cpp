@@ -2,10 +2,10 @@
 #include <random>
 #include <specdec/chance/random.hpp>
 #include <specdec/sample/chain.hpp>
-#include <specdec/sample/min_p.hpp>
-#include <specdec/sample/temperature.hpp>
-#include <specdec/sample/top_k.hpp>
-#include <specdec/sample/top_p.hpp>
+#include <specdec/sample/steps/min_p.hpp>
+#include <specdec/sample/steps/temperature.hpp>
+#include <specdec/sample/steps/top_k.hpp>
+#include <specdec/sample/steps/top_p.hpp>
 #include <vector>
 
 #include "support/bounds.hpp"

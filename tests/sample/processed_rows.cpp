@@ -4,9 +4,9 @@
 #include <limits>
 #include <random>
 #include <specdec/sample/chain.hpp>
-#include <specdec/sample/min_p.hpp>
 #include <specdec/sample/processed_rows.hpp>
-#include <specdec/sample/temperature.hpp>
+#include <specdec/sample/steps/min_p.hpp>
+#include <specdec/sample/steps/temperature.hpp>
 #include <specdec/specdec.hpp>
 #include <utility>
 #include <vector>

@@ -2,10 +2,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <specdec/sample/after_prompt.hpp>
-#include <specdec/sample/logit_bias.hpp>
-#include <specdec/sample/min_length.hpp>
 #include <specdec/sample/processors.hpp>
+#include <specdec/sample/processors/after_prompt.hpp>
+#include <specdec/sample/processors/logit_bias.hpp>
+#include <specdec/sample/processors/min_length.hpp>
 #include <specdec/sample/text_processor.hpp>
 #include <stdexcept>
 #include <string>

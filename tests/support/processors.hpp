@@ -9,8 +9,8 @@
 #include <optional>
 #include <random>
 #include <span>
-#include <specdec/sample/bad_words.hpp>
-#include <specdec/sample/reasoning_budget.hpp>
+#include <specdec/sample/processors/bad_words.hpp>
+#include <specdec/sample/processors/reasoning_budget.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <stdexcept>

@@ -19,7 +19,7 @@
 #include "specdec/error.hpp"
 #include "specdec/ranks/communicator.hpp"
 #include "specdec/ranks/exchange.hpp"
-#include "specdec/sample/ordered_key.hpp"
+#include "specdec/sample/threshold/ordered_key.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::detail {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "specdec/error.hpp"
-#include "specdec/sample/applied_step.hpp"
 #include "specdec/sample/chain.hpp"
+#include "specdec/sample/processors/applied_step.hpp"
 #include "specdec/sample/text_processor.hpp"
 #include "specdec/types.hpp"
 

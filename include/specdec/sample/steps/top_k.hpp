@@ -1,0 +1,43 @@
+// Top-k: the k most probable tokens.
+#pragma once
+
+#include <limits>
+
+#include "specdec/error.hpp"
+#include "specdec/rows/kinds/logits_row.hpp"
+#include "specdec/sample/threshold/threshold.hpp"
+#include "specdec/sample/threshold/token_weight.hpp"
+
+namespace specdec {
+
+/// Keeps the k largest logits among the tokens that earlier steps have kept. k = 0 or k >= V keeps all.
+///
+/// Ties: all tokens equal to the k-th largest stay, in Hugging Face transformers and vLLM, too; llama.cpp keeps
+/// exactly k tokens.
+/// Throws: std::invalid_argument if k is negative; InvalidDistribution on a NaN or a logit of +inf.
+/// Cost: about one pass of comparisons, see ThresholdSearch. For k up to a few thousand this pass normalises the
+/// row, too.
+class TopK {
+ public:
+  explicit TopK(Index k) : k_(k) {
+    if (k < 0) detail::invalid_argument("TopK{", k, "} is negative");
+  }
+
+  Index value() const { return k_; }
+
+  template <Real S, int Stride>
+  LogitsRow<S, Stride> operator()(const LogitsRow<S, Stride>& row) const {
+    using Scalar = Arithmetic<S>;
+    if (k_ == 0 || k_ >= row.vocab_size() || row.is_argmax()) return row;
+    detail::ThresholdSearch search(row.logits(), detail::TokenCount<Scalar>{});
+    const Scalar cut = search(row.cut(), std::numeric_limits<Scalar>::max(), static_cast<double>(k_));
+    if (const auto kept = search.mass(row.inverse_temperature()))
+      return row.above(cut, kept->shift, kept->sum);
+    return row.above(cut);
+  }
+
+ private:
+  Index k_;
+};
+
+}  // namespace specdec

@@ -1,0 +1,66 @@
+// Top-p (nucleus sampling): the most probable tokens that together have probability p.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "specdec/error.hpp"
+#include "specdec/rows/kinds/logits_row.hpp"
+#include "specdec/sample/threshold/threshold.hpp"
+#include "specdec/sample/threshold/token_weight.hpp"
+
+namespace specdec {
+
+/// Keeps the smallest set of most probable tokens with mass at least p: the token that crosses p stays. p = 1 keeps
+/// all. The mass is measured after the earlier steps, at the row's temperature.
+///
+/// Source: Holtzman et al., arXiv:1904.09751, §3.1; Hugging Face transformers and llama.cpp also keep the crossing
+/// token.
+/// Ties: tokens of equal logit stay or go together. Hugging Face and llama.cpp cut a sorted list and may separate them.
+/// Throws: std::invalid_argument unless 0 < p <= 1; InvalidDistribution if the row cannot be read, or if a log-sum-exp that
+/// was handed in is NaN, infinite or beyond all logits.
+/// Numeric: if the mass of a set is within about 1e-6 of p (float logits), this set or the next larger one may
+/// stay.
+/// Cost: normalises the row if that is not done yet, then see ThresholdSearch. The resulting row is normalised.
+class TopP {
+ public:
+  explicit TopP(double p) : p_(p) {
+    if (!(p > 0 && p <= 1)) detail::invalid_argument("TopP{", p, "} is not above 0 and at most 1");
+  }
+
+  double value() const { return p_; }
+
+  template <Real S, int Stride>
+  LogitsRow<S, Stride> operator()(const LogitsRow<S, Stride>& row) const {
+    using Scalar = Arithmetic<S>;
+    if (p_ == 1 || row.is_argmax()) return row;
+    detail::ThresholdSearch search(row.logits(), detail::TokenMass<Scalar>{0, row.inverse_temperature()});
+    // Saves the normalising pass if many tokens share the mass.
+    if (!row.is_normalised() && row.cut() == row.no_cut)
+      if (const auto cut = search.cut_of_share(p_))
+        return row.above(*cut, search.weight().shift, *search.kept());
+    if (row.is_dead_end()) return row;
+    const auto e = row.exponentials();
+    const double total = 1 / row.scale();
+    check_normaliser(e.shift, total);
+    search.weigh_by({e.shift, e.inverse_temperature});
+    // A tiny share must not round to 0: then no token would be needed to reach it.
+    const double target = std::max(p_ * total, std::numeric_limits<double>::min());
+    const Scalar cut = search(row.cut(), std::numeric_limits<Scalar>::max(), target, total);
+    return row.above(cut, e.shift, search.kept().value_or(total));
+  }
+
+ private:
+  // Only a log-sum-exp that was handed in can fail. A computed sum is a positive number. With a NaN, every weight would pass
+  // as large enough.
+  template <class Scalar>
+  static void check_normaliser(Scalar shift, double total) {
+    if (!std::isfinite(shift) || !(total > 0) || !std::isfinite(total))
+      detail::invalid_distribution("the log-sum-exp handed in cannot be that of its logits");
+  }
+
+  double p_;
+};
+
+}  // namespace specdec

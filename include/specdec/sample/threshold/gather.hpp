@@ -1,0 +1,98 @@
+// One pass over a row of logits: weighs the logits above a bracket, and gathers the logits in it.
+//
+// The cut lies in the bracket. Logits above the bracket stay in any case: only their total weight matters. The few
+// thousand logits in the bracket are copied to a small buffer, where the exact cut is then found.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+#include "specdec/error.hpp"
+#include "specdec/kernels/machine_width.hpp"
+#include "specdec/rows/numbers.hpp"
+#include "specdec/sample/threshold/flags.hpp"
+#include "specdec/sample/threshold/ordered_key.hpp"
+#include "specdec/sample/threshold/weighed.hpp"
+
+namespace specdec::detail {
+
+/// Calls f with a pointer to each chunk of the row in turn. Contiguous floats and doubles are read where they lie; other
+/// chunks are copied. The last chunk is filled up with −inf.
+template <Real S, int Stride, class F>
+void each_chunk(const NumberRow<S, Stride>& row, F&& f) {
+  using Scalar = Arithmetic<S>;
+  constexpr auto chunk = static_cast<Index>(Flags::size);
+  std::array<Scalar, Flags::size> copy;
+  for (Index start = 0; start < row.size(); start += chunk) {
+    const Index count = std::min(chunk, row.size() - start);
+    if constexpr (std::floating_point<S> && Stride == 1) {
+      if (count == chunk) {
+        f(row.data() + start);
+        continue;
+      }
+    }
+    row.read(start, count, copy.data());
+    std::fill(copy.begin() + count, copy.end(), -std::numeric_limits<Scalar>::infinity());
+    f(static_cast<const Scalar*>(copy.data()));
+  }
+}
+
+/// Whether a chunk has logits above the bracket, and whether it has bad ones.
+struct Parted {
+  bool any_above, any_bad;
+};
+
+/// Flags the logits of a chunk that lie in [low, high]. Returns whether any lies above, and whether any is NaN or +inf.
+template <class Scalar>
+struct PartChunk {
+  static SPECDEC_KERNEL Parted run(const Scalar* logits, Scalar low, Scalar high, std::uint8_t* inside) {
+    constexpr Scalar infinity = std::numeric_limits<Scalar>::infinity();
+    unsigned above = 0, bad = 0;
+    for (Index start = 0; start < static_cast<Index>(Flags::size); start += lot)
+      prefetch_ahead(logits + start);
+    std::uint8_t flags[Flags::size];  // local: a compiler must assume that bytes elsewhere overlap the logits
+    for (std::size_t i = 0; i < Flags::size; ++i) flags[i] = both(logits[i] >= low, logits[i] <= high);
+    for (std::size_t i = 0; i < Flags::size; ++i) above |= static_cast<unsigned>(logits[i] > high);
+    for (std::size_t i = 0; i < Flags::size; ++i) bad |= static_cast<unsigned>(!(logits[i] < infinity));
+    std::memcpy(inside, flags, sizeof(flags));
+    return {above != 0, bad != 0};
+  }
+};
+
+/// The result of a pass.
+struct Gathered {
+  double above = 0;  // the weight of the logits above the bracket
+  bool overflow =
+      false;  // whether the bracket holds more logits than there is room for: then some are missing
+};
+
+/// Gathers the keys of the logits in the bracket into `gathered`. The bracket must not contain −inf. weigh_above(logits, any)
+/// returns the weight of a chunk's logits above the bracket; `any` says whether there are any.
+/// Throws: InvalidDistribution on a NaN and on a logit of +inf.
+template <Real S, int Stride, class WeighAbove>
+Gathered gather(const NumberRow<S, Stride>& row, const KeyRange<Arithmetic<S>>& bracket,
+                Weighed<Arithmetic<S>>& gathered, WeighAbove&& weigh_above) {
+  using Scalar = Arithmetic<S>;
+  const auto low = from_ordered_key<Scalar>(bracket.low), high = from_ordered_key<Scalar>(bracket.high);
+  gathered.size = 0;
+  Gathered out;
+  Flags inside;
+  each_chunk(row, [&](const Scalar* logits) {
+    const Parted parted = run_wide<PartChunk<Scalar>>(logits, low, high, inside.data());
+    if (parted.any_bad) invalid_distribution("a logit is nan or inf");
+    out.above += weigh_above(logits, parted.any_above);
+    out.overflow = out.overflow || gathered.size + Flags::size > gathered.capacity;
+    if (out.overflow) return;
+    gathered.size = inside.pick(
+        gathered.size, [&](std::size_t k, std::size_t i) { gathered.keys[k] = ordered_key(logits[i]); });
+  });
+  gathered.fill_up();
+  return out;
+}
+
+}  // namespace specdec::detail

@@ -1,0 +1,206 @@
+// Finds the cut of a row of logits: the largest c such that the tokens with logit >= c weigh enough.
+//
+// The search does not sort. It has three steps:
+//
+//   row_sample.hpp    a sample of the row gives a bracket: two values with the cut probably between them
+//   gather.hpp        one pass weighs the logits above the bracket and gathers the logits in it
+//   weighed.hpp       the exact cut is found among the few thousand gathered logits
+//
+// If the bracket was wrong, the pass has shown on which side of it the cut lies, and the search goes on there. So the
+// sample decides how long the search takes, never what it finds.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <optional>
+
+#include "specdec/error.hpp"
+#include "specdec/rows/kinds/logits_row.hpp"
+#include "specdec/rows/numbers.hpp"
+#include "specdec/sample/threshold/flags.hpp"
+#include "specdec/sample/threshold/gather.hpp"
+#include "specdec/sample/threshold/ordered_key.hpp"
+#include "specdec/sample/threshold/row_sample.hpp"
+#include "specdec/sample/threshold/token_weight.hpp"
+#include "specdec/sample/threshold/weighed.hpp"
+
+namespace specdec::detail {
+
+/// Finds the cut of one row. One object does one search, or a second one where cut_of_share() returned nothing: two objects
+/// would take twice the stack. Tokens of equal logit stay or go together.
+///
+/// Cost: one pass over the row (comparisons only if few tokens lie above the cut, else also their exponentials),
+/// and some ten microseconds for the sample. Each wrong sample costs a further pass; at worst there are as many passes as a
+/// logit has bits. No allocation: 32 KiB on the stack.
+template <Real S, int Stride, class TokenWeight>
+class ThresholdSearch {
+ public:
+  using Scalar = Arithmetic<S>;
+
+  ThresholdSearch(const NumberRow<S, Stride>& row, const TokenWeight& weight) : row_(row), weight_(weight) {}
+  ThresholdSearch(const ThresholdSearch&) = delete;  // sample_ refers to near_
+  ThresholdSearch& operator=(const ThresholdSearch&) = delete;
+
+  /// Weighs by another unit from now on.
+  void weigh_by(const TokenWeight& weight) { weight_ = weight; }
+
+  /// The largest cut in [floor, ceiling] such that the tokens that it keeps weigh at least `target`. If all tokens from the
+  /// floor on weigh less, the result is floor. `total` is the weight of these tokens, if known. With `total`, the sample
+  /// estimates only the many light tokens, which it does well, not the few heavy ones.
+  /// Throws: InvalidDistribution on a NaN and on a logit of +inf.
+  Scalar operator()(Scalar floor, Scalar ceiling, double target, std::optional<double> total = {}) {
+    open_ = {ordered_key(floor), ordered_key(ceiling)};
+    kept_ = total;
+    Range bracket = sampled_bracket(floor, target, total, 2.5, true);
+    for (int attempt = 0; open_.low < open_.high && !try_within(still_open(bracket), target); ++attempt) {
+      if (overflow_) {
+        guess(target);
+        guess(target);
+      }
+      bracket = attempt == 0 ? sampled_bracket(floor, target, total, 9, false) : open_;
+    }
+    return from_ordered_key<Scalar>(open_.low);
+  }
+
+  /// The cut that keeps the given share of the whole row's weight. The weight is not known before: the single pass
+  /// computes it, too. Returns nothing if few tokens share the weight, so that the sample cannot tell how it is
+  /// spread, or if the sample was wrong.
+  std::optional<Scalar> cut_of_share(double share) {
+    constexpr double many = 10;
+    constexpr Scalar lowest = std::numeric_limits<Scalar>::lowest();
+    open_ = {ordered_key(lowest), ordered_key(std::numeric_limits<Scalar>::max())};
+    if (!sample_.take(lowest, weight_)) return {};
+    if (sample_.weight() < std::ldexp(many, TokenWeight::bits)) return {};  // the largest weighs 2^bits
+    const Range bracket = sample_.bracket({share * sample_.weight(), true, 2.5, true}, open_);
+    if (bracket.high == open_.high) return {};
+    weight_.shift = from_ordered_key<Scalar>(near_.largest());
+    double total = 0;
+    const Gathered gathered = gather(row_, bracket, near_, [&](const Scalar* logits, bool) {
+      const auto [all, above_bracket] = weight_.sums(logits, above(bracket));
+      total += all;
+      return above_bracket;
+    });
+    const double target = share * total;
+    if (gathered.overflow || !(gathered.above < target) || !std::isfinite(total)) return {};
+    if (!select(target, gathered.above)) return {};
+    return from_ordered_key<Scalar>(open_.low);
+  }
+
+  /// The TokenWeight that was used. The search may have chosen its shift.
+  const TokenWeight& weight() const { return weight_; }
+
+  /// The weight of the tokens that the cut keeps, if the search found it.
+  std::optional<double> kept() const { return kept_; }
+
+  /// Σ exp((l − shift)/T) over the logits that the cut keeps, if the search has gathered all of them.
+  struct Mass {
+    Scalar shift;
+    double sum;
+  };
+  std::optional<Mass> mass(Scalar inverse_temperature) {
+    if (!holds_all_kept_) return {};
+    const auto top = from_ordered_key<Scalar>(near_.largest());
+    weigh(near_, TokenMass<Scalar>{top, inverse_temperature}, top);
+    return Mass{top, std::ldexp(static_cast<double>(near_.at_least(open_.low)), -TokenMass<Scalar>::bits)};
+  }
+
+ private:
+  using Range = KeyRange<Scalar>;
+  using Key = OrderedKey<Scalar>;
+
+  // A bracket from a sample, `deviations` standard deviations wide on each side. With `fit` it may be narrower, so that its
+  // logits fit into the buffer. Without a sample, the whole open range.
+  Range sampled_bracket(Scalar floor, double target, std::optional<double> total, double deviations,
+                        bool fit) {
+    if (!sample_.take(floor, weight_)) return open_;
+    const double unit = weight_.unit(from_ordered_key<Scalar>(near_.largest())) * sample_.stride();
+    const double aim = total ? sample_.weight() - (*total - target) / unit : target / unit;
+    return sample_.bracket({aim, total.has_value(), deviations, fit}, open_);
+  }
+
+  // The part of a bracket that is still open. If no part is open, the whole open range.
+  Range still_open(const Range& bracket) const {
+    if (bracket.low > open_.high || bracket.high < open_.low) return open_;
+    return {std::max(bracket.low, open_.low), std::min(bracket.high, open_.high)};
+  }
+
+  // The smallest number above a bracket. It exists, because no bracket contains +inf.
+  static Scalar above(const Range& bracket) { return from_ordered_key<Scalar>(bracket.high + 1); }
+
+  // Looks for the cut in a bracket. If it is not found, open_ is narrower or overflow_ is set.
+  bool try_within(const Range& bracket, double target) {
+    const Gathered gathered = gather(row_, bracket, near_, [&](const Scalar* logits, bool any) {
+      return any ? weight_.sum(logits, above(bracket)) : 0.0;
+    });
+    overflow_ = gathered.overflow;
+    if (gathered.above >= target) {
+      open_.low = bracket.high + 1;
+      kept_ = gathered.above;
+      return false;
+    }
+    if (overflow_) {
+      open_.high = bracket.high;
+      return false;
+    }
+    if (select(target, gathered.above)) return true;
+    open_.high = bracket.low - 1;
+    return bracket.low == open_.low;  // all tokens together weigh less
+  }
+
+  // Finds the cut among the gathered logits, if it is there.
+  bool select(double target, double above) {
+    if (near_.size == 0) return false;
+    const auto top = from_ordered_key<Scalar>(near_.largest());
+    const double unit = weight_.unit(top);
+    const std::uint64_t needed = whole_units(std::round((target - above) / unit));
+    const auto from = [&](Key key) { return weight_from(near_, weight_, top, key); };
+    const std::uint64_t dropped = near_.narrow(needed, from);
+    const bool weighed = near_.size <= near_.most_weighed;
+    if (weighed) weigh(near_, weight_, top);
+    const Key smallest = near_.smallest();
+    const Key cut = weighed ? near_.largest_cut(smallest, near_.largest(), needed - dropped) : smallest;
+    const std::uint64_t gathered = dropped + (weighed ? near_.at_least(cut) : from(cut));
+    if (gathered < needed) return false;
+    open_.low = cut;
+    kept_ = above + unit * static_cast<double>(gathered);
+    holds_all_kept_ = above == 0 && dropped == 0 && weighed;
+    return true;
+  }
+
+  // Narrows the open range by one pass at one value: first the cut of the sample, then the value right above it (that is
+  // enough if very many logits are equal), then the middle.
+  void guess(double target) {
+    if (open_.low >= open_.high) return;
+    const Key cut = next_guess();
+    double above = 0;
+    each_chunk(row_,
+               [&](const Scalar* logits) { above += weight_.sum(logits, from_ordered_key<Scalar>(cut)); });
+    if (above >= target) {
+      open_.low = cut;
+      kept_ = above;
+    } else {
+      open_.high = cut - 1;
+    }
+  }
+
+  Key next_guess() const {
+    const Key centre = sample_.centre();
+    if (centre > open_.low && centre <= open_.high) return centre;
+    return centre == open_.low ? centre + 1 : std::midpoint(open_.high, open_.low);
+  }
+
+  NumberRow<S, Stride> row_;
+  TokenWeight weight_;
+  // The open range: the cut lies in [low, high]. Tokens from low on weigh kept_, if that is known, and this is enough.
+  // Tokens above high do not weigh enough.
+  Range open_ = {0, 0};
+  std::optional<double> kept_;
+  bool overflow_ = false, holds_all_kept_ = false;
+  Weighed<Scalar> near_;
+  RowSample<S, Stride, TokenWeight> sample_{row_, near_};
+};
+
+}  // namespace specdec::detail

@@ -1,0 +1,170 @@
+// A few thousand numbers with weights, and the search for the cut that keeps a given weight.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <type_traits>
+
+#include "specdec/kernels/keyed_weights.hpp"
+#include "specdec/kernels/machine_width.hpp"
+#include "specdec/sample/threshold/flags.hpp"
+#include "specdec/sample/threshold/ordered_key.hpp"
+
+namespace specdec::detail {
+
+/// Numbers, stored as their ordered keys, and their weights. The code that fills in the weights chooses their unit. All are
+/// integers: so a sum is exact in any order, and each function is a few vectorised passes over a small buffer.
+///
+/// Keys and weights share one buffer, because it lies on the stack: keys alone may fill it, and keys with weights take half of
+/// it each. What is said of weights holds for up to `most_weighed` numbers; narrow() makes more numbers so few.
+template <class Scalar, std::size_t words = std::size_t{32768} / sizeof(Scalar)>
+struct Weighed {
+  using Key = OrderedKey<Scalar>;
+  using Weight = std::make_unsigned_t<Key>;
+
+  /// How many numbers there is room for, beside the excess of Flags.
+  static constexpr std::size_t capacity = words - Flags::excess;
+  /// How many numbers there is room for with their weights.
+  static constexpr std::size_t most_weighed = words / 2;
+
+  /// How many bits a stored weight may have. The sum of all weights is then less than 2^63.
+  static constexpr int weight_bits = sizeof(Scalar) == 4 ? 31 : 50;
+
+  std::size_t size = 0;
+  alignas(64) std::array<Key, words> keys;
+
+  /// The weights. (C++ allows to read and write an integer as the unsigned type of its size.)
+  Weight* weights() { return reinterpret_cast<Weight*>(keys.data() + most_weighed); }
+  const Weight* weights() const { return reinterpret_cast<const Weight*>(keys.data() + most_weighed); }
+
+  /// Call this when all numbers are there. The functions below read whole lots, so this fills up the last lot. The filler is
+  /// a key that is there already: the smallest and the largest key do not change.
+  void fill_up() { std::fill(keys.data() + size, keys.data() + whole_lots(), keys[0]); }
+  /// Call this when all weights are there, unless those after the last number are 0 already.
+  void fill_up_weights() { std::fill(weights() + size, weights() + whole_lots(), Weight{0}); }
+
+  /// The size, rounded up to whole lots.
+  std::size_t whole_lots() const {
+    constexpr auto of = static_cast<std::size_t>(lot);
+    return (size + of - 1) / of * of;
+  }
+
+  std::uint64_t at_least(Key cut) const {
+    return run_wide<WeightAtLeast<Key, Weight>>(keys.data(), weights(), lots(), cut);
+  }
+
+  std::size_t count(Key low, Key high) const {
+    const auto n = static_cast<std::size_t>(run_wide<CountBetween<Key>>(keys.data(), lots(), low, high));
+    const bool filler_counts = size > 0 && keys[0] >= low && keys[0] <= high;
+    return filler_counts ? n - (whole_lots() - size) : n;
+  }
+
+  Key smallest() const { return run_wide<SmallestKey<Key>>(keys.data(), lots()); }
+  Key largest() const { return run_wide<LargestKey<Key>>(keys.data(), lots()); }
+
+  /// The largest key in [low, high] with at_least(key) >= target; low if there is none.
+  Key largest_cut(Key low, Key high, std::uint64_t target) const {
+    constexpr std::size_t few = most_weighed / 8;
+    for (int step = 0; low < high; ++step) {
+      if constexpr (few >= 32)
+        if (count(low, high) <= few) return within<few>(low, high).largest_cut(low, high, rest(target, high));
+      const Key middle = middle_of(low, high, step);
+      if (at_least(middle) >= target) low = middle;
+      else high = middle - 1;
+    }
+    return low;
+  }
+
+  /// The largest key such that at least `rank` numbers have this key or a larger one; the smallest if there are fewer.
+  Key of_rank(std::size_t rank) const {
+    Key low = smallest(), high = largest();
+    for (int step = 0; low < high; ++step) {
+      const Key middle = middle_of(low, high, step);
+      if (count(middle, std::numeric_limits<Key>::max()) >= rank) low = middle;
+      else high = middle - 1;
+    }
+    return low;
+  }
+
+  /// Drops numbers that do not decide where the cut is which keeps `target`, until there is room for the weights of the rest.
+  /// weight_from(key) is the weight of the numbers from `key` on. Returns the weight of the numbers dropped above the cut.
+  /// If the cut is a number that occurs more often than there is room for, only these numbers are left, and too many.
+  template <class WeightFrom>
+  std::uint64_t narrow(std::uint64_t target, const WeightFrom& weight_from) {
+    std::uint64_t above = 0;
+    Key low = smallest(), high = largest();
+    for (int step = 0; size > most_weighed && low < high; ++step) {
+      const Key middle = middle_of(low, high, step);
+      const std::uint64_t upper = weight_from(middle);
+      if (above + upper >= target) {
+        low = middle;
+      } else {
+        high = middle - 1;
+        above += upper;
+      }
+      keep(low, high);
+    }
+    return above;
+  }
+
+ private:
+  Index lots() const { return static_cast<Index>(whole_lots()); }
+
+  // The middle of the numbers, not of their keys: numbers are spread more evenly, and half of all keys stand for numbers
+  // below 1. But only halving the keys is sure to end soon.
+  static Key middle_of(Key low, Key high, int step) {
+    if (step >= 8) return std::midpoint(high, low);
+    const Scalar middle = std::midpoint(from_ordered_key<Scalar>(low), from_ordered_key<Scalar>(high));
+    return std::clamp(ordered_key(middle), static_cast<Key>(low + 1), high);
+  }
+
+  // The part of the target that numbers above `high` do not cover.
+  std::uint64_t rest(std::uint64_t target, Key high) const {
+    const std::uint64_t above = high < std::numeric_limits<Key>::max() ? at_least(high + 1) : 0;
+    return target > above ? target - above : 0;
+  }
+
+  // Flags those of Flags::size keys, the first of which is number `start`, that lie in [low, high].
+  Flags inside(const Key* chunk, std::size_t start, Key low, Key high) const {
+    Flags flags;
+    for (std::size_t i = 0; i < Flags::size; ++i)
+      flags[i] = both(both(chunk[i] >= low, chunk[i] <= high) != 0, start + i < size);
+    return flags;
+  }
+
+  // Drops the numbers outside [low, high]. Takes a copy of each chunk, because pick() does not go through it in order.
+  void keep(Key low, Key high) {
+    std::size_t kept = 0;
+    std::array<Key, Flags::size> chunk;
+    for (std::size_t start = 0; start < size; start += Flags::size) {
+      std::copy_n(keys.data() + start, Flags::size, chunk.begin());
+      kept = inside(chunk.data(), start, low, high).pick(kept, [&](std::size_t k, std::size_t i) {
+        keys[k] = chunk[i];
+      });
+    }
+    size = kept;
+    fill_up();
+  }
+
+  // The numbers in [low, high], with their weights. There must be no more than `few`.
+  template <std::size_t few>
+  auto within(Key low, Key high) const {
+    Weighed<Scalar, 2 * (few + lot)> out;  // pick() needs room between keys and weights
+    for (std::size_t start = 0; start < size; start += Flags::size) {
+      out.size =
+          inside(keys.data() + start, start, low, high).pick(out.size, [&](std::size_t k, std::size_t i) {
+            out.keys[k] = keys[start + i];
+            out.weights()[k] = weights()[start + i];
+          });
+    }
+    out.fill_up();
+    out.fill_up_weights();
+    return out;
+  }
+};
+
+}  // namespace specdec::detail

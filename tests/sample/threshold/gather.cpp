@@ -1,0 +1,126 @@
+// One pass over a row, against a loop over its logits.
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <random>
+#include <specdec/sample/threshold/gather.hpp>
+#include <specdec/sample/threshold/token_weight.hpp>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/message_of.hpp"
+#include "support/sorted.hpp"
+
+namespace test_sample_gather {
+
+using namespace specdec;
+using namespace support;
+using detail::Flags;
+using detail::Gathered;
+using detail::KeyRange;
+using detail::ordered_key;
+using detail::Weighed;
+
+namespace {
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+
+struct Pass {
+  Gathered found;
+  std::vector<float> gathered;
+};
+
+// Logits above the bracket are counted.
+template <class S, int Stride>
+Pass pass(const NumberRow<S, Stride>& row, float low, float high) {
+  Pass out;
+  Weighed<float> near;
+  const KeyRange<float> bracket{ordered_key(low), ordered_key(high)};
+  out.found = detail::gather(row, bracket, near, [&](const float* logits, bool any) {
+    const double n = detail::TokenCount<float>{}.sum(logits, std::nextafter(high, infinity));
+    CHECK(any == (n > 0));
+    return n;
+  });
+  for (std::size_t k = 0; k < near.size; ++k)
+    out.gathered.push_back(detail::from_ordered_key<float>(near.keys[k]));
+  std::ranges::sort(out.gathered);
+  return out;
+}
+
+template <class S, int Stride>
+void check(const NumberRow<S, Stride>& row, float low, float high) {
+  CAPTURE(row.size(), low, high);
+  std::vector<float> inside;
+  double above = 0;
+  for (Index x = 0; x < row.size(); ++x) {
+    if (row[x] >= low && row[x] <= high) inside.push_back(row[x]);
+    above += row[x] > high ? 1 : 0;
+  }
+  std::ranges::sort(inside);
+  const Pass got = pass(row, low, high);
+  CHECK(got.found.above == above);
+  CHECK_FALSE(got.found.overflow);
+  CHECK(got.gathered == inside);
+}
+
+}  // namespace
+
+TEST_CASE("chunks give the row in order, and the last one is padded with -inf") {
+  std::mt19937_64 rng{1};
+  for (const std::size_t size : {0u, 1u, 511u, 512u, 513u, 2000u}) {
+    const std::vector<double> logits = size == 0 ? std::vector<double>() : random_logits(size, rng);
+    const auto held = as<float>(logits);
+    const auto narrow = as<Eigen::half>(logits);
+    const auto read = [](const auto& row) {
+      std::vector<float> out;
+      detail::each_chunk(row, [&](const float* chunk) { out.insert(out.end(), chunk, chunk + Flags::size); });
+      return out;
+    };
+    std::vector<float> whole = read(NumberRow<float>(held.data(), std::ssize(held)));
+    REQUIRE(whole.size() == (size + Flags::size - 1) / Flags::size * Flags::size);
+    CHECK(std::all_of(whole.begin() + std::ssize(held), whole.end(), [](float l) { return l == -infinity; }));
+    whole.resize(size);
+    CHECK(whole == held);
+    const std::vector<float> widened = read(NumberRow<Eigen::half>(narrow.data(), std::ssize(narrow)));
+    for (std::size_t x = 0; x < size; ++x) CHECK(widened[x] == static_cast<float>(narrow[x]));
+  }
+}
+
+TEST_CASE("a pass gathers the logits in the bracket and weighs those above it") {
+  std::mt19937_64 rng{2};
+  for (int n = 0; n < 100; ++n) {
+    const std::size_t size = n % 10 == 0 ? 6000 : 1 + rng() % 1500;
+    const auto held = as<float>(random_logits(size, rng));
+    const NumberRow<float> row(held.data(), std::ssize(held));
+    const NumberRow<float, Eigen::Dynamic> every_third(held.data(), (std::ssize(held) + 2) / 3, 3);
+    const float some = std::max(held[rng() % size], std::numeric_limits<float>::lowest());
+    for (const float low : {some, -0.5f, std::numeric_limits<float>::lowest()})
+      for (const float high : {some, 0.75f, std::numeric_limits<float>::max()}) {
+        check(row, low, high);
+        check(every_third, low, high);
+      }
+  }
+}
+
+TEST_CASE(
+    "if a bracket holds more logits than there is room for, the pass says so, and still weighs those above") {
+  std::vector<float> held(20'000, 0.0f);
+  held[3] = held[19'999] = 1;
+  const Pass got = pass(NumberRow<float>(held.data(), std::ssize(held)), -1, 0.5f);
+  CHECK(got.found.overflow);
+  CHECK(got.found.above == 2);
+  CHECK(got.gathered.size() <= Weighed<float>::capacity);
+}
+
+TEST_CASE("a pass notices NaN and infinity wherever they are") {
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), infinity})
+    for (const std::size_t at : {0u, 512u, 1299u}) {
+      std::vector<float> held(1300, 0.0f);
+      held[at] = bad;
+      const NumberRow<float> row(held.data(), std::ssize(held));
+      CHECK(message_of<InvalidDistribution>([&] { pass(row, 5, 6); }) == "a logit is nan or inf");
+    }
+}
+
+}  // namespace test_sample_gather

@@ -1,0 +1,149 @@
+// The cut of a row against its definition by a sort, on numbers of half the width and on entries that lie apart and
+// are read as copies. (The tests of top-k and top-p cut rows of contiguous floats.)
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <functional>
+#include <limits>
+#include <random>
+#include <specdec/sample/threshold/threshold.hpp>
+#include <specdec/sample/threshold/token_weight.hpp>
+#include <vector>
+
+#include "support/bounds.hpp"
+#include "support/catch.hpp"
+#include "support/sorted.hpp"
+
+namespace test_sample_threshold {
+
+using namespace specdec;
+using namespace support;
+using detail::ThresholdSearch;
+
+namespace {
+
+constexpr double lowest = static_cast<double>(std::numeric_limits<float>::lowest());
+
+// The logits in [floor, ceiling] at which a cut may lie, the largest first.
+std::vector<double> candidates(std::vector<double> logits, double floor, double ceiling) {
+  std::erase_if(logits, [&](double l) { return !(l >= floor && l <= ceiling); });
+  std::ranges::sort(logits, std::greater<>());
+  return logits;
+}
+
+// Every third of the stored numbers is a logit.
+float cut_by_count(const std::vector<double>& logits, double floor, double ceiling, double target) {
+  std::vector<float> held(3 * logits.size(), 1e30f);
+  for (std::size_t x = 0; x < logits.size(); ++x) held[3 * x] = static_cast<float>(logits[x]);
+  const NumberRow<float, Eigen::Dynamic> row(held.data(), std::ssize(logits), 3);
+  ThresholdSearch search(row, detail::TokenCount<float>{});
+  const float cut = search(static_cast<float>(floor), static_cast<float>(ceiling), target);
+  if (const auto kept = search.kept()) {
+    const auto above = [&](double l) { return l >= static_cast<double>(cut); };
+    CHECK(*kept == static_cast<double>(std::ranges::count_if(logits, above)));
+  }
+  if (const auto mass = search.mass(1.0f)) {
+    double sum = 0;
+    for (const double l : logits)
+      if (l >= static_cast<double>(cut)) sum += std::exp(l - static_cast<double>(mass->shift));
+    CHECK(mass->sum == Approx(sum).epsilon(1e-5));
+  }
+  return cut;
+}
+
+void check_count(const std::vector<double>& logits, double floor, double ceiling, Index target) {
+  CAPTURE(logits.size(), floor, ceiling, target);
+  const auto above = [&](double cut) {
+    return std::ranges::count_if(logits, [=](double l) { return l >= cut; });
+  };
+  const float cut = cut_by_count(logits, floor, ceiling, static_cast<double>(target));
+  const auto next = static_cast<double>(std::nextafter(cut, std::numeric_limits<float>::infinity()));
+  if (static_cast<double>(cut) > floor) CHECK(above(static_cast<double>(cut)) >= target);
+  if (static_cast<double>(cut) < ceiling) CHECK(above(next) < target);
+}
+
+// The logits that a share of the mass leaves, at temperature 1.
+std::vector<double> kept_by_mass(const std::vector<double>& logits, double floor, double share) {
+  const auto held = as<Eigen::bfloat16>(logits);
+  const auto top = static_cast<float>(std::ranges::max(logits));
+  long double total = 0;
+  for (const double l : candidates(logits, floor, 1e30))
+    total += std::exp(static_cast<long double>(l - double{top}));
+  const NumberRow<Eigen::bfloat16> row(held.data(), std::ssize(held));
+  ThresholdSearch search(row, detail::TokenMass<float>{top, 1.0f});
+  const float cut = search(static_cast<float>(floor), std::numeric_limits<float>::max(),
+                           share * static_cast<double>(total), static_cast<double>(total));
+  return candidates(logits, static_cast<double>(cut), 1e30);
+}
+
+void check_mass(const std::vector<double>& logits, double floor, double share) {
+  CAPTURE(logits.size(), floor, share);
+  const auto all = candidates(logits, floor, 1e30), kept = kept_by_mass(logits, floor, share);
+  REQUIRE(!kept.empty());
+  long double total = 0, mass = 0, without_last = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const long double w = std::exp(static_cast<long double>(all[i] - all[0]));
+    total += w;
+    if (i < kept.size()) mass += w;
+    if (i < kept.size() && all[i] > kept.back()) without_last += w;
+  }
+  CHECK((mass / total > share - 3e-6L || kept.size() == all.size()));
+  CHECK(without_last / total < share + 3e-6L);
+}
+
+}  // namespace
+
+TEST_CASE("the cut is the largest that leaves as many tokens as asked for") {
+  std::mt19937_64 rng{1};
+  for (int n = 0; n < 200; ++n) {
+    const auto logits = random_logits(n % 10 == 0 ? 20'000 : random_size(rng), rng);
+    const Index size = std::ssize(logits);
+    for (const Index target : {Index{1}, size / 3 + 1, size}) {
+      check_count(logits, lowest, -lowest, target);
+      check_count(logits, -1.0, 0.5, target);
+    }
+  }
+  for (const auto& logits : hard_rows()) check_count(logits, lowest, -lowest, std::ssize(logits) / 7 + 1);
+}
+
+TEST_CASE("the cut is the largest that leaves the mass asked for") {
+  std::mt19937_64 rng{2};
+  for (int n = 0; n < bound(200); ++n) {
+    const auto logits =
+        random_logits(n % 10 == 0 ? 20'000 : random_size(rng), rng, rounded_to<Eigen::bfloat16>);
+    for (const double share : {1e-6, 0.3, 0.95, 0.9999}) {
+      check_mass(logits, lowest, share);
+      if (std::ranges::max(logits) >= -1) check_mass(logits, -1.0, share);
+    }
+  }
+}
+
+TEST_CASE("where the sample misleads, the cut is found among more numbers than have room for their weights") {
+  std::mt19937_64 rng{3};
+  std::vector<double> logits(7000);
+  for (const bool equal : {false, true})
+    for (int n = 0; n < bound(20); ++n) {
+      for (double& l : logits) l = equal && rng() % 8 != 0 ? 1.0 : static_cast<double>(rng() % 128) / 128;
+      for (std::size_t x = 13; x < logits.size(); x += 27) logits[x] = -50;  // those that the sample holds
+      for (const Index target : {1, 100, 2000, 3000, 4500, 6000, 6700})
+        check_count(logits, lowest, -lowest, target);
+      for (const double share : {1e-6, 0.3, 0.5, 0.95}) check_mass(logits, lowest, share);
+    }
+}
+
+TEST_CASE("a search for a cut notices NaN and infinity anywhere") {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  for (const std::size_t size : {1u, 600u, 5000u})
+    for (const std::size_t at : {std::size_t{0}, size / 2, size - 1})
+      for (const double bad : {std::numeric_limits<double>::quiet_NaN(), infinity}) {
+        std::vector<double> logits(size, 0.5);
+        logits[at] = bad;
+        CHECK_THROWS_AS(cut_by_count(logits, lowest, -lowest, 1), InvalidDistribution);
+        const auto held = as<Eigen::bfloat16>(logits);
+        ThresholdSearch search(NumberRow<Eigen::bfloat16>(held.data(), std::ssize(held)),
+                               detail::TokenMass<float>{1, 1});
+        CHECK_THROWS_AS(search(std::numeric_limits<float>::lowest(), 1e30f, 0.5), InvalidDistribution);
+      }
+}
+
+}  // namespace test_sample_threshold

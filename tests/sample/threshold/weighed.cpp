@@ -1,0 +1,149 @@
+// Numbers with weights, against a loop over them.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <random>
+#include <specdec/chance/random.hpp>
+#include <specdec/sample/threshold/weighed.hpp>
+#include <vector>
+
+#include "support/bounds.hpp"
+#include "support/catch.hpp"
+
+namespace test_sample_weighed {
+
+using namespace specdec;
+using detail::from_ordered_key;
+using detail::ordered_key;
+
+namespace {
+
+using Weighed = detail::Weighed<double>;  // holds 2048 numbers with weights, and nearly 4096 without
+using Key = Weighed::Key;
+
+struct Pair {
+  Key key;
+  std::uint64_t weight;
+};
+
+// Numbers with ties and weights up to the largest. After the last number is memory that must not be used.
+std::vector<Pair> random_pairs(std::size_t size, double spread, std::mt19937_64& rng) {
+  std::vector<Pair> pairs;
+  for (std::size_t i = 0; i < size; ++i) {
+    const double number = spread * (uniform01(rng) - 0.5);
+    const bool tie = !pairs.empty() && uniform01(rng) < 0.3;
+    const std::uint64_t bits = rng() % (Weighed::weight_bits + 1);
+    pairs.push_back({tie ? pairs[rng() % pairs.size()].key : ordered_key(number),
+                     (std::uint64_t{1} << bits) - rng() % 2});
+  }
+  return pairs;
+}
+
+void fill(Weighed& out, const std::vector<Pair>& pairs) {
+  out.size = pairs.size();
+  out.keys.fill(1);
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    out.keys[i] = pairs[i].key;
+    out.weights()[i] = pairs[i].weight;
+  }
+  out.fill_up();
+  out.fill_up_weights();
+}
+
+std::uint64_t weight_at_least(const std::vector<Pair>& pairs, Key cut) {
+  std::uint64_t sum = 0;
+  for (const Pair& pair : pairs) sum += pair.key >= cut ? pair.weight : 0;
+  return sum;
+}
+
+// The largest key in [low, high] such that the weight at or above it reaches the target; low if there is none.
+Key largest_cut(const std::vector<Pair>& pairs, Key low, Key high, std::uint64_t target) {
+  if (weight_at_least(pairs, high) >= target) return high;
+  Key best = low;
+  for (const Pair& pair : pairs)
+    if (pair.key >= low && pair.key <= high && weight_at_least(pairs, pair.key) >= target)
+      best = std::max(best, pair.key);
+  return best;
+}
+
+}  // namespace
+
+TEST_CASE("weights are summed exactly, even the largest ones") {
+  const auto weighed = std::make_unique<Weighed>();
+  const std::uint64_t most = (std::uint64_t{1} << Weighed::weight_bits) - 1;
+  fill(*weighed, std::vector<Pair>(Weighed::most_weighed, {ordered_key(1.0), most}));
+  CHECK(weighed->at_least(ordered_key(1.0)) == most * Weighed::most_weighed);
+  CHECK(weighed->at_least(ordered_key(1.0) + 1) == 0);
+  CHECK(weighed->at_least(std::numeric_limits<Key>::min()) == most * Weighed::most_weighed);
+}
+
+TEST_CASE("every question gets the answer of a loop over the numbers") {
+  const auto weighed = std::make_unique<Weighed>();
+  std::mt19937_64 rng{1};
+  for (const std::size_t size : {1u, 2u, 50u, 300u, 513u, 2048u})
+    for (const double spread : {0.0, 1e-300, 2.0, 1e300}) {
+      const auto pairs = random_pairs(size, spread, rng);
+      fill(*weighed, pairs);
+      std::vector<Key> keys;
+      for (const Pair& pair : pairs) keys.push_back(pair.key);
+      std::ranges::sort(keys);
+      CAPTURE(size, spread);
+      CHECK(weighed->smallest() == keys.front());
+      CHECK(weighed->largest() == keys.back());
+      for (int n = 0; n < (size > 1000 ? support::bound(2) : support::bound(8)); ++n) {
+        const Key a = keys[rng() % size], b = keys[rng() % size];
+        const Key low = std::min(a, b), high = std::max(a, b);
+        CHECK(weighed->at_least(a) == weight_at_least(pairs, a));
+        CHECK(weighed->count(low, high) == static_cast<std::size_t>(std::ranges::upper_bound(keys, high) -
+                                                                    std::ranges::lower_bound(keys, low)));
+        const std::uint64_t all = weight_at_least(pairs, keys.front()), some = rng() % (all + 2);
+        for (const std::uint64_t target : {some, all, all + 1, std::uint64_t{1}, weight_at_least(pairs, a)}) {
+          CHECK(weighed->largest_cut(keys.front(), keys.back(), target) ==
+                largest_cut(pairs, keys.front(), keys.back(), target));
+          CHECK(weighed->largest_cut(low, high, target) == largest_cut(pairs, low, high, target));
+        }
+        const std::size_t rank = 1 + rng() % size;
+        CHECK(weighed->of_rank(rank) == keys[size - rank]);
+      }
+      CHECK(weighed->of_rank(size + 1) == keys.front());
+    }
+}
+
+TEST_CASE("many numbers are narrowed to those around the cut") {
+  const auto weighed = std::make_unique<Weighed>();
+  std::mt19937_64 rng{2};
+  for (const std::size_t size : {2048u, 2049u, 3000u, 4092u})
+    for (const double spread : {0.0, 1e-300, 2.0, 1e300})
+      for (int n = 0; n < support::bound(10); ++n) {
+        const auto pairs = random_pairs(size, spread, rng);
+        const Key least = std::ranges::min(pairs, {}, &Pair::key).key;
+        const std::uint64_t target = 1 + rng() % weight_at_least(pairs, least);
+        const Key cut = largest_cut(pairs, least, std::numeric_limits<Key>::max(), target);
+        CAPTURE(size, spread, target);
+        weighed->size = size;
+        for (std::size_t i = 0; i < size; ++i) weighed->keys[i] = pairs[i].key;
+        weighed->fill_up();
+        // All that a search knows of the weights: the sum over the numbers that are left.
+        const auto weight_from = [&](Key from) {
+          return weight_at_least(pairs, from) - weight_at_least(pairs, weighed->largest() + 1);
+        };
+        const std::uint64_t above = weighed->narrow(target, weight_from);
+        const Key low = weighed->smallest(), high = weighed->largest();
+        REQUIRE(low <= cut);
+        REQUIRE(cut <= high);
+        CHECK(above == weight_at_least(pairs, high + 1));
+        CHECK((weighed->size <= Weighed::most_weighed || low == high));
+        std::vector<Key> left, expected;
+        for (std::size_t i = 0; i < weighed->size; ++i) left.push_back(weighed->keys[i]);
+        for (const Pair& pair : pairs)
+          if (pair.key >= low && pair.key <= high) expected.push_back(pair.key);
+        std::ranges::sort(left);
+        std::ranges::sort(expected);
+        CHECK(left == expected);
+        if (size <= Weighed::most_weighed) CHECK(weighed->size == size);
+      }
+}
+
+}  // namespace test_sample_weighed
