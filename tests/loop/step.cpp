@@ -20,12 +20,15 @@ namespace {
 const std::vector<Token> prompt{0, 1};
 const Options options{.max_new_tokens = 12, .gamma = 2};
 
+using DraftOf = decltype(std::declval<ModelDrafter<TableModel<>>&>().draft(
+    std::span<const Token>(), DraftLimits{}, std::declval<std::mt19937_64&>()));
+
 // A text with its target and drafter, as an engine holds them.
 struct Engine {
   std::mt19937_64 rng{3};
   TableModel<> target;
   ModelDrafter<TableModel<>> drafter;
-  Step<GreedyBlockVerifier, false> step;
+  Step<GreedyBlockVerifier, DraftOf, false> step;
 
   explicit Engine(std::mt19937_64 seed = std::mt19937_64{1})
       : target(TableModel<>::random(4, 2, seed)),
@@ -53,7 +56,7 @@ TEST_CASE("an engine that offers, feeds and accepts writes what a decoder writes
   while (!engine.step.done()) {
     const auto draft = engine.draft();
     RandomChance chance(engine.rng);
-    engine.step.accept(engine.rows(engine.step.offer(draft)), draft, chance);
+    engine.step.accept(engine.rows(engine.step.offer(draft)), chance);
     engine.drafter.truncate(engine.step.kept());
   }
   CHECK(engine.step.result().tokens == expected.tokens);
@@ -65,18 +68,20 @@ TEST_CASE("only an offered draft can be accepted, and only once", "[loop][errors
   RandomChance chance(engine.rng);
   const auto draft = engine.draft();
   const auto accept = [&](const auto& rows) {
-    return message_of<std::logic_error>([&] { engine.step.accept(rows, draft, chance); });
+    return message_of<std::logic_error>([&] { engine.step.accept(rows, chance); });
   };
   const std::string complaint = "specdec: accept() has no draft to judge: offer() one, and accept it once";
   const auto rows = engine.rows({prompt, 0, 2});
   CHECK(accept(rows) == complaint);
   const auto kept = engine.rows(engine.step.offer(draft));
+  CHECK(message_of<std::logic_error>([&] { engine.step.commit(); }) ==
+        "specdec: commit() has no verdict to commit: weigh() the offered draft");
   engine.step.withdraw();
   CHECK(accept(kept) == complaint);
   CHECK_FALSE(engine.step.offers());
   CHECK(engine.step.tokens().empty());
   engine.step.offer(draft);
-  CHECK(engine.step.accept(kept, draft, chance).size() >= 1);
+  CHECK(engine.step.accept(kept, chance).size() >= 1);
   CHECK(accept(kept) == complaint);
   CHECK(message_of<std::logic_error>([&] { engine.step.offer(draft); }) ==
         "specdec: a draft is offered that no limits() were asked for");
@@ -87,7 +92,7 @@ TEST_CASE("what a rule needs beyond the budget is drafted, but not fed", "[loop]
   while (engine.step.verifier().min_draft_length() == 0) {
     const auto draft = engine.draft();
     RandomChance chance(engine.rng);
-    engine.step.accept(engine.rows(engine.step.offer(draft)), draft, chance);
+    engine.step.accept(engine.rows(engine.step.offer(draft)), chance);
   }
   const auto text = engine.step.context();
   engine.step.resume(std::vector<Token>(text.begin(), text.end()), {.max_new_tokens = 1, .gamma = 2});
@@ -96,26 +101,24 @@ TEST_CASE("what a rule needs beyond the budget is drafted, but not fed", "[loop]
   const Feed feed = engine.step.offer(draft);
   CHECK(feed.rows == 1);
   RandomChance chance(engine.rng);
-  CHECK(engine.step.accept(engine.rows(feed), draft, chance).size() == 1);
+  CHECK(engine.step.accept(engine.rows(feed), chance).size() == 1);
   CHECK(engine.step.done());
 }
 
 namespace {
 
-// What the loop tells a drafter that observes.
-struct Observer {
+// A copy of what a drafter that observes is told.
+struct Told {
   std::vector<Token> tokens;
   std::vector<Index> parents;
   NodeVerdict verdict;
   Index rows = 0;
 
-  void observe(const auto& target_rows, std::span<const Token> drafted, std::span<const Index> above,
-               const NodeVerdict& told) {
-    tokens.assign(drafted.begin(), drafted.end());
-    parents.assign(above.begin(), above.end());
-    verdict = told;
-    rows = target_rows.rows();
-  }
+  explicit Told(const auto& judged)
+      : tokens(judged.tokens.begin(), judged.tokens.end()),
+        parents(judged.parents.begin(), judged.parents.end()),
+        verdict(judged.verdict),
+        rows(judged.rows.rows()) {}
 };
 
 // Accepts everything, whatever the rows are.
@@ -131,7 +134,7 @@ std::vector<Token> listed(std::span<const Token> tokens) { return {tokens.begin(
 
 TEST_CASE("a drafted token that ends the text is not fed, and neither are the tokens after it", "[loop]") {
   const std::vector<Token> tokens{2, 3, 1};
-  Step<AcceptAll, false> step({4}, {}, prompt, {.gamma = 3, .stop_tokens = {3}});
+  Step<AcceptAll, Draft<OneHotRows>, false> step({4}, {}, prompt, {.gamma = 3, .stop_tokens = {3}});
   const Draft<OneHotRows> draft{tokens, OneHotRows(tokens)};
   step.limits([](Index most) { return most; });
   const Feed feed = step.offer(draft);
@@ -140,12 +143,14 @@ TEST_CASE("a drafted token that ends the text is not fed, and neither are the to
 
   std::mt19937_64 rng{1};
   RandomChance chance(rng);
-  Observer observer;
   RowMajor<double> rows = RowMajor<double>::Zero(2, 4);
   rows(0, 2) = rows(1, 3) = 1;
-  CHECK(message_of([&] { step.accept(RowMajor<double>(rows.topRows(1)), draft, chance); }) ==
+  CHECK(message_of([&] { step.accept(RowMajor<double>(rows.topRows(1)), chance); }) ==
         "specdec: target has 1 rows, expected 2");
-  CHECK(listed(step.accept(rows, draft, chance, observer)) == std::vector<Token>{2, 3});
+  step.weigh(rows, chance);
+  CHECK(step.tokens().empty());
+  const Told told(step.judged(rows));
+  CHECK(listed(step.commit()) == std::vector<Token>{2, 3});
   CHECK(step.result().stop_reason == StopReason::stop_token);
   CHECK(step.kept() == 3);
   CHECK(listed(step.kept_path()) == std::vector<Index>{0, 1, 2});
@@ -153,20 +158,20 @@ TEST_CASE("a drafted token that ends the text is not fed, and neither are the to
   CHECK(step.stats().accepted == 2);
   CHECK(step.last().fed == 3);
   // For the drafter it is a verdict on the tokens that were fed.
-  CHECK(observer.tokens == std::vector<Token>{2});
-  CHECK(observer.rows == 2);
-  CHECK(observer.verdict == NodeVerdict{1, 3});
+  CHECK(told.tokens == std::vector<Token>{2});
+  CHECK(told.rows == 2);
+  CHECK(told.verdict == NodeVerdict{1, 3});
 }
 
 TEST_CASE("statistics of acceptance know nothing about tokens after the end of the text", "[loop]") {
   const std::vector<Token> tokens{2, 3, 1};
-  Step<TokenVerifier, false> step({4}, {}, prompt, {.gamma = 3, .stop_tokens = {3}});
+  Step<TokenVerifier, Draft<OneHotRows>, false> step({4}, {}, prompt, {.gamma = 3, .stop_tokens = {3}});
   const Draft<OneHotRows> draft{tokens, OneHotRows(tokens)};
   step.limits([](Index most) { return most; });
   step.offer(draft);
   std::mt19937_64 rng{1};
   RandomChance chance(rng);
-  step.accept(RowMajor<double>(RowMajor<double>::Constant(2, 4, 0.25)), draft, chance);
+  step.accept(RowMajor<double>(RowMajor<double>::Constant(2, 4, 0.25)), chance);
   CHECK(step.stats().acceptance.drafted == std::vector<Index>{1, 1});
   CHECK(step.stats().acceptance.token == std::vector<double>{0.25, 0.0625});
   CHECK(step.stats().acceptance.rate().value == 0.25);
@@ -181,7 +186,7 @@ TEST_CASE("the tree that is fed has no token that ends the text", "[loop]") {
   const std::vector<Index> parents{-1, -1, -1, 1, 2, 4};
   using Rule = TrunkAndSpares<SampleMatchVerifier>;
   for (const bool all : {true, false}) {
-    Step<Rule, true> step({4}, {}, prompt, {.gamma = 6, .stop_tokens = {3}});
+    Step<Rule, Draft<OneHotRows>, true> step({4}, {}, prompt, {.gamma = 6, .stop_tokens = {3}});
     const Draft<OneHotRows> draft{tokens, OneHotRows(tokens), parents};
     step.limits([](Index most) { return most; });
     const Feed feed = step.offer(draft);
@@ -191,17 +196,17 @@ TEST_CASE("the tree that is fed has no token that ends the text", "[loop]") {
 
     std::mt19937_64 rng{1};
     RandomChance chance(rng);
-    Observer observer;
     RowMajor<double> rows = RowMajor<double>::Zero(4, 4);
     rows(0, all ? 0 : 3) = rows(1, 0) = rows(2, 1) = rows(3, 3) = 1;
-    CHECK(listed(step.accept(rows, draft, chance, observer)) ==
-          (all ? std::vector<Token>{0, 1, 3} : std::vector<Token>{3}));
+    step.weigh(rows, chance);
+    const Told told(step.judged(rows));
+    CHECK(listed(step.commit()) == (all ? std::vector<Token>{0, 1, 3} : std::vector<Token>{3}));
     CHECK(step.done());
     CHECK(listed(step.kept_path()) == (all ? std::vector<Index>{0, 1, 3, 4} : std::vector<Index>{0, 1}));
     CHECK(step.kept() == (all ? 4 : 2));
-    CHECK(observer.tokens == std::vector<Token>{2, 0, 1});
-    CHECK(observer.parents == std::vector<Index>{-1, -1, 1});
-    CHECK(observer.verdict == (all ? NodeVerdict{3, 3} : NodeVerdict{0, 3}));
+    CHECK(told.tokens == std::vector<Token>{2, 0, 1});
+    CHECK(told.parents == std::vector<Index>{-1, -1, 1});
+    CHECK(told.verdict == (all ? NodeVerdict{3, 3} : NodeVerdict{0, 3}));
   }
 }
 

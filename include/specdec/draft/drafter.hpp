@@ -38,6 +38,16 @@ struct Draft {
   std::span<const Index> parents = {};
 };
 
+/// What the target made of a draft, for drafters that learn. Tokens that were drafted but not fed (Feed) are left out; if one of
+/// them ended the text, it is verdict.token. The views live as long as the call that passes them on.
+template <class Rows>
+struct Judged {
+  const Rows& rows;                ///< the target's γ + 1 rows
+  std::span<const Token> tokens;   ///< the γ drafted tokens
+  std::span<const Index> parents;  ///< of these tokens; empty for a line
+  NodeVerdict verdict;  ///< where the rule stopped: in a line, verdict.node is the number of accepted tokens
+};
+
 /// How large a draft may be. A limit below 1 leaves room for no token.
 struct DraftLimits {
   Index nodes = unlimited;  ///< how many tokens it may have
@@ -208,15 +218,12 @@ concept Observes =
 
 /// Calls observe() if the drafter has it.
 template <class D, class Rows>
-void tell_drafter([[maybe_unused]] D& drafter, [[maybe_unused]] const Rows& rows,
-                  [[maybe_unused]] std::span<const Token> tokens,
-                  [[maybe_unused]] std::span<const Index> parents,
-                  [[maybe_unused]] const NodeVerdict& verdict) {
+void tell_drafter([[maybe_unused]] D& drafter, [[maybe_unused]] const Judged<Rows>& judged) {
   if constexpr (Observes<D, Rows>) {
-    drafter.observe(rows, tokens, parents, verdict);
+    drafter.observe(judged.rows, judged.tokens, judged.parents, judged.verdict);
   } else {
     static_assert(
-        !requires { &D::observe; } && !requires { drafter.observe(rows, tokens, Verdict{}); },
+        !requires { &D::observe; } && !requires { drafter.observe(judged.rows, judged.tokens, Verdict{}); },
         "the drafter has an observe() that is never called: it is observe(target_rows, tokens, parents, "
         "verdict), see specdec::Drafter");
   }

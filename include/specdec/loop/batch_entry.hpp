@@ -7,7 +7,6 @@
 #include <exception>
 #include <functional>
 #include <iterator>
-#include <optional>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -107,7 +106,7 @@ class BatchEntry {
   static_assert(suits<D, Draft, V>());
 
  public:
-  using Step = specdec::Step<V, any_drafts_trees<D>>;
+  using Step = specdec::Step<V, Draft, any_drafts_trees<D>>;
   using Source = typename EntrySource<V>::Kept;
 
   /// The first `prefill` tokens of the prompt are fed separately, before the first step.
@@ -163,16 +162,14 @@ class BatchEntry {
     stand_at(chance, std::ssize(step_.context()));
     error_ = error_of([&] {
       const auto start = Clock::now();
-      draft_.emplace(ask_drafter(own_.drafter, step_.context(), limits_, chance, keep_drafting));
-      is_fed(step_.offer(*draft_, Clock::now() - start));
+      Draft draft = ask_drafter(own_.drafter, step_.context(), limits_, chance, keep_drafting);
+      const auto draft_time = Clock::now() - start;
+      is_fed(step_.offer(std::move(draft), draft_time));
     });
   }
   /// Takes a draft from a drafter for all sequences, and sets feed(). If drafting failed, call fail() instead.
   void offer(const Draft& draft) {
-    error_ = error_of([&] {
-      draft_.emplace(draft);
-      is_fed(step_.offer(*draft_));
-    });
+    error_ = error_of([&] { is_fed(step_.offer(draft)); });
   }
   void fail(std::exception_ptr error) { error_ = std::move(error); }
 
@@ -224,12 +221,10 @@ class BatchEntry {
   template <class Rows>
   void judge(const Rows& rows) {
     auto&& chance = as_chance(source_);
-    if constexpr (BatchDrafter<D>) {
-      emitted_ = step_.accept(rows, *draft_, chance);
-    } else {
-      emitted_ = step_.accept(rows, *draft_, chance, own_.drafter);
-      own_.drafter.truncate(step_.kept());
-    }
+    step_.weigh(rows, chance);
+    if constexpr (!BatchDrafter<D>) tell_drafter(own_.drafter, step_.judged(rows));
+    emitted_ = step_.commit();
+    if constexpr (!BatchDrafter<D>) own_.drafter.truncate(step_.kept());
   }
 
   // Takes back the offer of a failed step.
@@ -248,7 +243,6 @@ class BatchEntry {
   Step step_;
   Index prefill_, cached_ = 0;  // prompt tokens to feed separately, and how many of these are cached
   DraftLimits limits_ = {.nodes = 0, .depth = 0};
-  std::optional<Draft> draft_;
   BatchFeed feed_;
   bool judged_ = false;
   std::span<const Token> emitted_;

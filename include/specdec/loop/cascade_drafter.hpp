@@ -118,7 +118,7 @@ struct RecordingDrafter {
   template <class Target>
   void observe(const Target& target_rows, std::span<const Token> drafted, std::span<const Index> parents,
                const NodeVerdict& verdict) {
-    tell_drafter(drafter, target_rows, drafted, parents, verdict);
+    tell_drafter(drafter, Judged<Target>{target_rows, drafted, parents, verdict});
     const auto rows = distributions(target_rows);
     for (Index i = 0; i <= verdict.node; ++i) {
       const auto row = rows.row(i);

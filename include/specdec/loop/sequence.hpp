@@ -20,7 +20,6 @@
 #include "specdec/model/model.hpp"
 #include "specdec/model/trees.hpp"
 #include "specdec/model/turn.hpp"
-#include "specdec/model/uncopied.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/verifier.hpp"
@@ -49,6 +48,18 @@ struct Shared {
   Length length;
   Turns target_turns, drafter_turns;
 };
+
+/// The type of the drafts that a drafter makes with a source of chance.
+template <class Drafter, class C, class KeepDrafting>
+using DraftBy = std::remove_cvref_t<decltype(ask_drafter(std::declval<Drafter&>(), std::span<const Token>{},
+                                                         DraftLimits{}, std::declval<C&>(),
+                                                         std::declval<const KeepDrafting&>()))>;
+
+template <class Shared, class V>
+using StepOf = Step<V,
+                    DraftBy<typename Shared::Drafter, RandomChance<SplitMix64>,
+                            KeepDrafting<typename Shared::Policy, remembers_sequence<V>>>,
+                    drafts_trees<typename Shared::Drafter>>;
 
 }  // namespace detail
 
@@ -85,17 +96,12 @@ struct Shared {
 /// Throws: what models, drafter and verifier throw. The sequence, the statistics and both contexts are then as before the
 /// step, and the step can be tried again, from propose() on. Only the generator has moved on.
 template <class Shared, class V>
-class Sequence : private Step<V, drafts_trees<typename Shared::Drafter>> {
+class Sequence : private detail::StepOf<Shared, V> {
   using Target = typename Shared::Target;
   using Drafter = typename Shared::Drafter;
-  using Base = Step<V, drafts_trees<Drafter>>;
+  using Base = detail::StepOf<Shared, V>;
   using KeepDrafting = detail::KeepDrafting<typename Shared::Policy, remembers_sequence<V>>;
-
-  template <class C>
-  using DraftBy = std::remove_cvref_t<decltype(ask_drafter(std::declval<Drafter&>(), std::span<const Token>{},
-                                                           DraftLimits{}, std::declval<C&>(),
-                                                           std::declval<const KeepDrafting&>()))>;
-  using DraftOf = DraftBy<RandomChance<SplitMix64>>;
+  using DraftOf = detail::DraftBy<Drafter, RandomChance<SplitMix64>, KeepDrafting>;
 
   static_assert(detail::suits<Drafter, DraftOf, V>());
 
@@ -191,7 +197,7 @@ class Sequence : private Step<V, drafts_trees<typename Shared::Drafter>> {
                   "RowPointers or another specdec::DistributionMatrix, with as many rows as the Feed "
                   "asks for");
     if (done()) return {};
-    if (!draft_.value) detail::logic_error("accept() has no proposal to judge: propose() first");
+    if (!Base::offers()) detail::logic_error("accept() has no proposal to judge: propose() first");
     if (!drafter_turn_.lasts(shared_->drafter_turns)) {
       withdraw();
       detail::logic_error(
@@ -200,10 +206,11 @@ class Sequence : private Step<V, drafts_trees<typename Shared::Drafter>> {
     }
     const auto judge = [&] {
       auto&& chance = as_chance(source);
-      return Base::accept(rows, *draft_.value, chance, shared_->drafter);
+      Base::weigh(rows, chance);
+      detail::tell_drafter(shared_->drafter, Base::judged(rows));
     };
-    const std::span<const Token> emitted = detail::undo_on_error(judge, [this] { withdraw(); });
-    draft_.value.reset();
+    detail::undo_on_error(judge, [this] { withdraw(); });
+    const std::span<const Token> emitted = Base::commit();
     shared_->length.observe(Base::last());
     shared_->drafter.truncate(kept());
     return emitted;
@@ -218,8 +225,7 @@ class Sequence : private Step<V, drafts_trees<typename Shared::Drafter>> {
   /// token or the budget has ended is unbiased.
   /// Throws: std::invalid_argument where SpecDec::start does. The sequence is then unchanged.
   void resume(TokenIds text, Options options) {
-    Base::resume(text, std::move(options));
-    draft_.value.reset();  // nothing throws from here on
+    Base::resume(text, std::move(options));  // nothing throws from here on
     if constexpr (Model<Target>)
       if (turn_.lasts(shared_->target_turns)) shared_->target.truncate(kept());
     if (drafter_turn_.lasts(shared_->drafter_turns)) shared_->drafter.truncate(kept());
@@ -286,25 +292,20 @@ class Sequence : private Step<V, drafts_trees<typename Shared::Drafter>> {
     detail::stand_at(chance, std::ssize(context()));
     take_drafter();
     const DraftLimits limits = draft_limits();
-    const auto offer = [&] {
-      const auto draft_time = draft(limits, chance);
-      drafter_turn_.go_on(shared_->drafter_turns);
-      return Base::offer(*draft_.value, draft_time);
-    };
-    return detail::undo_on_error(offer, [this] {
-      draft_.value.reset();
-      shared_->drafter.truncate(std::ssize(context()));
-    });
+    const auto offer = [&] { return draft(limits, chance); };
+    return detail::undo_on_error(offer, [this] { shared_->drafter.truncate(std::ssize(context())); });
   }
 
   template <class C>
-  std::chrono::nanoseconds draft(const DraftLimits& limits, C& chance) {
-    static_assert(std::same_as<DraftOf, DraftBy<C>>,
+  Feed draft(const DraftLimits& limits, C& chance) {
+    static_assert(std::same_as<DraftOf, detail::DraftBy<Drafter, C, KeepDrafting>>,
                   "the drafter's proposal is of another type for another source of chance");
     const auto start = detail::Clock::now();
     const KeepDrafting keep_drafting{&shared_->length, &Base::new_readings()};
-    draft_.value.emplace(ask_drafter(shared_->drafter, context(), limits, chance, keep_drafting));
-    return detail::Clock::now() - start;
+    DraftOf draft = ask_drafter(shared_->drafter, context(), limits, chance, keep_drafting);
+    const auto draft_time = detail::Clock::now() - start;
+    drafter_turn_.go_on(shared_->drafter_turns);
+    return Base::offer(std::move(draft), draft_time);
   }
 
   void take_target() {
@@ -326,15 +327,13 @@ class Sequence : private Step<V, drafts_trees<typename Shared::Drafter>> {
 
   // Takes back the proposal.
   void withdraw() {
+    if (!Base::offers()) return;
     Base::withdraw();
-    if (!draft_.value) return;
-    draft_.value.reset();
     if (drafter_turn_.lasts(shared_->drafter_turns)) shared_->drafter.truncate(std::ssize(context()));
   }
 
   Shared* shared_;
   detail::Turn turn_, drafter_turn_;
-  detail::Uncopied<DraftOf> draft_;  // the proposal
 };
 
 }  // namespace specdec

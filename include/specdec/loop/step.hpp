@@ -19,6 +19,7 @@
 #include "specdec/model/feed.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/trees.hpp"
+#include "specdec/model/uncopied.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/rows/kinds/one_hot.hpp"
@@ -83,14 +84,18 @@ Index vocabulary_of(const auto& rows) {
 ///   // a drafter drafts tokens after step.context(), within the limits
 ///   const Feed feed = step.offer(draft);
 ///   // the target: cut its context to feed.from tokens, feed it feed.tokens, take the rows of the last feed.rows
-///   step.accept(rows, draft, chance);   // the tokens emitted; the target keeps kept() tokens, or kept_path()
+///   step.accept(rows, chance);   // the tokens emitted; the target keeps kept() tokens, or kept_path()
 ///
 /// If anything throws, call withdraw(): this undoes the step, and it can be tried again. Sequence drives one text with a
 /// model and a drafter; Batch drives many texts.
 ///
-/// V is the rule. `branches` says whether drafts may be trees.
-template <class V, bool branches>
+/// V is the rule. D is the type of the drafts: a specdec::Draft is held by value; `const Draft&` is referred to. `branches`
+/// says whether drafts may be trees.
+template <class V, class D, bool branches>
 class Step : public detail::StepBase {
+  static constexpr bool refers = std::is_lvalue_reference_v<D>;
+  using Held = std::conditional_t<refers, const std::remove_reference_t<D>*, D>;
+
  public:
   /// `target` tells the size of the vocabulary and of the target's context.
   /// Throws: std::invalid_argument where SpecDec::start does.
@@ -116,37 +121,61 @@ class Step : public detail::StepBase {
   }
 
   /// Takes a draft and returns what the target must be fed to judge it. `draft_time` is the time that drafting took. The
-  /// Feed's views live until the next offer(). The draft's views must live until accept() or withdraw().
+  /// Feed's views live until the next offer(). The draft's views must live until commit() or withdraw().
   /// Pre: limits() was called.
   /// Throws: std::invalid_argument if the draft exceeds its limits, is no valid tree, or has a token outside both the
   /// target's and the draft's vocabulary. Nothing is offered then.
-  template <class D>
-  Feed offer(const D& draft, std::chrono::nanoseconds draft_time = {}) {
-    return make_offer(draft.tokens, detail::parents_of(draft),
-                      detail::vocabulary_of(distributions(draft.rows)), draft_time);
+  Feed offer(D draft, std::chrono::nanoseconds draft_time = {}) {
+    const Feed feed = make_offer(draft.tokens, detail::parents_of(draft),
+                                 detail::vocabulary_of(distributions(draft.rows)), draft_time);
+    if constexpr (refers) draft_.value = &draft;
+    else draft_.value.emplace(std::move(draft));
+    return feed;
   }
 
-  /// Judges the offered draft by the target's rows, and appends x_1..x_τ, Y to the text. Returns the emitted tokens; the
-  /// view lives until the next limits(). If the drafter has observe(), it is told the verdict before the text changes.
+  /// Judges the offered draft by the target's rows. The text is as before until commit().
   /// Shapes: as many rows as the Feed asked for. Rows may be padded, but no token beyond the target's vocabulary may be
   /// emitted: that is an error.
-  /// Throws: what the rows, the rule and the drafter throw; std::logic_error if nothing was offered.
-  template <class Rows, class D, class C, class... Drafter>
-  std::span<const Token> accept(const Rows& rows, const D& draft, C& chance, Drafter&... drafter) {
+  /// Throws: what the rows and the rule throw; std::logic_error if nothing was offered.
+  template <class Rows, class C>
+  void weigh(const Rows& rows, C& chance) {
     withdraw_verdict();
     begin_verdict();
     detail::stand_at(chance, std::ssize(context()));
-    judge(rows, draft, chance);
-    (detail::tell_drafter(drafter, rows, fed_tokens(), fed_parents(), verdict_on_fed()), ...);
-    detail::commit(verifier_);  // nothing throws from here on
+    judge(rows, chance);
+    end_verdict();
+  }
+
+  /// After weigh(): the verdict, for a drafter that observes. `rows` are the rows that were weighed. The views live until
+  /// commit() or withdraw().
+  template <class Rows>
+  Judged<Rows> judged(const Rows& rows) const {
+    return {rows, fed_tokens(), fed_parents(), verdict_on_fed()};
+  }
+
+  /// Appends what weigh() has accepted, x_1..x_τ, Y, to the text. Returns the emitted tokens; the view lives until the next
+  /// limits().
+  /// Throws: std::logic_error unless a draft was weighed since the last commit(); nothing else.
+  std::span<const Token> commit() {
+    check_weighed();
+    detail::commit(verifier_);
     before_.reset();
+    draft_.value.reset();
     return enter();
+  }
+
+  /// weigh() and commit().
+  template <class Rows, class C>
+  std::span<const Token> accept(const Rows& rows, C& chance) {
+    weigh(rows, chance);
+    return commit();
   }
 
   /// Takes back the offer, and the verdict on it.
   void withdraw() {
     withdraw_offer();
     withdraw_verdict();
+    draft_.value.reset();
   }
 
   /// Goes on from another context with new options: see Sequence::resume.
@@ -154,7 +183,7 @@ class Step : public detail::StepBase {
     std::optional<V> fresh;
     if (!continues_in(context)) fresh = fresh_;
     go_on(context, std::move(options));
-    withdraw_verdict();  // nothing throws from here on
+    withdraw();  // nothing throws from here on
     if (fresh) verifier_ = std::move(*fresh);
   }
 
@@ -175,19 +204,25 @@ class Step : public detail::StepBase {
     withdraw_record();
   }
 
-  template <class Rows, class D, class C>
-  void judge(const Rows& rows, const D& draft, C& chance) {
+  const auto& draft() const {
+    if constexpr (refers) return **draft_.value;
+    else return *draft_.value;
+  }
+
+  template <class Rows, class C>
+  void judge(const Rows& rows, C& chance) {
     constexpr auto needed = detail::draft_rows_for<V>;
     if constexpr (branches)
-      judge(Drafted(rows, draft.rows, offered().tokens, offered().parents, needed, rows_of_nodes()), chance);
-    else judge(Drafted(rows, draft.rows, offered().tokens, needed, rows_of_nodes()), chance);
+      judge_drafted(Drafted(rows, draft().rows, offered().tokens, offered().parents, needed, rows_of_nodes()),
+                    chance);
+    else judge_drafted(Drafted(rows, draft().rows, offered().tokens, needed, rows_of_nodes()), chance);
   }
 
   // A verifier that has commit() changes its memory only in commit(). Any other verifier with members is copied before the
   // verdict; withdraw() restores the copy.
-  template <class D, class C>
-  void judge(const D& drafted, C& chance) {
-    static_assert(detail::fits_judge<V, D, C>());
+  template <class Drafted, class C>
+  void judge_drafted(const Drafted& drafted, C& chance) {
+    static_assert(detail::fits_judge<V, Drafted, C>());
     check_width(drafted.vocab_size());
     if constexpr (!detail::has_commit<V> && !std::is_empty_v<V>) before_ = verifier_;
     set_verdict(detail::judge_at_node(verifier_, drafted, chance, vocabulary()));
@@ -197,8 +232,8 @@ class Step : public detail::StepBase {
 
   // survivals[i] = P(τ > i | x_1..x_{i+1}) if the rule has survival(); else 1 for an accepted token and 0 for others.
   // Tokens after one that the target rules out never survive.
-  template <class D>
-  void measure(const D& drafted) {
+  template <class Drafted>
+  void measure(const Drafted& drafted) {
     survivals.assign(static_cast<std::size_t>(drafted.gamma()), 0.0);
     told = !branches && tell(drafted);
     if constexpr (tells_survival<V> && !branches) {
@@ -210,6 +245,7 @@ class Step : public detail::StepBase {
     std::fill_n(survivals.begin(), accepted(), 1.0);
   }
 
+  detail::Uncopied<Held> draft_;  // on offer
   V fresh_, verifier_;
   std::optional<V> before_;  // the verifier before a verdict that may be taken back
 };

@@ -82,7 +82,7 @@ class StepBase {
 
   /// The next limits() asks the draft length again.
   void forget_limits() { has_limits_ = false; }
-  /// Whether there is an offer that is neither accepted nor withdrawn.
+  /// Whether there is an offer that is neither committed nor withdrawn.
   bool offers() const { return offers_.value > 0; }
   /// The record of the last step. Its views live until the next offer(). They point into this object: so do the views in the
   /// last() of a copy.
@@ -152,7 +152,15 @@ class StepBase {
 
   void begin_verdict() {
     if (!offers()) logic_error("accept() has no draft to judge: offer() one, and accept it once");
+    offers_.value = 1;
     judged_at_ = Clock::now();
+  }
+  void end_verdict() {
+    judged_in_ = Clock::now() - judged_at_;
+    offers_.value = 2;
+  }
+  void check_weighed() const {
+    if (offers_.value != 2) logic_error("commit() has no verdict to commit: weigh() the offered draft");
   }
 
   // Rows may be wider than the vocabulary: the verdict is checked. Narrower rows belong to another model: an error.
@@ -223,7 +231,7 @@ class StepBase {
   std::span<const Token> enter() {
     const Index before = text_.size();
     const std::span<const Token> emitted = text_.append(path_.tokens(), verdict_.token, cut_);
-    stats_.verify_time += Clock::now() - judged_at_;
+    stats_.verify_time += judged_in_;
     last_ = {
         .asked = limits_.nodes,
         .drafted = offered().size(),
@@ -385,12 +393,14 @@ class StepBase {
   Offer offer_;
   DraftReadings readings_;
   std::vector<double> probabilities_;  // of the tokens whose parents were accepted: see TreeRecord
-  UncopiedNumber offers_;              // 1 if there is an offer. A copy has none: the drafter is not copied
-  std::vector<Index> line_;            // the parents of a line
-  Index depth_ = 0;                    // of the offered tree
-  std::vector<Index> depths_;          // of its tokens
-  std::vector<Index> searched_;        // of each token: the state of the search for stop strings after it
+  UncopiedNumber
+      offers_;  // 1: a draft is on offer; 2: and weighed. A copy has none: the drafter is not copied
+  std::vector<Index> line_;      // the parents of a line
+  Index depth_ = 0;              // of the offered tree
+  std::vector<Index> depths_;    // of its tokens
+  std::vector<Index> searched_;  // of each token: the state of the search for stop strings after it
   Clock::time_point judged_at_;
+  std::chrono::nanoseconds judged_in_{0};
   NodeVerdict verdict_;  // the last one
   AcceptedPath path_;    // the tokens it accepted
   Cut cut_;              // how many of the tokens are emitted
