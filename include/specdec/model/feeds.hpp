@@ -33,6 +33,8 @@
 #include "specdec/model/trees.hpp"
 #include "specdec/model/turn.hpp"
 #include "specdec/parents.hpp"
+#include "specdec/rows/kinds/stored_rows.hpp"
+#include "specdec/rows/numbers.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::detail {
@@ -107,6 +109,19 @@ class OverFeeds {
 /// The type that a call of a model returns, for one text or for many.
 template <class M>
 using OutputOf = decltype(std::declval<OverFeeds<M&>&>().forward(std::span<const BatchFeed>{}));
+
+/// The rows that a model returned, as they lie (see rows_as_stored). The output must outlive them.
+///
+/// Throws: see check_shape.
+template <Probabilities Output>
+auto checked_rows(const Output& output, Index asked, Index vocab_size) {
+  const auto rows = rows_as_stored(output);
+  Index size = 0;
+  if constexpr (NumberMatrix<Output>) size = rows.rows() > 0 ? rows.cols() : 0;
+  else size = row_size(rows);
+  check_shape("model", rows.rows(), size, asked, vocab_size);
+  return rows;
+}
 
 /// How many rows all feeds want together.
 inline Index rows_of(std::span<const BatchFeed> feeds) {

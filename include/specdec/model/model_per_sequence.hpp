@@ -17,6 +17,7 @@
 #include "specdec/model/trees.hpp"
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/rows/kinds/row_span.hpp"
+#include "specdec/rows/kinds/stored_rows.hpp"
 #include "specdec/rows/numbers.hpp"
 #include "specdec/types.hpp"
 
@@ -39,11 +40,7 @@ class ModelPerSequence {
   static_assert(detail::fits_any_length<M>());
   using Output =
       std::remove_cvref_t<decltype(std::declval<M&>().forward(std::span<const Token>{}, Index{1}))>;
-  static auto rows_in(const Output& output) {
-    if constexpr (NumberMatrix<Output>) return numbers(output);
-    else return distributions(output);
-  }
-  using Row = std::remove_cvref_t<decltype(rows_in(std::declval<const Output&>()).row(0))>;
+  using Row = detail::RowAsStored<Output>;
   // A matrix that the model returned by value: the rows of the call are views of it.
   using Kept = std::unique_ptr<const Output>;
 
@@ -104,7 +101,7 @@ class ModelPerSequence {
     const Output* kept = nullptr;
     if constexpr (std::is_lvalue_reference_v<Rows>) kept = &output;
     else kept = outputs_.emplace_back(std::make_unique<const Output>(std::forward<Rows>(output))).get();
-    const auto rows = rows_in(*kept);
+    const auto rows = detail::rows_as_stored(*kept);
     if (rows.rows() != feed.rows)
       detail::invalid_argument("the model returned ", Index{rows.rows()}, " rows for sequence ",
                                feed.sequence, ", expected ", feed.rows);

@@ -14,9 +14,10 @@
 #include "specdec/model/depth_first.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"
-#include "specdec/model/gathered_rows.hpp"
 #include "specdec/model/trees.hpp"
 #include "specdec/rows/kinds/dense.hpp"
+#include "specdec/rows/kinds/stored_rows.hpp"
+#include "specdec/rows/named_row.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 
@@ -97,7 +98,7 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
   auto forward_feeds(std::span<const BatchFeed> feeds) {
     for (std::size_t k = 0; k < feeds.size(); ++k) check_feed(feeds[k], k);
     const auto ask = [&] {
-      rows_.begin(detail::rows_of(feeds), this->vocab_size());
+      rows_.clear();
       enter(feeds);
       while (begin_round(feeds)) take_rows(this->inner().forward(detail::view_of(round_)));
     };
@@ -107,7 +108,7 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
     });
     for (const BatchFeed& feed : feeds)
       if (feed.parents.empty()) close_line(texts_.at(feed.sequence));
-    return rows_.all();
+    return rows_.in_places(this->vocab_size());
   }
 
   void keep_path(Index sequence, std::span<const Index> path) {
@@ -225,12 +226,13 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
       text.uncached.clear();
       text.cached_way = text.way;
     }
-    const auto rows = rows_.checked(output, detail::rows_of(detail::view_of(round_)));
+    const auto rows =
+        detail::checked_rows(output, detail::rows_of(detail::view_of(round_)), this->vocab_size());
     Index row = 0;
     for (const BatchFeed& feed : round_) {
       const Text& text = texts_.at(feed.sequence);
-      for (auto node = text.way.end() - feed.rows; node != text.way.end(); ++node)
-        rows_.put(text.place + *node - text.first, rows, row++);
+      for (auto node = text.way.end() - feed.rows; node != text.way.end(); ++node, ++row)
+        detail::in_row("model", row, [&] { rows_.add(rows.row(row), text.place + *node - text.first); });
     }
   }
 
@@ -251,7 +253,8 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
   detail::PerSequence<Text, for_many> texts_;
   std::vector<BatchFeed> round_;
   detail::DepthFirst depth_first_;
-  detail::GatheredRows<Output> rows_;
+  // Copies, even of stable rows: those live until their positions are truncated away, which may be before the next call.
+  StoredRows<detail::RowAsStored<Output>, false> rows_;
 };
 
 template <class M>

@@ -13,9 +13,10 @@
 #include "specdec/lists.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"
-#include "specdec/model/gathered_rows.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/rows/kinds/dense.hpp"
+#include "specdec/rows/kinds/stored_rows.hpp"
+#include "specdec/rows/named_row.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
@@ -95,14 +96,14 @@ class Windowed : public detail::WrapsModel<Windowed<M>, M, false> {
       check.rows();
     }
     const auto ask = [&] {
-      rows_.begin(detail::rows_of(feeds), this->vocab_size());
+      rows_.clear();
       enter(feeds);
       while (begin_round(feeds)) take_rows(this->inner().forward(detail::view_of(round_)));
     };
     detail::undo_on_error(ask, [&] {
       for (const BatchFeed& feed : feeds) keep_length(feed.sequence, feed.from);
     });
-    return rows_.all();
+    return rows_.in_places(this->vocab_size());
   }
 
   void keep_length(Index sequence, Index length) {
@@ -168,11 +169,13 @@ class Windowed : public detail::WrapsModel<Windowed<M>, M, false> {
   }
 
   void take_rows(const Output& output) {
-    const auto rows = rows_.checked(output, detail::rows_of(detail::view_of(round_)));
+    const auto rows =
+        detail::checked_rows(output, detail::rows_of(detail::view_of(round_)), this->vocab_size());
     Index row = 0;
     for (const BatchFeed& feed : round_) {
       Text& text = texts_.at(feed.sequence);
-      for (Index i = 0; i < feed.rows; ++i) rows_.put(text.place++, rows, row++);
+      for (const Index end = row + feed.rows; row < end; ++row)
+        detail::in_row("model", row, [&] { rows_.add(rows.row(row), text.place++); });
       text.cached += std::ssize(feed.tokens);
     }
   }
@@ -180,7 +183,8 @@ class Windowed : public detail::WrapsModel<Windowed<M>, M, false> {
   Index first_, last_, stride_;
   detail::PerSequence<Text, for_many> texts_;
   std::vector<BatchFeed> round_;
-  detail::GatheredRows<Output> rows_;
+  // Copies, even of stable rows: those live until their positions are truncated away, which may be before the next call.
+  StoredRows<detail::RowAsStored<Output>, false> rows_;
 };
 
 template <class M>

@@ -26,11 +26,11 @@ namespace detail {
 
 /// Some columns of a local row, times a factor, as a row that begins at token 0. Columns beyond the row are 0.
 template <Distribution R>
-class PartOfRow {
+class ColumnsOfRow {
   using Stretch = Eigen::Array<double, Eigen::Dynamic, 1, Eigen::ColMajor, max_segment_size>;
 
  public:
-  PartOfRow(const R& row, ColumnRange columns, double factor = 1)
+  ColumnsOfRow(const R& row, ColumnRange columns, double factor = 1)
       : row_(row), columns_(columns), factor_(factor) {
     if constexpr (ListedRow<R>) {
       listed_from_ = lower_bound(row_, columns.first);
@@ -75,7 +75,7 @@ class PartOfRow {
     return factor_ * static_cast<double>(row_.listed(listed_from_ + k));
   }
 
-  auto sampler() const { return ComputedSampler<PartOfRow>(*this); }
+  auto sampler() const { return ComputedSampler<ColumnsOfRow>(*this); }
 
  private:
   // How many of the columns the row has; 0 if the factor is 0.
@@ -99,7 +99,7 @@ class RankPart {
   template <Distribution R>
   auto operator()(const R& row) const {
     if constexpr (requires { row.made_of(*this); }) return row.made_of(*this);
-    else return PartOfRow<R>(row, columns_);
+    else return ColumnsOfRow<R>(row, columns_);
   }
 
  private:

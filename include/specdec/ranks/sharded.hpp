@@ -318,7 +318,7 @@ class Shards {
   auto part(Index i, ColumnRange columns) const {
     if (columns != this->columns())
       detail::logic_error("rows of which the ranks have different columns are not summed together");
-    return detail::PartOfRow(mine_.row(i), ColumnRange{0, mine_.count()}, has_mass(i) ? share(i) : 0.0);
+    return detail::ColumnsOfRow(mine_.row(i), ColumnRange{0, mine_.count()}, has_mass(i) ? share(i) : 0.0);
   }
 
   template <class F>

@@ -77,4 +77,38 @@ TEST_CASE(
   CHECK(rows[0].probability(1) == 0.5);
 }
 
+TEST_CASE("rows that are added with a place stand there, and outlive what they were copied from") {
+  StoredRows<Row, false> rows;
+  for (int round = 0; round < 2; ++round) {  // memory is used again
+    rows.clear();
+    std::vector<double> numbers{0, 0, 1};
+    rows.add(Row(numbers.data(), 3), 2);
+    numbers = {1, 0, 0};
+    rows.add(Row(numbers.data(), 3), 0);
+    numbers = {0, 1, 0};
+    rows.add(Row(numbers.data(), 3), 1);
+    numbers = {9, 9, 9};
+    const auto all = rows.in_places(3);
+    REQUIRE(all.rows() == 3);
+    CHECK(all.vocab_size() == 3);
+    for (Token x = 0; x < 3; ++x) CHECK(all.row(x).probability(x) == 1);
+  }
+  rows.clear();
+  CHECK(rows.in_places(3).rows() == 0);
+}
+
+TEST_CASE("numbers are stored as they lie, and are a matrix of numbers") {
+  StoredRows<NumberRow<Eigen::half, Eigen::Dynamic>, false> rows;
+  Eigen::Matrix<Eigen::half, 2, 2> numbers;  // column-major: a row's numbers lie apart
+  numbers << Eigen::half(3), Eigen::half(4), Eigen::half(1), Eigen::half(2);
+  for (Index i = 0; i < 2; ++i) rows.add(specdec::numbers(numbers).row(i), 1 - i);
+  numbers.setZero();
+  const auto all = rows.in_places(2);
+  static_assert(NumberMatrix<decltype(all)> && std::is_same_v<RowOf<decltype(all)>, NumberRow<Eigen::half>>);
+  REQUIRE(all.rows() == 2);
+  CHECK(all.cols() == 2);
+  for (Index i = 0; i < 4; ++i) CHECK(all.row(i / 2)[i % 2] == static_cast<float>(i + 1));
+  CHECK(rows.first(1, 2).row(0)[1] == 4);
+}
+
 }  // namespace test_rows_stored_rows

@@ -16,9 +16,13 @@
 namespace specdec {
 
 /// Memory for a copy of one row, reused from row to row. assign(row) copies the row and returns a View of the copy, which
-/// lives until the next assign(). This general template copies probabilities, in the scalar of the row's segments.
+/// lives until the next assign().
+template <class Row>
+class RowCopy;
+
+/// Copies probabilities, in the scalar of the row's segments.
 template <Distribution Row>
-class RowCopy {
+class RowCopy<Row> {
   template <class R>
   struct ScalarOf {
     using Type = double;
@@ -80,6 +84,22 @@ class RowCopy<Row> {
 
  private:
   std::vector<Stored> copy_;
+};
+
+/// Copies numbers as they are stored.
+template <Real S, int Stride>
+class RowCopy<NumberRow<S, Stride>> {
+ public:
+  using View = NumberRow<S>;
+
+  View assign(const NumberRow<S, Stride>& row) & {
+    copy_.resize(static_cast<std::size_t>(row.size()));
+    row.copy_to(copy_.data());
+    return {copy_.data(), row.size()};
+  }
+
+ private:
+  std::vector<S> copy_;
 };
 
 /// Copies a row that lists its tokens as a list.

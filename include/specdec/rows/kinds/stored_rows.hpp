@@ -9,18 +9,21 @@
 #include <vector>
 
 #include "specdec/rows/distribution.hpp"
+#include "specdec/rows/kinds/dense.hpp"
 #include "specdec/rows/kinds/row_copy.hpp"
 #include "specdec/rows/kinds/row_span.hpp"
 #include "specdec/rows/named_row.hpp"
+#include "specdec/rows/numbers.hpp"
 
 namespace specdec {
 
-/// A list of rows that stay valid: copies of the rows, or the rows themselves if they are `stable`. No allocation in steady
-/// state.
-template <Distribution Row, bool stable>
+/// A list of rows that stay valid: copies of the rows, or the rows themselves if they are `stable`. The rows are distributions
+/// or plain numbers. No allocation in steady state.
+template <class Row, bool stable>
 class StoredRows {
  public:
   using Stored = std::conditional_t<stable, Row, typename RowCopy<Row>::View>;
+  using Matrix = std::conditional_t<Distribution<Stored>, RowSpan<Stored>, detail::NumberRows<Stored>>;
 
   StoredRows() = default;
   /// A copy begins empty: its views would point into memory of the other.
@@ -33,7 +36,10 @@ class StoredRows {
   StoredRows& operator=(StoredRows&&) noexcept = default;
   ~StoredRows() = default;
 
-  void clear() { rows_.clear(); }
+  void clear() {
+    rows_.clear();
+    numbers_.clear();
+  }
 
   void add(const Row& row) {
     if constexpr (stable) {
@@ -45,8 +51,16 @@ class StoredRows {
   }
 
   /// Errors during the copy get the row's name.
-  void add(const detail::NamedRow<Row>& row) {
+  template <std::same_as<Row> R>
+  void add(const detail::NamedRow<R>& row) {
     row.named([&] { add(row.unnamed()); });
+  }
+
+  /// Adds a row for in_places(), where it is row number `place`.
+  void add(const Row& row, Index place) {
+    if (place >= std::ssize(numbers_)) numbers_.resize(static_cast<std::size_t>(place + 1));
+    numbers_[static_cast<std::size_t>(place)] = size();
+    add(row);
   }
 
   /// Adds a row of this size in which all tokens are equally likely. False if this is not possible for rows of this type.
@@ -66,15 +80,41 @@ class StoredRows {
   const Stored& operator[](Index i) const& { return rows_[static_cast<std::size_t>(i)]; }
 
   /// The first `count` rows as a matrix, which lives until the next add() or clear().
-  RowSpan<Stored> first(Index count, Index vocab_size) const& {
+  Matrix first(Index count, Index vocab_size) const& {
     return {std::span<const Stored>(rows_).first(static_cast<std::size_t>(count)), vocab_size};
   }
   const Stored& operator[](Index i) const&& = delete;
   void first(Index count, Index vocab_size) const&& = delete;
 
+  /// All rows as a matrix, each in its place. Pre: each was added with a place, and none is missing. The matrix lives until
+  /// the next add() or clear().
+  Matrix in_places(Index vocab_size) & {
+    in_places_.clear();
+    for (const Index k : numbers_) in_places_.push_back(rows_[static_cast<std::size_t>(k)]);
+    return {in_places_, vocab_size};
+  }
+
  private:
   std::vector<RowCopy<Row>> copies_;  // unless stable: rows_ are views of these
   std::vector<Stored> rows_;
+  std::vector<Index> numbers_;  // of the rows, by their places
+  std::vector<Stored> in_places_;
 };
+
+namespace detail {
+
+/// The rows of a matrix as they lie: numbers in memory as numbers, which may be logits, or else distributions. The matrix must
+/// outlive them.
+template <Probabilities M>
+auto rows_as_stored(const M& matrix) {
+  if constexpr (NumberMatrix<M>) return numbers(matrix);
+  else return distributions(matrix);
+}
+
+/// The type of these rows.
+template <Probabilities M>
+using RowAsStored = RowOf<decltype(rows_as_stored(std::declval<const M&>()))>;
+
+}  // namespace detail
 
 }  // namespace specdec
