@@ -13,6 +13,21 @@
 #include "specdec/types.hpp"
 
 namespace specdec {
+namespace detail {
+
+/// The requirements of BatchModel, besides vocab_size(). A wrapper takes feeds, too, of a model whose rows are logits.
+template <class M>
+concept TakesFeeds = requires(M& model, std::span<const BatchFeed> feeds) { model.forward(feeds); };
+template <class M>
+concept ReturnsProbabilitiesOfFeeds = requires(M& model, std::span<const BatchFeed> feeds) {
+  { model.forward(feeds) } -> Probabilities;
+};
+template <class M>
+concept KeepsLength = requires(M& model, Index sequence, Index length) { model.keep(sequence, length); };
+template <class M>
+concept HasRelease = requires(M& model, Index sequence) { model.release(sequence); };
+
+}  // namespace detail
 
 /// A language model for many sequences. Each sequence has a number and a context of its own:
 ///
@@ -32,35 +47,24 @@ namespace specdec {
 /// tokens each one holds; if they can be cut back only so far, a member `Index reach() const` says how far. A model that takes
 /// trees (takes_trees) also has keep(sequence, path): see model/trees.hpp.
 template <class M>
-concept BatchModel =
-    requires(M& model, const M& constant, std::span<const BatchFeed> feeds, Index sequence, Index length) {
-      { constant.vocab_size() } -> detail::Count;
-      { model.forward(feeds) } -> Probabilities;
-      model.keep(sequence, length);
-      model.release(sequence);
-    };
+concept BatchModel = detail::HasVocabSize<M> && detail::KeepsLength<M> && detail::HasRelease<M> &&
+                     detail::ReturnsProbabilitiesOfFeeds<M>;
 
 namespace detail {
-
-/// A model for many texts, or a wrapper of one. The type of its rows is not checked.
-template <class M>
-concept TakesFeeds = requires(M& model, std::span<const BatchFeed> feeds) { model.forward(feeds); };
 
 /// Compiles only if a model for many texts has vocab_size(), keep() and release(); the error names the missing one.
 template <class M>
 consteval bool keeps_and_releases() {
   static_assert(
-      requires(const M& model) {
-        { model.vocab_size() } -> Count;
-      }, "the model has no vocab_size() const that returns the number of tokens: see specdec::BatchModel");
+      HasVocabSize<M>,
+      "the model has no vocab_size() const that returns the number of tokens: see specdec::BatchModel");
   static_assert(
-      requires(M& model, Index sequence, Index length) { model.keep(sequence, length); },
+      KeepsLength<M>,
       "the model has no keep(specdec::Index sequence, specdec::Index length), which keeps the first tokens "
       "of a context: see specdec::BatchModel");
-  static_assert(
-      requires(M& model, Index sequence) { model.release(sequence); },
-      "the model has no release(specdec::Index sequence), which forgets a sequence: see "
-      "specdec::BatchModel");
+  static_assert(HasRelease<M>,
+                "the model has no release(specdec::Index sequence), which forgets a sequence: see "
+                "specdec::BatchModel");
   return true;
 }
 
@@ -76,7 +80,7 @@ consteval bool fits_batch_model() {
     using Rows = decltype(std::declval<M&>().forward(std::span<const BatchFeed>{}));
     fits_rows<std::remove_cvref_t<Rows>>();
     static_assert(
-        Probabilities<Rows>,
+        ReturnsProbabilitiesOfFeeds<M>,
         "the model's forward(feeds) returns no rows of probabilities (a model of logits goes into a "
         "specdec::ProcessedModel): see specdec::BatchModel");
   }

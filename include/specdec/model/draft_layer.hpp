@@ -11,6 +11,7 @@
 #include "specdec/error.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"
+#include "specdec/model/hidden_states.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/rows/numbers.hpp"
 #include "specdec/types.hpp"
@@ -18,21 +19,7 @@
 namespace specdec {
 namespace detail {
 
-/// What layers for one text and for many have in common.
-template <class L>
-concept SizedLayer = requires(const L& layer) {
-  { layer.vocab_size() } -> Count;
-  { layer.state_size() } -> Count;
-};
-template <class L>
-concept BeginsStates = requires(L& layer, Eigen::Ref<Eigen::VectorXf> state) { layer.begin(state, state); };
-
-template <class L>
-concept LayerTakesTokens =
-    requires(L& layer, const Eigen::Ref<const Eigen::MatrixXf>& states, std::span<const Token> tokens,
-             Eigen::Ref<Eigen::MatrixXf> next, Index rows) {
-      { layer.forward(states, tokens, next, rows) } -> NumberMatrix;
-    };
+/// The requirements of layers for many texts, besides those of heads and of models.
 template <class L>
 concept LayerTakesFeeds = requires(L& layer, const Eigen::Ref<const Eigen::MatrixXf>& states,
                                    std::span<const BatchFeed> feeds, Eigen::Ref<Eigen::MatrixXf> next) {
@@ -62,8 +49,8 @@ concept LayerTakesFeeds = requires(L& layer, const Eigen::Ref<const Eigen::Matri
 /// The first token of a text comes with zeros. A layer that was trained on texts without their first token leaves that token
 /// out of its keys.
 template <class L>
-concept DraftLayer = detail::SizedLayer<L> && detail::BeginsStates<L> && detail::LayerTakesTokens<L> &&
-                     requires(L& layer, Index length) { layer.truncate(length); };
+concept DraftLayer =
+    detail::HasSizes<L> && detail::BeginsStates<L> && detail::TakesStates<L> && detail::HasTruncate<L>;
 
 /// A layer that drafts for many texts in one call, so that its weights are read once. Each sequence has a number and a
 /// context of its own. It differs from a DraftLayer in these functions:
@@ -81,11 +68,8 @@ concept DraftLayer = detail::SizedLayer<L> && detail::BeginsStates<L> && detail:
 /// of forward() may leave anything that keep(sequence, length) takes away. A layer that is also a DraftLayer is called with
 /// feeds.
 template <class L>
-concept BatchDraftLayer = detail::SizedLayer<L> && detail::BeginsStates<L> && detail::LayerTakesFeeds<L> &&
-                          requires(L& layer, Index sequence, Index length) {
-                            layer.keep(sequence, length);
-                            layer.release(sequence);
-                          };
+concept BatchDraftLayer = detail::HasSizes<L> && detail::BeginsStates<L> && detail::LayerTakesFeeds<L> &&
+                          detail::KeepsLength<L> && detail::HasRelease<L>;
 
 namespace detail {
 
@@ -105,7 +89,7 @@ inline constexpr bool layer_takes_trees<L> =
 template <class L>
 consteval bool fits_draft_layer() {
   if constexpr (!DraftLayer<L> && !BatchDraftLayer<L>) {
-    static_assert(SizedLayer<L>,
+    static_assert(HasSizes<L>,
                   "the layer has no vocab_size() const or no state_size() const that returns a number: see "
                   "specdec::DraftLayer");
     static_assert(
@@ -113,16 +97,16 @@ consteval bool fits_draft_layer() {
         "the layer has no begin(hidden, state), which writes a state to an Eigen::Ref<Eigen::VectorXf>: see "
         "specdec::DraftLayer");
     static_assert(
-        !SizedLayer<L> || !BeginsStates<L> || !LayerTakesFeeds<L>,
+        !LayerTakesFeeds<L> || (KeepsLength<L> && HasRelease<L>),
         "the layer for many texts has no keep(specdec::Index sequence, specdec::Index length), which keeps "
         "the "
         "first tokens of a context, or no release(specdec::Index sequence): see specdec::BatchDraftLayer");
     static_assert(
-        requires(L& layer, Index length) { layer.truncate(length); } || LayerTakesFeeds<L>,
+        HasTruncate<L> || LayerTakesFeeds<L>,
         "the layer has no truncate(specdec::Index length), which keeps the first tokens of its context: see "
         "specdec::DraftLayer");
     static_assert(
-        LayerTakesTokens<L> || LayerTakesFeeds<L>,
+        TakesStates<L> || LayerTakesFeeds<L>,
         "the layer has no forward(const Eigen::Ref<const Eigen::MatrixXf>& states, std::span<const "
         "specdec::Token> tokens, Eigen::Ref<Eigen::MatrixXf> next, specdec::Index rows) that returns a "
         "matrix of logits, and for many texts no forward(states, std::span<const specdec::BatchFeed> feeds, "

@@ -49,7 +49,7 @@ consteval bool can_be_wrapped() {
   } else {
     sized_and_truncatable<M>();
     static_assert(
-        requires(M& model, std::span<const Token> tokens, Index rows) { model.forward(tokens, rows); },
+        TakesTokens<M>,
         "the model has no forward(std::span<const specdec::Token> tokens, specdec::Index rows) for one text, "
         "and no forward(std::span<const specdec::BatchFeed> feeds) for many: see specdec::Model and "
         "specdec::BatchModel");

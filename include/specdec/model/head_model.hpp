@@ -50,14 +50,7 @@ namespace specdec {
 /// speculator or a recurrent drafter: a state is the network's own. A head with attention over the text (EAGLE) has a KV
 /// cache of its own: see EagleModel.
 template <class H>
-concept Head = requires(H& head, const H& constant, const Eigen::Ref<const Eigen::MatrixXf>& states,
-                        std::span<const Token> tokens, Eigen::Ref<Eigen::MatrixXf> next,
-                        Eigen::Ref<Eigen::VectorXf> state, Index rows) {
-  { constant.vocab_size() } -> detail::Count;
-  { constant.state_size() } -> detail::Count;
-  head.begin(state, state);
-  { head.forward(states, tokens, next, rows) } -> NumberMatrix;
-};
+concept Head = detail::HasSizes<H> && detail::BeginsStates<H> && detail::TakesStates<H>;
 
 namespace detail {
 
@@ -65,19 +58,15 @@ namespace detail {
 template <class H>
 consteval bool fits_head() {
   if constexpr (!Head<H>) {
+    static_assert(HasSizes<H>,
+                  "the head has no vocab_size() const or no state_size() const that returns a number: see "
+                  "specdec::Head");
     static_assert(
-        requires(const H& head) {
-          { head.vocab_size() } -> Count;
-          { head.state_size() } -> Count;
-        },
-        "the head has no vocab_size() const or no state_size() const that returns a number: see "
-        "specdec::Head");
-    static_assert(
-        requires(H& head, Eigen::Ref<Eigen::VectorXf> state) { head.begin(state, state); },
+        BeginsStates<H>,
         "the head has no begin(hidden, state), which writes a state to an Eigen::Ref<Eigen::VectorXf>: see "
         "specdec::Head");
     static_assert(
-        Head<H>,
+        TakesStates<H>,
         "the head has no forward(const Eigen::Ref<const Eigen::MatrixXf>& states, std::span<const "
         "specdec::Token> "
         "tokens, Eigen::Ref<Eigen::MatrixXf> next, specdec::Index rows) that returns a matrix of logits: see "

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <Eigen/Core>
+#include <span>
 
 #include "specdec/model/model.hpp"
+#include "specdec/rows/numbers.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
@@ -16,6 +18,19 @@ concept CountsTokensOfOne = requires(const M& model) {
 template <class M>
 concept CountsTokensOfMany = requires(const M& model, Index sequence) {
   { model.length(sequence) } -> Count;
+};
+
+/// The requirements that heads and layers share.
+template <class H>
+concept HasSizes = HasVocabSize<H> && requires(const H& head) {
+  { head.state_size() } -> Count;
+};
+template <class H>
+concept BeginsStates = requires(H& head, Eigen::Ref<Eigen::VectorXf> state) { head.begin(state, state); };
+template <class H>
+concept TakesStates = requires(H& head, const Eigen::Ref<const Eigen::MatrixXf>& states,
+                               std::span<const Token> tokens, Eigen::Ref<Eigen::MatrixXf> next, Index rows) {
+  { head.forward(states, tokens, next, rows) } -> NumberMatrix;
 };
 
 }  // namespace detail

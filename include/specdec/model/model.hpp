@@ -14,6 +14,20 @@
 #include "specdec/types.hpp"
 
 namespace specdec {
+namespace detail {
+
+/// The requirements of Model, besides vocab_size().
+template <class M>
+concept HasTruncate = requires(M& model, Index length) { model.truncate(length); };
+template <class M>
+concept TakesTokens =
+    requires(M& model, std::span<const Token> tokens, Index rows) { model.forward(tokens, rows); };
+template <class M>
+concept ReturnsProbabilities = requires(M& model, std::span<const Token> tokens, Index rows) {
+  { model.forward(tokens, rows) } -> Probabilities;
+};
+
+}  // namespace detail
 
 /// A language model with a context of tokens, such as a transformer with its KV cache:
 ///
@@ -42,11 +56,7 @@ namespace specdec {
 ///
 /// A model that takes trees (takes_trees) has two more functions: see model/trees.hpp.
 template <class M>
-concept Model = requires(M& model, const M& constant, std::span<const Token> tokens, Index n) {
-  { constant.vocab_size() } -> detail::Count;
-  { model.forward(tokens, n) } -> Probabilities;
-  model.truncate(n);
-};
+concept Model = detail::HasVocabSize<M> && detail::HasTruncate<M> && detail::ReturnsProbabilities<M>;
 
 namespace detail {
 
@@ -54,12 +64,10 @@ namespace detail {
 /// checked elsewhere: some models return probabilities, others logits.
 template <class M>
 consteval bool sized_and_truncatable() {
+  static_assert(HasVocabSize<M>,
+                "the model has no vocab_size() const that returns the number of tokens: see specdec::Model");
   static_assert(
-      requires(const M& model) {
-        { model.vocab_size() } -> Count;
-      }, "the model has no vocab_size() const that returns the number of tokens: see specdec::Model");
-  static_assert(
-      requires(M& model, Index length) { model.truncate(length); },
+      HasTruncate<M>,
       "the model has no truncate(specdec::Index length), which keeps the first tokens of its context: see "
       "specdec::Model");
   return true;
@@ -90,15 +98,13 @@ template <class M, bool is_called = true>
 consteval bool fits_model() {
   if constexpr (is_called && !Model<M>) {
     sized_and_truncatable<M>();
-    constexpr bool takes_lines =
-        requires(M& model, std::span<const Token> tokens, Index rows) { model.forward(tokens, rows); };
-    static_assert(takes_lines,
+    static_assert(TakesTokens<M>,
                   "the model has no forward(std::span<const specdec::Token> tokens, specdec::Index rows) for "
                   "one text: see specdec::Model");
-    if constexpr (takes_lines) {
+    if constexpr (TakesTokens<M>) {
       using Rows = decltype(std::declval<M&>().forward(std::span<const Token>{}, Index{}));
       fits_rows<std::remove_cvref_t<Rows>>();
-      static_assert(Probabilities<Rows>,
+      static_assert(ReturnsProbabilities<M>,
                     "the model's forward(tokens, rows) returns no rows of probabilities (a model of logits "
                     "goes into a specdec::ProcessedModel): see specdec::Model");
     }

@@ -7,6 +7,22 @@
 #include "specdec/types.hpp"
 
 namespace specdec {
+namespace detail {
+
+/// The requirements of Communicator.
+template <class C>
+concept HasRank = requires(const C& ranks) {
+  { ranks.rank() } -> std::convertible_to<Index>;
+};
+template <class C>
+concept HasSize = requires(const C& ranks) {
+  { ranks.size() } -> std::convertible_to<Index>;
+};
+template <class C>
+concept HasAllGather =
+    requires(C& ranks, std::span<const double> mine, std::span<double> all) { ranks.all_gather(mine, all); };
+
+}  // namespace detail
 
 /// The transport of one rank. All ranks run the same program:
 ///
@@ -21,12 +37,7 @@ namespace specdec {
 /// processors must also compute alike: exp() of the system's library may differ in the last bit between kinds of processors.
 /// specdec/ranks/mpi.hpp is a communicator over MPI.
 template <class C>
-concept Communicator =
-    requires(C& ranks, const C& constant, std::span<const double> mine, std::span<double> all) {
-      { constant.rank() } -> std::convertible_to<Index>;
-      { constant.size() } -> std::convertible_to<Index>;
-      ranks.all_gather(mine, all);
-    };
+concept Communicator = detail::HasRank<C> && detail::HasSize<C> && detail::HasAllGather<C>;
 
 namespace detail {
 
@@ -34,18 +45,13 @@ namespace detail {
 template <class C>
 consteval bool fits_communicator() {
   static_assert(
-      requires(const C& ranks) {
-        { ranks.rank() } -> std::convertible_to<Index>;
-      },
+      HasRank<C>,
       "the communicator has no rank() const that returns the number of this rank: see specdec::Communicator");
   static_assert(
-      requires(const C& ranks) {
-        { ranks.size() } -> std::convertible_to<Index>;
-      }, "the communicator has no size() const that returns the number of ranks: see specdec::Communicator");
+      HasSize<C>,
+      "the communicator has no size() const that returns the number of ranks: see specdec::Communicator");
   static_assert(
-      requires(C& ranks, std::span<const double> mine, std::span<double> all) {
-        ranks.all_gather(mine, all);
-      },
+      HasAllGather<C>,
       "the communicator has no all_gather(std::span<const double> mine, std::span<double> all): see "
       "specdec::Communicator");
   return true;

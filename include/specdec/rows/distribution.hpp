@@ -13,6 +13,27 @@
 #include "specdec/types.hpp"
 
 namespace specdec {
+namespace detail {
+
+/// One requirement each: a concept is the conjunction of its requirements, and a fits_... function says which one is missing.
+template <class T>
+concept HasVocabSize = requires(const T& it) {
+  { it.vocab_size() } -> Count;
+};
+template <class R>
+concept HasProbability = requires(const R& row, Token x) {
+  { row.probability(x) } -> std::convertible_to<double>;
+};
+template <class R>
+concept HasSampler = requires(const R& row, double u) {
+  { row.sampler()(u) } -> std::same_as<Token>;
+};
+template <class M>
+concept HasRows = requires(const M& matrix) {
+  { matrix.rows() } -> Count;
+};
+
+}  // namespace detail
 
 /// One distribution over tokens 0..vocab_size()-1. Cheap to copy: a view, not a container.
 ///
@@ -22,11 +43,8 @@ namespace specdec {
 ///                     probability 0. It throws InvalidDistribution if the row has no mass or holds NaN. It may be called
 ///                     many times, and may keep what it has read of the row for later draws. The row outlives it
 template <class R>
-concept Distribution = std::copy_constructible<R> && requires(const R& row, Token x, double u) {
-  { row.vocab_size() } -> detail::Count;
-  { row.probability(x) } -> std::convertible_to<double>;
-  { row.sampler()(u) } -> std::same_as<Token>;
-};
+concept Distribution = std::copy_constructible<R> && detail::HasVocabSize<R> && detail::HasProbability<R> &&
+                       detail::HasSampler<R>;
 
 /// A row that also has argmax(): its most probable token, the lowest id among equals. Greedy decoding needs it.
 template <class R>
@@ -36,11 +54,10 @@ concept ArgmaxRow = requires(const R& row) {
 
 /// A row that can be summed in pieces: sum(start, count) is the mass of `count` tokens from `start` on.
 template <class R>
-concept SummableRow = requires(const R& row, Token x, Index i) {
-  { row.vocab_size() } -> detail::Count;
-  { row.probability(x) } -> std::convertible_to<double>;
-  { row.sum(i, i) } -> std::convertible_to<double>;
-};
+concept SummableRow =
+    detail::HasVocabSize<R> && detail::HasProbability<R> && requires(const R& row, Index i) {
+      { row.sum(i, i) } -> std::convertible_to<double>;
+    };
 
 /// The most tokens that a SegmentedRow is asked for in one call. A segment of this size stays in the innermost cache.
 inline constexpr Index max_segment_size = 1024;
@@ -137,10 +154,10 @@ inline constexpr bool constant_time_probability = [] {
 /// A list of rows: row(i) is the distribution after i drafted tokens. Cheap to copy.
 /// A matrix without vocab_size() fits any vocabulary: one-hot rows are such a matrix.
 template <class M>
-concept DistributionMatrix = std::copy_constructible<M> && requires(const M& matrix, Index i) {
-  { matrix.rows() } -> detail::Count;
-  { matrix.row(i) } -> Distribution;
-};
+concept DistributionMatrix =
+    std::copy_constructible<M> && detail::HasRows<M> && requires(const M& matrix, Index i) {
+      { matrix.row(i) } -> Distribution;
+    };
 
 /// The row type of a matrix.
 template <class M>
@@ -154,19 +171,13 @@ consteval bool fits_row() {
   if constexpr (!Distribution<R>) {
     static_assert(std::copy_constructible<R>, "the row cannot be copied: see specdec::Distribution");
     static_assert(
-        requires(const R& row) {
-          { row.vocab_size() } -> Count;
-        }, "the row has no vocab_size() const that returns the number of tokens: see specdec::Distribution");
+        HasVocabSize<R>,
+        "the row has no vocab_size() const that returns the number of tokens: see specdec::Distribution");
+    static_assert(HasProbability<R>,
+                  "the row has no probability(specdec::Token x) const that returns a double: see "
+                  "specdec::Distribution");
     static_assert(
-        requires(const R& row, Token x) {
-          { row.probability(x) } -> std::convertible_to<double>;
-        },
-        "the row has no probability(specdec::Token x) const that returns a double: see "
-        "specdec::Distribution");
-    static_assert(
-        requires(const R& row, double u) {
-          { row.sampler()(u) } -> std::same_as<Token>;
-        },
+        HasSampler<R>,
         "the row has no sampler() const that maps a double to a specdec::Token: see specdec::Distribution");
   }
   return true;
@@ -181,12 +192,9 @@ consteval bool fits_rows() {
   if constexpr (looks_like_rows && !DistributionMatrix<M>) {
     static_assert(std::copy_constructible<M>,
                   "the matrix of rows cannot be copied: see specdec::DistributionMatrix");
-    static_assert(
-        requires(const M& matrix) {
-          { matrix.rows() } -> Count;
-        },
-        "the matrix of rows has no rows() const that returns how many there are: see "
-        "specdec::DistributionMatrix");
+    static_assert(HasRows<M>,
+                  "the matrix of rows has no rows() const that returns how many there are: see "
+                  "specdec::DistributionMatrix");
     fits_row<RowOf<M>>();
   }
   return true;
@@ -196,8 +204,6 @@ consteval bool fits_rows() {
 
 /// Whether a matrix has vocab_size(). The target's matrix must have it.
 template <class M>
-inline constexpr bool has_vocab_size = requires(const M& matrix) {
-  { matrix.vocab_size() } -> detail::Count;
-};
+inline constexpr bool has_vocab_size = detail::HasVocabSize<M>;
 
 }  // namespace specdec

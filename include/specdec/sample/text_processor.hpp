@@ -7,6 +7,21 @@
 #include "specdec/types.hpp"
 
 namespace specdec {
+namespace detail {
+
+/// The requirements of TextProcessor.
+template <class P>
+concept HasPush = requires(P& processor, Token x) { processor.push(x); };
+template <class P>
+concept HasPop = requires(P& processor, Index n) { processor.pop(n); };
+template <class P, class Logits>
+concept AppliesTo = requires(P& processor, Logits logits) { processor.apply(logits); };
+
+/// Whether a class has a part of what makes a TextProcessor, and so is meant to be one.
+template <class P>
+inline constexpr bool looks_like_processor = HasPush<P> || HasPop<P>;
+
+}  // namespace detail
 
 /// A processor of logits with state: a penalty, a grammar, a ban.
 ///
@@ -27,31 +42,19 @@ namespace specdec {
 /// are processors of whole rows: they do not compile over ranks. ProcessedModel and ForcedTokens take processors.
 template <class P, class Logits = Eigen::Ref<Eigen::RowVectorXf>>
 concept TextProcessor =
-    std::copy_constructible<P> && requires(P& processor, Logits logits, Token x, Index n) {
-      processor.apply(logits);
-      processor.push(x);
-      processor.pop(n);
-    };
+    std::copy_constructible<P> && detail::HasPush<P> && detail::HasPop<P> && detail::AppliesTo<P, Logits>;
 
 namespace detail {
-
-/// Whether a class has a part of what makes a TextProcessor, and so is meant to be one.
-template <class P>
-inline constexpr bool looks_like_processor = requires(P& processor, Token x) { processor.push(x); } ||
-                                             requires(P& processor, Index n) { processor.pop(n); };
 
 /// Compiles only if P has all of a TextProcessor but apply(); the error names the missing function.
 template <class P>
 consteval bool follows_text() {
   static_assert(std::copy_constructible<P>,
                 "the processor cannot be copied, one for each text: see specdec::TextProcessor");
-  static_assert(
-      requires(P& processor, Token x) { processor.push(x); },
-      "the processor has no push(specdec::Token x): see specdec::TextProcessor");
-  static_assert(
-      requires(P& processor, Index n) { processor.pop(n); },
-      "the processor has no pop(specdec::Index n), which specdec::Snapshots adds to one: see "
-      "specdec::TextProcessor");
+  static_assert(HasPush<P>, "the processor has no push(specdec::Token x): see specdec::TextProcessor");
+  static_assert(HasPop<P>,
+                "the processor has no pop(specdec::Index n), which specdec::Snapshots adds to one: see "
+                "specdec::TextProcessor");
   return true;
 }
 
@@ -59,10 +62,9 @@ consteval bool follows_text() {
 template <class P, class Logits = Eigen::Ref<Eigen::RowVectorXf>>
 consteval bool fits_processor() {
   follows_text<P>();
-  static_assert(
-      requires(P& processor, Logits logits) { processor.apply(logits); },
-      "the processor has no apply(logits) for an Eigen::Ref of a row of the model's logits: see "
-      "specdec::TextProcessor");
+  static_assert(AppliesTo<P, Logits>,
+                "the processor has no apply(logits) for an Eigen::Ref of a row of the model's logits: see "
+                "specdec::TextProcessor");
   return true;
 }
 

@@ -20,6 +20,19 @@
 #include "specdec/verify/verdict.hpp"
 
 namespace specdec {
+namespace detail {
+
+/// A rule that can be asked, and what it answers.
+template <class R, class D, class C>
+concept HasJudge = requires(R& rule, const D& drafted, C& chance) { rule.judge(drafted, chance); };
+template <class R, class D, class C, class Answer>
+concept Answers = requires(R& rule, const D& drafted, C& chance) {
+  { rule.judge(drafted, chance) } -> std::same_as<Answer>;
+};
+template <class R, class D, class C>
+concept ReturnsVerdict = Answers<R, D, C, Verdict> || Answers<R, D, C, NodeVerdict>;
+
+}  // namespace detail
 
 /// A rule that judges a draft, which is a line or a tree:
 ///
@@ -54,20 +67,12 @@ namespace specdec {
 /// A rule that remembers serves one sequence. The loop starts every sequence with a fresh copy.
 template <class R, class D = Drafted<DenseRows<RowPointers<double>>, DenseRows<RowPointers<double>>>,
           class C = RandomChance<SplitMix64>>
-concept Verifier = std::copyable<R> && (
-                                           requires(R& rule, const D& drafted, C& chance) {
-                                             { rule.judge(drafted, chance) } -> std::same_as<Verdict>;
-                                           } ||
-                                           requires(R& rule, const D& drafted, C& chance) {
-                                             { rule.judge(drafted, chance) } -> std::same_as<NodeVerdict>;
-                                           });
+concept Verifier = std::copyable<R> && detail::ReturnsVerdict<R, D, C>;
 
 /// Whether the rule judges trees: its verdict is then a NodeVerdict.
 template <class R, class D = Drafted<DenseRows<RowPointers<double>>, DenseRows<RowPointers<double>>>,
           class C = RandomChance<SplitMix64>>
-inline constexpr bool judges_trees = requires(R& rule, const D& drafted, C& chance) {
-  { rule.judge(drafted, chance) } -> std::same_as<NodeVerdict>;
-};
+inline constexpr bool judges_trees = detail::Answers<R, D, C, NodeVerdict>;
 
 /// Whether the rule remembers its sequence. It has min_draft_length() then.
 template <class R>
@@ -151,9 +156,8 @@ auto ask(R& rule, const D& drafted, C& chance) {
 /// Compiles only if the rule has judge(); the error says what it takes and returns.
 template <class R, class D, class C>
 consteval bool fits_judge() {
-  if constexpr (requires(R& rule, const D& drafted, C& chance) { rule.judge(drafted, chance); }) {
-    using Answer = decltype(std::declval<R&>().judge(std::declval<const D&>(), std::declval<C&>()));
-    static_assert(std::same_as<Answer, Verdict> || std::same_as<Answer, NodeVerdict>,
+  if constexpr (HasJudge<R, D, C>) {
+    static_assert(ReturnsVerdict<R, D, C>,
                   "the verifier's judge(drafted, chance) returns no specdec::Verdict, and for trees no "
                   "specdec::NodeVerdict: see specdec::Verifier");
   } else {

@@ -17,6 +17,19 @@
 #include "specdec/types.hpp"
 
 namespace specdec {
+namespace detail {
+
+/// The requirements of GrammarMatcher, and what it may also have.
+template <class M>
+concept AllowsByMask = requires(M& matcher, std::span<std::uint32_t> mask) { matcher.allow(mask); };
+template <class M>
+concept HasAdvance = requires(M& matcher, Token x) {
+  { matcher.advance(x) } -> std::convertible_to<bool>;
+};
+template <class M>
+concept HasRollback = requires(M& matcher, Index n) { matcher.rollback(n); };
+
+}  // namespace detail
 
 /// Follows a text through a grammar:
 ///
@@ -34,10 +47,7 @@ namespace specdec {
 ///
 /// xgrammar (FillNextTokenBitmask) and llguidance (compute_mask) use masks of this form.
 template <class M>
-concept GrammarMatcher = std::copyable<M> && requires(M& matcher, std::span<std::uint32_t> mask, Token x) {
-  matcher.allow(mask);
-  { matcher.advance(x) } -> std::convertible_to<bool>;
-};
+concept GrammarMatcher = std::copyable<M> && detail::AllowsByMask<M> && detail::HasAdvance<M>;
 
 namespace detail {
 
@@ -45,15 +55,11 @@ namespace detail {
 template <class M>
 consteval bool fits_matcher() {
   static_assert(std::copyable<M>, "the matcher cannot be copied and assigned: see specdec::GrammarMatcher");
-  static_assert(
-      requires(M& matcher, std::span<std::uint32_t> mask) { matcher.allow(mask); },
-      "the matcher has no allow(std::span<std::uint32_t> mask): see specdec::GrammarMatcher");
-  static_assert(
-      requires(M& matcher, Token x) {
-        { matcher.advance(x) } -> std::convertible_to<bool>;
-      },
-      "the matcher has no advance(specdec::Token x) that returns whether x may come next: see "
-      "specdec::GrammarMatcher");
+  static_assert(AllowsByMask<M>,
+                "the matcher has no allow(std::span<std::uint32_t> mask): see specdec::GrammarMatcher");
+  static_assert(HasAdvance<M>,
+                "the matcher has no advance(specdec::Token x) that returns whether x may come next: see "
+                "specdec::GrammarMatcher");
   return true;
 }
 
@@ -65,7 +71,7 @@ struct Advancing {
   Advancing& state() { return *this; }
   bool push(Token x) { return matcher.advance(x); }
   void pop(Index n)
-    requires requires { matcher.rollback(n); }
+    requires HasRollback<M>
   {
     matcher.rollback(n);
   }
@@ -77,7 +83,7 @@ struct TakenBack {
   using Type = Snapshots<Advancing<M>>;
 };
 template <class M>
-  requires requires(M& matcher, Index n) { matcher.rollback(n); }
+  requires HasRollback<M>
 struct TakenBack<M> {
   using Type = Advancing<M>;
 };
