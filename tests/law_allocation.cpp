@@ -433,7 +433,7 @@ std::size_t allocated_by(Drafter drafter, std::mt19937_64& rng) {
   for (int n = 0; n < 40; ++n) {
     if (n == 20) before = allocations;
     drafter.truncate(1);
-    const auto draft = specdec::ask_drafter(drafter, context, DraftLimits{1 + 7 * (n % 3)}, rng);
+    const auto draft = specdec::detail::ask_drafter(drafter, context, DraftLimits{1 + 7 * (n % 3)}, rng);
     if (distributions(draft.rows).rows() != 1 + 7 * (n % 3))
       throw std::logic_error("a draft of another length");
   }

@@ -104,7 +104,7 @@ static_assert(DistributionMatrix<Rows> && has_vocab_size<Rows>);
 static_assert(Probabilities<Rows> && !NumberMatrix<Rows>);
 static_assert(Model<LeastModel> && !std::copy_constructible<LeastModel> && !has_stable_rows<LeastModel>);
 static_assert(takes_trees<LeastTreeModel> && !takes_trees<LeastModel>);
-static_assert(Drafter<LeastDrafter> && Drafter<LeastDrafter, LeastChance>);
+static_assert(OneTextDrafter<LeastDrafter> && OneTextDrafter<LeastDrafter, LeastChance>);
 static_assert(Chance<LeastChance> && RandomSource<LeastChance>);
 static_assert(Verifier<LeastVerifier>);
 
@@ -118,8 +118,8 @@ static_assert(Verifier<BlockVerifier, Drafted<Rows, OneHotRows>, testing::Enumer
 static_assert(Chance<RandomChance<std::mt19937>> && Chance<testing::Enumerator>);
 static_assert(Model<testing::TableModel<float>> && Model<testing::TableModel<double>>);
 static_assert(takes_trees<testing::TableModel<float>> && takes_trees<PathByPath<LeastModel>>);
-static_assert(Drafter<NoDrafter> && Drafter<PromptLookupDrafter>);
-static_assert(Drafter<ModelDrafter<testing::TableModel<float>>>);
+static_assert(OneTextDrafter<NoDrafter> && OneTextDrafter<PromptLookupDrafter>);
+static_assert(OneTextDrafter<ModelDrafter<testing::TableModel<float>>>);
 static_assert(Distribution<OneHotRow> && Distribution<DenseRow<float>> &&
               Distribution<DenseRow<double, Eigen::Dynamic>>);
 static_assert(Distribution<ResidualRow<DenseRow<float>, OneHotRow>>);
@@ -173,7 +173,7 @@ struct RowWithoutSampler : Row {
   int sampler() const;
 };
 static_assert(!Model<ModelWithoutTruncate> && !Model<ModelOfExpressions> && !Model<int>);
-static_assert(!Drafter<LeastModel> && !Drafter<int>);
+static_assert(!OneTextDrafter<LeastModel> && !OneTextDrafter<int>);
 static_assert(!Distribution<RowWithWrongSampler> && !Distribution<RowWithoutSampler>);
 static_assert(!RandomSource<std::vector<int>> && !RandomSource<int> && !Chance<std::mt19937>);
 static_assert(!Verifier<Row> && !Verifier<int>);
@@ -414,7 +414,7 @@ struct UnsteadyTogether {
   void keep(Index, Index) {}
   void release(Index) {}
 };
-static_assert(Drafter<Unsteady> && BatchDrafter<UnsteadyTogether>);
+static_assert(OneTextDrafter<Unsteady> && Drafter<UnsteadyTogether>);
 
 }  // namespace
 

@@ -7,6 +7,9 @@
 #include <iterator>
 #include <span>
 #include <specdec/specdec.hpp>
+#include <stdexcept>
+#include <type_traits>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -15,19 +18,27 @@ namespace drafters {
 using specdec::Index;
 using specdec::Token;
 
-/// Drafts lines with a drafter, and shows the target's rows to a model that this drafter drafts with.
+/// Drafts lines with a drafter, and shows the target's rows to a model that this drafter drafts with. It drafts for one text or
+/// for many; there is one learner for all texts.
 ///
-///   learner.learn(length, row)   the target's distribution after the first `length` tokens of the text was `row`, an
-///                                Eigen::ArrayXf (transformer/online_model.hpp)
+///   learner.learn(length, row)              the target's distribution after the first `length` tokens of the text was `row`,
+///                                           an Eigen::ArrayXf (transformer/online_model.hpp)
+///   learner.learn(sequence, length, row)    instead, for a learner that knows many texts: the text's number, too
 ///
 /// The model learns after a target call, when the draft has been judged. So each drafted token was drawn from the row that
-/// is reported for it, and the text is the target's.
+/// is reported for it, and each text is the target's. In a batch, what is learnt from one text changes the drafts of the others.
 /// Only rows of the text teach: the rows of the accepted tokens and of the correction token. Rows after a rejected token
 /// follow a text that is not written.
 /// A model passed as an lvalue is referred to and must outlive the drafter; an rvalue is moved in.
+/// Throws: std::invalid_argument in a batch of a learner that knows one text only.
 /// Cost: reads each of these rows once, and learn().
 template <class Inner, class Learner>
 class OnlineDrafter {
+  using Drafter = std::conditional_t<specdec::Drafter<Inner>, Inner, specdec::LiftedDrafter<Inner>>;
+  static_assert(!specdec::drafts_trees<Drafter>);
+  static constexpr bool knows_many =
+      requires(Learner& learner, Index n, const Eigen::ArrayXf& row) { learner.learn(n, n, row); };
+
  public:
   static constexpr bool drafts_trees = false;
   static constexpr bool steady = false;  // the next draft may give a place another row
@@ -35,31 +46,43 @@ class OnlineDrafter {
   OnlineDrafter(Inner drafter, Learner&& learner)
       : drafter_(std::move(drafter)), learner_(std::forward<Learner>(learner)) {}
 
-  template <specdec::RandomSource Source, class... KeepDrafting>
-  auto draft(std::span<const Token> context, Index gamma, Source& source, KeepDrafting&... keep_drafting) & {
-    context_ = std::ssize(context);
-    const specdec::DraftLimits limits{.nodes = gamma, .depth = gamma};
-    return specdec::ask_drafter(drafter_, context, limits, source, keep_drafting...);
+  void serve_one() {
+    if constexpr (requires { drafter_.serve_one(); }) drafter_.serve_one();
+  }
+  void check_copies() const {
+    if (!knows_many) throw std::invalid_argument("OnlineDrafter: the learner knows one text only");
+    if constexpr (requires { drafter_.check_copies(); }) drafter_.check_copies();
   }
 
-  void truncate(Index length) { drafter_.truncate(length); }
+  template <class Request>
+  void draft(std::span<Request> requests) & {
+    for (const Request& request : requests) lengths_[request.sequence] = std::ssize(request.context);
+    drafter_.draft(requests);
+  }
+  decltype(auto) drafted(Index sequence) const { return std::as_const(drafter_).drafted(sequence); }
+  void keep(Index sequence, Index length) { drafter_.keep(sequence, length); }
+  void release(Index sequence) {
+    drafter_.release(sequence);
+    lengths_.erase(sequence);
+  }
 
   std::vector<const void*> identities() const
-    requires requires(const Inner& inner) { inner.identities(); }
+    requires requires(const Drafter& drafter) { drafter.identities(); }
   {
     return drafter_.identities();
   }
 
   template <class Target>
-  void observe(const Target& target, std::span<const Token> drafted, std::span<const Index>,
-               const specdec::NodeVerdict& verdict) {
-    const auto rows = specdec::distributions(target);
+  void observe(Index sequence, const specdec::Judged<Target>& judged) {
+    const auto rows = specdec::distributions(judged.rows);
     static_assert(specdec::SegmentedRow<specdec::RowOf<decltype(rows)>>,
                   "the target's rows are no specdec::SegmentedRow");
-    const Index learnt = std::min(verdict.node + 1, std::ssize(drafted));
+    const Index context = lengths_.at(sequence);
+    const Index learnt = std::min(judged.verdict.node + 1, std::ssize(judged.tokens));
     for (Index i = 0; i < learnt; ++i) {
       copy(rows.row(i));
-      learner_.learn(context_ + i, row_);
+      if constexpr (knows_many) learner_.learn(sequence, context + i, row_);
+      else learner_.learn(context + i, row_);
     }
   }
 
@@ -73,9 +96,9 @@ class OnlineDrafter {
     }
   }
 
-  Inner drafter_;
-  Learner learner_;    // or a reference
-  Index context_ = 0;  // the tokens of the text before the draft
+  Drafter drafter_;
+  Learner learner_;                           // or a reference
+  std::unordered_map<Index, Index> lengths_;  // of the texts before their drafts
   Eigen::ArrayXf row_;
 };
 

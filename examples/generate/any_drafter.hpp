@@ -11,6 +11,7 @@
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
+#include <type_traits>
 #include <utility>
 
 #include "generate/last_draft.hpp"
@@ -81,15 +82,17 @@ struct AskAnother {
   const AskDraws& drawn_tree() const { return of_draws; }
 };
 
-/// A drafter of lines or trees. Its rows have one of the types in Kinds, so that decoders are compiled once for all
-/// drafters. It counts as steady (see specdec::Drafter). The drafters "chain", "online", "skip-layers" and those with heads
+/// A drafter of lines or trees, for one text. Its rows have one of the types in Kinds, so that decoders are compiled once for
+/// all drafters. It counts as steady (see specdec::Drafter). The drafters "chain", "online", "skip-layers" and those with heads
 /// are not; objection() keeps them from rules that need it.
 template <bool trees, class... Kinds>
 class AnyDrafter {
  public:
   static constexpr bool drafts_trees = trees;
   using Chance = specdec::RandomChance<Generator>;
-  using TargetRows = decltype(std::declval<SampledModel&>().forward({}, Index{}));
+  using Request = specdec::DraftRequest<Chance, AskAnother>;
+  using TargetRows = std::remove_cvref_t<decltype(std::declval<SampledModel&>().forward({}, Index{}))>;
+  using Judged = specdec::Judged<TargetRows>;
   using Rows = specdec::VariantRows<Kinds...>;
 
   AnyDrafter() = default;
@@ -97,14 +100,24 @@ class AnyDrafter {
   AnyDrafter& operator=(const AnyDrafter&) = delete;
   virtual ~AnyDrafter() = default;
 
-  template <specdec::RandomSource Source>
-  specdec::Draft<Rows> draft(std::span<const Token> context, const specdec::DraftLimits& limits,
-                             Source& chance) {
-    return propose(context, limits, chance, {});
+  template <class R>
+  void draft(std::span<R> requests) {
+    for (R& request : requests) {
+      Request own{request.sequence, request.context, request.limits, request.source,
+                  asks(request.keep_drafting)};
+      propose(own);
+      request.error = own.error;
+    }
   }
-  template <specdec::RandomSource Source, class KeepDrafting>
-  specdec::Draft<Rows> draft(std::span<const Token> context, const specdec::DraftLimits& limits,
-                             Source& chance, const KeepDrafting& keep_drafting) {
+  virtual void propose(Request& request) = 0;
+  virtual specdec::Draft<Rows> drafted(Index sequence) const = 0;
+  virtual void keep(Index sequence, Index length) = 0;
+  virtual void release(Index sequence) = 0;
+  virtual void observe(Index sequence, const Judged& judged) = 0;
+
+ private:
+  template <class KeepDrafting>
+  static AskAnother asks(const KeepDrafting& keep_drafting) {
     AskAnother asks{
         [&](const SampledRow& row, Index i) { return specdec::drafts_another(keep_drafting, row, i); }};
     if constexpr (requires { keep_drafting.length->rates(); })
@@ -114,32 +127,31 @@ class AnyDrafter {
         asks.of_tree = AskTree(keep_drafting.tree());
         asks.of_draws = AskDraws({*keep_drafting.length, *keep_drafting.readings});
       }
-    return propose(context, limits, chance, asks);
+    return asks;
   }
-  virtual specdec::Draft<Rows> propose(std::span<const Token> context, const specdec::DraftLimits& limits,
-                                       Chance& chance, const AskAnother& keep_drafting) = 0;
-  virtual void truncate(Index length) = 0;
-  virtual void observe(const TargetRows& rows, std::span<const Token> drafted, std::span<const Index> parents,
-                       const specdec::NodeVerdict& verdict) = 0;
 };
+
+/// D if it drafts for requests, else a drafter for requests of the drafter of one text.
+template <class D>
+using Lifted = std::conditional_t<specdec::Drafter<D>, D, specdec::LiftedDrafter<D>>;
 
 /// The drafter D as an AnyDrafter.
 template <class Any, class D>
 class DrafterOf final : public Any {
  public:
-  explicit DrafterOf(D drafter) : drafter_(std::move(drafter)) {}
+  explicit DrafterOf(D drafter) : drafter_(std::move(drafter)) {
+    if constexpr (requires { drafter_.serve_one(); }) drafter_.serve_one();
+  }
 
-  specdec::Draft<typename Any::Rows> propose(std::span<const Token> context,
-                                             const specdec::DraftLimits& limits, typename Any::Chance& chance,
-                                             const AskAnother& keep_drafting) override {
-    const auto draft = specdec::ask_drafter(drafter_, context, limits, chance, keep_drafting);
+  void propose(typename Any::Request& request) override { drafter_.draft(std::span(&request, 1)); }
+  specdec::Draft<typename Any::Rows> drafted(Index sequence) const override {
+    const auto& draft = drafter_.drafted(sequence);
     return {draft.tokens, as<typename Any::Rows>(draft.rows), draft.parents};
   }
-  void truncate(Index length) override { drafter_.truncate(length); }
-  void observe(const typename Any::TargetRows& rows, std::span<const Token> drafted,
-               std::span<const Index> parents, const specdec::NodeVerdict& verdict) override {
-    if constexpr (requires { drafter_.observe(rows, drafted, parents, verdict); })
-      drafter_.observe(rows, drafted, parents, verdict);
+  void keep(Index sequence, Index length) override { drafter_.keep(sequence, length); }
+  void release(Index sequence) override { drafter_.release(sequence); }
+  void observe(Index sequence, const typename Any::Judged& judged) override {
+    if constexpr (requires { drafter_.observe(sequence, judged); }) drafter_.observe(sequence, judged);
   }
 
  private:
@@ -154,7 +166,7 @@ class DrafterOf final : public Any {
     return specdec::VariantRows<Kinds...>(std::in_place_index<static_cast<std::size_t>(kind)>, rows);
   }
 
-  D drafter_;
+  Lifted<D> drafter_;
 };
 
 template <class Any, class D>
@@ -168,17 +180,16 @@ class WatchedDrafter final : public Any {
  public:
   WatchedDrafter(std::unique_ptr<Any> drafter, LastDraft& last) : drafter_(std::move(drafter)), last_(last) {}
 
-  specdec::Draft<typename Any::Rows> propose(std::span<const Token> context,
-                                             const specdec::DraftLimits& limits, typename Any::Chance& chance,
-                                             const AskAnother& keep_drafting) override {
-    return drafter_->propose(context, limits, chance, keep_drafting);
+  void propose(typename Any::Request& request) override { drafter_->propose(request); }
+  specdec::Draft<typename Any::Rows> drafted(Index sequence) const override {
+    return drafter_->drafted(sequence);
   }
-  void truncate(Index length) override { drafter_->truncate(length); }
-  void observe(const typename Any::TargetRows& rows, std::span<const Token> drafted,
-               std::span<const Index> parents, const specdec::NodeVerdict& verdict) override {
-    drafter_->observe(rows, drafted, parents, verdict);
-    if (Any::drafts_trees) last_.set(drafted, parents, verdict);
-    else last_.set(drafted, {verdict.node, verdict.token});
+  void keep(Index sequence, Index length) override { drafter_->keep(sequence, length); }
+  void release(Index sequence) override { drafter_->release(sequence); }
+  void observe(Index sequence, const typename Any::Judged& judged) override {
+    drafter_->observe(sequence, judged);
+    if (Any::drafts_trees) last_.set(judged.tokens, judged.parents, judged.verdict);
+    else last_.set(judged.tokens, {judged.verdict.node, judged.verdict.token});
   }
 
  private:
@@ -188,8 +199,6 @@ class WatchedDrafter final : public Any {
 
 /// The row type of a drafter's drafts.
 template <class D>
-using RowsOf = decltype(specdec::ask_drafter(std::declval<D&>(), {}, specdec::DraftLimits{},
-                                             std::declval<specdec::RandomChance<Generator>&>())
-                            .rows);
+using RowsOf = decltype(std::declval<const Lifted<D>&>().drafted(Index{}).rows);
 
 }  // namespace generate

@@ -24,7 +24,7 @@ using namespace specdec;
 using drafters::LookaheadDrafter;
 using support::message_of;
 
-static_assert(Drafter<LookaheadDrafter>);
+static_assert(OneTextDrafter<LookaheadDrafter>);
 static_assert(noexcept(std::declval<LookaheadDrafter&>().truncate(0)));
 
 namespace {

@@ -21,6 +21,7 @@
 #include "small_transformer.hpp"
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
+#include "support/one_text.hpp"
 #include "support/temporary_file.hpp"
 #include "trained_pair.hpp"
 #include "transformer/online_model.hpp"
@@ -239,13 +240,14 @@ TEST_CASE("an online drafter shows the rows up to the correction token, each wit
   OnlineDrafter drafter{Proposes{{1, 2, 0}, &cut}, records};
   static_assert(Drafter<decltype(drafter)> && !drafts_trees<decltype(drafter)>);
   static_assert(!is_steady<OnlineDrafter<ModelDrafter<ProcessedModel<Online&, Temperature>>, Online&>>);
+  support::OneText by_hand{drafter};
   std::mt19937_64 rng{1};
   const Tokens context{0, 1, 2, 0, 1};
   for (const Index node : {0, 1, 2, 3}) {
-    const Draft<OneHotRows> draft = drafter.draft(context, 3, rng);
+    const Draft<OneHotRows> draft = by_hand.draft(context, {3}, rng);
     REQUIRE(draft.tokens.size() == 3);
     records.learnt.clear();
-    drafter.observe(rows, draft.tokens, {}, NodeVerdict{.node = node, .token = 0});
+    by_hand.observe(rows, draft.tokens, {}, NodeVerdict{.node = node, .token = 0});
     REQUIRE(std::ssize(records.learnt) == std::min<Index>(node + 1, 3));
     for (Index i = 0; i < std::ssize(records.learnt); ++i) {
       const auto& [length, row] = records.learnt[static_cast<std::size_t>(i)];
@@ -254,9 +256,9 @@ TEST_CASE("an online drafter shows the rows up to the correction token, each wit
     }
   }
   records.learnt.clear();
-  drafter.observe(rows.topRows(1), drafter.draft(context, 0, rng).tokens, {}, NodeVerdict{});
+  by_hand.observe(rows.topRows(1), by_hand.draft(context, {0}, rng).tokens, {}, NodeVerdict{});
   CHECK(records.learnt.empty());
-  drafter.truncate(4);
+  by_hand.truncate(4);
   CHECK(cut == 4);
 }
 

@@ -1,4 +1,4 @@
-// must say: the drafter has no truncate(specdec::Index length), its rollback: see specdec::Drafter
+// must say: the drafter has no truncate(specdec::Index length), its rollback: see specdec::OneTextDrafter
 // A drafter that cannot go back.
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>

@@ -78,18 +78,19 @@ struct Rowless : Least {
   Proposal draft(std::span<const Token>, const DraftLimits&, auto&);
 };
 
-static_assert(Drafter<Least> && Drafter<Least, std::mt19937_64> && drafts_trees<Least>);
-static_assert(Drafter<Lying> && !drafts_trees<Lying>);
-static_assert(Drafter<Straight> && drafts_trees<Straight>, "its drafts may branch, for all that it says");
-static_assert(Drafter<Line> && !drafts_trees<Line>);
-static_assert(Drafter<Either> && drafts_trees<Either>);
-static_assert(Drafter<NoDrafter> && !drafts_trees<NoDrafter>);
-static_assert(!Drafter<Forgetless>);
-static_assert(!Drafter<Rowless>);
-static_assert(
-    std::is_same_v<decltype(specdec::ask_drafter(std::declval<Line&>(), std::span<const Token>{},
-                                                 DraftLimits{}, std::declval<RandomChance<SplitMix64>&>())),
-                   Draft<OneHotRows>>);
+static_assert(OneTextDrafter<Least> && OneTextDrafter<Least, std::mt19937_64> && drafts_trees<Least>);
+static_assert(OneTextDrafter<Lying> && !drafts_trees<Lying>);
+static_assert(OneTextDrafter<Straight> && drafts_trees<Straight>,
+              "its drafts may branch, for all that it says");
+static_assert(OneTextDrafter<Line> && !drafts_trees<Line>);
+static_assert(OneTextDrafter<Either> && drafts_trees<Either>);
+static_assert(OneTextDrafter<NoDrafter> && !drafts_trees<NoDrafter>);
+static_assert(!OneTextDrafter<Forgetless>);
+static_assert(!OneTextDrafter<Rowless>);
+static_assert(std::is_same_v<decltype(specdec::detail::ask_drafter(
+                                 std::declval<Line&>(), std::span<const Token>{}, DraftLimits{},
+                                 std::declval<RandomChance<SplitMix64>&>())),
+                             Draft<OneHotRows>>);
 
 }  // namespace
 
@@ -117,9 +118,9 @@ TEST_CASE("a drafter is asked by limits or by a length, whichever it takes") {
   std::mt19937_64 rng{1};
   const Tokens context{0};
   const auto ask = [&](auto drafter, const auto&... keep_drafting) {
-    return std::ssize(
-        specdec::ask_drafter(drafter, context, DraftLimits{.nodes = 9, .depth = 2}, rng, keep_drafting...)
-            .tokens);
+    return std::ssize(specdec::detail::ask_drafter(drafter, context, DraftLimits{.nodes = 9, .depth = 2}, rng,
+                                                   keep_drafting...)
+                          .tokens);
   };
   CHECK(ask(Line{}) == 2);
   CHECK(ask(Straight{}) == 2);

@@ -1,8 +1,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <exception>
 #include <functional>
 #include <iterator>
+#include <memory>
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
@@ -17,7 +20,10 @@
 #include "support/layouts.hpp"
 #include "support/message_of.hpp"
 #include "support/models.hpp"
+#include "support/one_text.hpp"
+#include "support/processors.hpp"
 #include "support/rules.hpp"
+#include "support/threads.hpp"
 #include "support/trusted.hpp"
 
 namespace test_draft_fallback_drafter {
@@ -47,8 +53,8 @@ class Logged {
     requires specdec::detail::Drafts<D, Source, KeepDrafting...>
   auto draft(std::span<const Token> context, const DraftLimits& limits, Source& source,
              KeepDrafting&&... keep_drafting) {
-    const auto draft = specdec::ask_drafter(drafter_, context, log_->open ? limits : DraftLimits{0}, source,
-                                            keep_drafting...);
+    const auto draft = specdec::detail::ask_drafter(drafter_, context, log_->open ? limits : DraftLimits{0},
+                                                    source, keep_drafting...);
     ++log_->asked;
     log_->proposed += !draft.tokens.empty();
     return draft;
@@ -98,17 +104,11 @@ struct Learning : Scripted {
 };
 
 template <class D>
-concept Observes = requires(D& drafter, const Eigen::MatrixXd& rows, const NodeVerdict& verdict) {
-  drafter.observe(rows, std::span<const Token>(), std::span<const Index>(), verdict);
+concept Observes = requires(D& drafter, const Eigen::MatrixXd& rows) {
+  drafter.observe(Index{}, Judged<Eigen::MatrixXd>{rows, {}, {}, {}});
 };
 template <class D>
-concept EndsByRow = requires(D& drafter, std::mt19937_64& rng) {
-  drafter.draft(std::span<const Token>(), DraftLimits{}, rng, [](const auto&, Index) { return true; });
-};
-template <class D>
-using RowsOf = decltype(std::declval<D&>()
-                            .draft(std::span<const Token>(), DraftLimits{}, std::declval<std::mt19937_64&>())
-                            .rows);
+using RowsOf = decltype(std::declval<const D&>().drafted(Index{}).rows);
 
 using Lookup = PromptLookupDrafter;
 using Small = ModelDrafter<TableModel<>>;
@@ -116,11 +116,10 @@ static_assert(Drafter<FallbackDrafter<Lookup, Small>> &&
               Drafter<FallbackDrafter<Lookup&, Scripted&, Small&>>);
 static_assert(Drafter<FallbackDrafter<FallbackDrafter<Lookup, Small>, NoDrafter>>);
 static_assert(std::is_same_v<RowsOf<FallbackDrafter<Lookup, Scripted&>>, OneHotRows>);
-static_assert(std::is_same_v<RowsOf<FallbackDrafter<Small, Small>>, RowsOf<Small>>);
+static_assert(std::is_same_v<RowsOf<FallbackDrafter<Small, Small>>, RowsOf<LiftedDrafter<Small>>>);
 static_assert(std::is_same_v<RowsOf<FallbackDrafter<Lookup, Small>>,
                              VariantRows<OneHotRows, RowSpan<DenseRow<double>>>>);
-static_assert(Observes<FallbackDrafter<Lookup, Learning&>> && !Observes<FallbackDrafter<Lookup, Scripted&>>);
-static_assert(EndsByRow<FallbackDrafter<Lookup, Small>> && !EndsByRow<FallbackDrafter<Lookup, Scripted&>>);
+static_assert(Observes<FallbackDrafter<Lookup, Learning&>>);
 
 std::vector<Token> tokens_of(const auto& draft) { return {draft.tokens.begin(), draft.tokens.end()}; }
 
@@ -138,7 +137,7 @@ constexpr PromptLookupDrafter::Options never{.max_ngram = 300, .min_ngram = 300}
 
 TEST_CASE("the first drafter that proposes anything makes the draft; the drafters after it are not asked") {
   Scripted silent, first({5, 6, 7}), second({8});
-  FallbackDrafter chain{silent, first, second};
+  OneText chain{FallbackDrafter{silent, first, second}};
   std::mt19937_64 rng(1);
   const auto draft = chain.draft(context, {2}, rng);
   CHECK(tokens_of(draft) == std::vector<Token>{5, 6});
@@ -150,6 +149,8 @@ TEST_CASE("the first drafter that proposes anything makes the draft; the drafter
   CHECK(second.log.asked == 0);
   first.tokens.clear();
   CHECK(tokens_of(chain.draft(context, {2}, rng)) == std::vector<Token>{8});
+  const auto refuses = [](const auto&, Index) { return false; };
+  CHECK(tokens_of(chain.draft(context, {2}, rng, refuses)) == std::vector<Token>{8});  // none takes it
   second.tokens.clear();
   const auto none = chain.draft(context, {2}, rng);
   CHECK(none.tokens.empty());
@@ -159,7 +160,7 @@ TEST_CASE("the first drafter that proposes anything makes the draft; the drafter
 TEST_CASE("a prompt lookup uses no random numbers, and the small model uses as many as it would alone") {
   std::mt19937_64 seed(2);
   const auto table = TableModel<>::random(4, 2, seed);
-  FallbackDrafter chain{PromptLookupDrafter{}, ModelDrafter{TableModel<>(table)}};
+  OneText chain{FallbackDrafter{PromptLookupDrafter{}, ModelDrafter{TableModel<>(table)}}};
   ModelDrafter alone{TableModel<>(table)};
   std::mt19937_64 a(3), b(3);
   CHECK(tokens_of(chain.draft(context, {2}, a)) == std::vector<Token>{2, 0});
@@ -192,9 +193,10 @@ TEST_CASE("rows and vocabulary are those of the member that proposed") {
   Log lookup, dense, logits, lists;
   const auto table = TableModel<>::random(7, 1, rng);
   const auto listed = coarse_model(4, 1, rng);
-  FallbackDrafter chain{Logged{lookup, PromptLookupDrafter{}}, Logged{dense, Small(TableModel<>(table))},
-                        Logged{logits, ModelDrafter{LogitsOfOneRow{}}},
-                        Logged{lists, ModelDrafter{LayoutModel<AsSparse<double>>(listed)}}};
+  OneText chain{FallbackDrafter{Logged{lookup, PromptLookupDrafter{}},
+                                Logged{dense, Small(TableModel<>(table))},
+                                Logged{logits, ModelDrafter{LogitsOfOneRow{}}},
+                                Logged{lists, ModelDrafter{LayoutModel<AsSparse<double>>(listed)}}}};
   using Row = std::vector<double>;
   const auto values = [](const auto& row) {
     Row p;
@@ -235,11 +237,11 @@ TEST_CASE("all members are rolled back, and the members that observe are told of
   Log plain;
   auto target = TableModel<>::context_free(Eigen::RowVector3d(0.25, 0.5, 0.25));
   LoopChain chain{silent, learning, Lookup{never}, Logged{plain, Small(TableModel<>(target))}};
-  chain.truncate(7);
+  auto decoder = loop_decoder(target, chain);
+  chain.keep(0, 7);
   CHECK(plain.length == 7);
   CHECK(silent.log.length == 7);
   CHECK(learning.log.length == 7);
-  auto decoder = loop_decoder(target, chain);
   std::mt19937_64 rng(1);
   const Result r = decoder.generate(context, {.max_new_tokens = 30, .gamma = 2}, rng);
   CHECK(learning.log.observed == r.stats.target_calls);
@@ -253,17 +255,18 @@ TEST_CASE("a draft-length policy may end the drafts of the members that ask it")
   Learning silent, as_silent;
   Log log;
   LoopChain chain{silent, as_silent, Lookup{never}, Logged{log, Small(TableModel<>(table))}};
+  OneText by_hand{chain};
   Small alone{TableModel<>(table)};
   std::vector<Token> text = context;
   Index ended = 0;
   for (int k = 0; k < 50; ++k) {
     const auto keep_drafting = [](const auto& row, Index) { return row.probability(row.argmax()) >= 0.6; };
-    const auto got = tokens_of(chain.draft(text, {4}, rng, keep_drafting));
+    const auto got = tokens_of(by_hand.draft(text, {4}, rng, keep_drafting));
     CHECK(got == tokens_of(alone.draft(text, {4}, other, keep_drafting)));
     CHECK(rng == other);
     ended += got.size() < 4;
     text.push_back(static_cast<Token>(k % 5));
-    chain.truncate(std::ssize(text) - 1);
+    by_hand.truncate(std::ssize(text) - 1);
     alone.truncate(std::ssize(text) - 1);
   }
   CHECK(ended > 10);
@@ -317,6 +320,140 @@ TEST_CASE("an id that only the proposing member knows is rejected, and an id tha
         }).find("draft[0] = 7 is outside") != std::string::npos);
 }
 
+// ---- Many texts
+
+namespace {
+
+const Options of_many{.max_new_tokens = 40, .gamma = 4};
+
+// Texts that repeat themselves, so that there are matches, and others.
+const std::vector<std::vector<Token>> prompts{{0, 1, 2, 0, 1, 2, 0, 1}, {2}, {1, 1, 1}, {2, 0}};
+
+// Writes all prompts in one batch, and each alone by a decoder that decoder_of(i) returns in a std::unique_ptr. Returns the
+// tokens that were accepted.
+Index check_as_alone(auto&& batch, const auto& decoder_of, auto&&... executor) {
+  Index accepted = 0;
+  for (std::size_t i = 0; i < prompts.size(); ++i) batch.add(prompts[i], of_many, std::mt19937_64{i});
+  while (!batch.empty())
+    for (const Finished& done : batch.step(executor...)) {
+      REQUIRE_FALSE(done.error);
+      std::mt19937_64 rng{static_cast<std::uint64_t>(done.sequence)};
+      const auto decoder = decoder_of(done.sequence);
+      const Result alone = decoder->generate(prompts[static_cast<std::size_t>(done.sequence)], of_many, rng);
+      CHECK(done.result.tokens == alone.tokens);
+      CHECK(done.result.stats.target_calls == alone.stats.target_calls);
+      CHECK(done.result.stats.drafted == alone.stats.drafted);
+      accepted += alone.stats.accepted;
+    }
+  return accepted;
+}
+
+// Fails in texts that begin with 1, and has no guess for others.
+struct Picky {
+  Draft<OneHotRows> draft(std::span<const Token> text, Index, auto&) const {
+    if (text.front() == 1) throw std::runtime_error("out of order");
+    return {{}, OneHotRows({})};
+  }
+  void truncate(Index) const {}
+};
+
+}  // namespace
+
+TEST_CASE(
+    "in a batch a chain writes each text as alone, whether its members draft together or text by text") {
+  std::mt19937_64 seed(21);
+  const auto target = TableModel<>::random(3, 2, seed), small = TableModel<>::random(3, 2, seed);
+  Log match, model;
+  const Lookup lookup{{.min_ngram = 3}};
+  const auto decoder_of = [&](Index) {
+    const auto decoder = [&] {
+      return new SpecDec{TableModel<>(target), FallbackDrafter{Logged{match, Lookup(lookup)},
+                                                               Logged{model, Small(TableModel<>(small))}}};
+    };
+    return std::unique_ptr<std::remove_pointer_t<decltype(decoder())>>(decoder());
+  };
+  ModelPerSequence held{small};
+  const auto check = [&](auto&& drafter, const BatchOptions& room, auto&&... executor) {
+    check_as_alone(
+        Batch{ModelPerSequence{target}, std::forward<decltype(drafter)>(drafter), BlockVerifier{}, room},
+        decoder_of, executor...);
+  };
+  check(FallbackDrafter{Lookup(lookup), ModelDrafter{ModelPerSequence{small}}}, {});
+  check(FallbackDrafter{Lookup(lookup), ModelDrafter{held}}, {.tokens_per_call = 12});
+  check(FallbackDrafter{Lookup(lookup), Small(TableModel<>(small))}, {}, TwoThreads{});
+  check(FallbackDrafter{FallbackDrafter{NoDrafter{}, Lookup(lookup)}, ModelDrafter{ModelPerSequence{small}}},
+        {});
+  CHECK(match.proposed > 10);
+  CHECK(model.proposed > 10);
+  CHECK(held.size() == 0);
+}
+
+TEST_CASE("in a batch each text's own grammar reaches the target, its forced tokens and its draft model") {
+  // In text i, token (i + 1) % 3 follows token i % 3.
+  struct Follows {
+    Token first, second, last = -1;
+    void allow(std::span<std::uint32_t> mask) const { mask[0] |= last == first ? 1U << second : 0b111U; }
+    bool advance(Token x) {
+      const bool allowed = last != first || x == second;
+      if (allowed) last = x;
+      return allowed;
+    }
+  };
+  const auto grammar_of = [](Index i) {
+    const auto begun = prompts[static_cast<std::size_t>(i)].size();
+    return AfterPrompt{static_cast<Index>(begun),
+                       Grammar{Follows{static_cast<Token>(i % 3), static_cast<Token>((i + 1) % 3)}}};
+  };
+  const LogTable large(3, 2, 22), small(3, 2, 23);
+  const Chain steps{Temperature{0.9}};
+  const auto decoder_of = [&](Index i) {
+    const auto decoder = [&] {
+      return new SpecDec{
+          ProcessedModel{LogTable(large), steps, grammar_of(i)},
+          FallbackDrafter{ForcedTokens{grammar_of(i), 3},
+                          ModelDrafter{ProcessedModel{LogTable(small), steps, grammar_of(i)}}}};
+    };
+    return std::unique_ptr<std::remove_pointer_t<decltype(decoder())>>(decoder());
+  };
+  const auto target = [&] { return ProcessedModel{ModelPerSequence{large}, steps, grammar_of}; };
+  const auto forced = [&](Index i) { return ForcedTokens{grammar_of(i), 3}; };
+  const auto guesses = [&] {
+    return ModelDrafter{ProcessedModel{ModelPerSequence{small}, steps, grammar_of}};
+  };
+  CHECK(check_as_alone(Batch{target(), FallbackDrafter{forced, guesses()}}, decoder_of) > 50);
+
+  // Forced tokens of another text's grammar would be rejected.
+  Batch only_forced{target(), FallbackDrafter{forced}};
+  for (std::size_t i = 0; i < prompts.size(); ++i) only_forced.add(prompts[i], of_many, std::mt19937_64{i});
+  for (const Finished& done : only_forced.run()) {
+    REQUIRE_FALSE(done.error);
+    const auto [first, second] =
+        std::pair{static_cast<Token>(done.sequence % 3), static_cast<Token>((done.sequence + 1) % 3)};
+    for (std::size_t k = 1; k < done.result.tokens.size(); ++k)
+      if (done.result.tokens[k - 1] == first) CHECK(done.result.tokens[k] == second);
+    CHECK(done.result.stats.drafted > 3);
+    CHECK(done.result.stats.accepted == done.result.stats.drafted);
+  }
+}
+
+TEST_CASE(
+    "in a batch a member that fails for one text fails this text, and the next member drafts for the "
+    "others") {
+  std::mt19937_64 seed(24);
+  const auto target = TableModel<>::random(3, 2, seed);
+  Batch batch{ModelPerSequence{target}, FallbackDrafter{Picky{}, ModelDrafter{ModelPerSequence{target}}}};
+  for (const auto& prompt : prompts) batch.add(prompt, of_many, std::mt19937_64{1});
+  for (const Finished& done : batch.run()) {
+    if (prompts[static_cast<std::size_t>(done.sequence)].front() == 1) {
+      CHECK(message_of<std::runtime_error>([&] { std::rethrow_exception(done.error); }) == "out of order");
+      CHECK(done.result.tokens.empty());
+    } else {
+      REQUIRE_FALSE(done.error);
+      CHECK(done.result.stats.target_calls == 8);  // the draft model is the target: all tokens are accepted
+    }
+  }
+}
+
 // ---- The law of the output
 
 namespace {
@@ -352,14 +489,15 @@ struct Members {
 };
 auto chain_decoder(TableModel<>& target, Members& members, const Rule& rule) {
   Fickle<Small> first{Small(TableModel<>(members.dense)), members.fickle};
-  return SpecDec{target,
-                 Trusted{FallbackDrafter{
-                     Logged{members.match_log, FallbackDrafter{PromptLookupDrafter{members.match},
-                                                               PromptLookupDrafter{members.other_match}}},
-                     Logged{members.lists_log, ModelDrafter{LayoutModel<AsSparse<double>>(members.lists)}},
-                     Logged{members.dense_log,
-                            FallbackDrafter{std::move(first), Small(TableModel<>(members.other_dense))}}}},
-                 rule};
+  return SpecDec{
+      target,
+      Trusted{FallbackDrafter{
+          Logged{members.match_log, OneText{FallbackDrafter{PromptLookupDrafter{members.match},
+                                                            PromptLookupDrafter{members.other_match}}}},
+          Logged{members.lists_log, ModelDrafter{LayoutModel<AsSparse<double>>(members.lists)}},
+          Logged{members.dense_log,
+                 OneText{FallbackDrafter{std::move(first), Small(TableModel<>(members.other_dense))}}}}},
+      rule};
 }
 
 }  // namespace

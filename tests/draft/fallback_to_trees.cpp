@@ -10,6 +10,7 @@
 
 #include "support/catch.hpp"
 #include "support/counted_trees.hpp"
+#include "support/one_text.hpp"
 #include "support/tree_models.hpp"
 #include "support/trees.hpp"
 #include "support/trusted.hpp"
@@ -86,7 +87,7 @@ const Tokens context{0, 1, 2};
 TEST_CASE("the first member with a tree or a line makes the draft, and a line does not branch") {
   Line first, third({5, 6, 7});
   Brood second({3, 4});
-  FallbackDrafter chain{first, second, third};
+  OneText chain{FallbackDrafter{first, second, third}};
   const DraftLimits limits{.nodes = 9, .depth = 2, .trunk = 1};
   CHECK(draft_chosen(chain, context, limits) == ChosenTree{{3, 4}, {-1, -1}});
   CHECK(first.asked == 1);
@@ -128,8 +129,8 @@ TEST_CASE(
 TEST_CASE("rows of a chain of trees are those of the member that proposed") {
   std::mt19937_64 rng{2};
   const auto table = TableModel<>::random(4, 2, rng);
-  Chain chain{SuffixDrafter{{.min_match = 2}, Branching{}}, PromptLookupDrafter{{.min_ngram = 3}},
-              ModelDrafter{TableModel<>(table), Spares{2, {1}}}};
+  OneText chain{Chain{SuffixDrafter{{.min_match = 2}, Branching{}}, PromptLookupDrafter{{.min_ngram = 3}},
+                      ModelDrafter{TableModel<>(table), Spares{2, {1}}}}};
   ModelDrafter alone{TableModel<>(table), Spares{2, {1}}};
   std::mt19937_64 a{3}, b{3};
   const Tokens unheard_of{0, 1, 2, 3};
@@ -137,6 +138,32 @@ TEST_CASE("rows of a chain of trees are those of the member that proposed") {
   const KeptTree chosen = kept(chain.draft(Tokens{0, 1, 2, 3, 0, 1}, {.nodes = 2}, a), 4);
   CHECK(chosen.tokens == Tokens{2, 3});
   CHECK(chosen.rows[1] == std::vector<double>{0, 0, 0, 1});
+}
+
+TEST_CASE("in a batch a chain of trees and lines writes each text as alone") {
+  std::mt19937_64 rng{3};
+  const auto target = TableModel<>::random(4, 2, rng), small = TableModel<>::random(4, 2, rng);
+  const std::vector<Tokens> prompts{{0, 1, 2, 3, 0, 1, 2, 3, 0, 1}, {3}, {2, 2, 2}};
+  const Options options{.max_new_tokens = 40, .gamma = 6};
+  SuffixDrafter suffixes{{.min_match = 2}, Branching{}};
+  PromptLookupDrafter lookup{{.min_ngram = 2}};
+  Batch batch{ModelPerSequence{target},
+              FallbackDrafter{suffixes, lookup, ModelDrafter{ModelPerSequence{small}, Spares{3, {1, 1}}}},
+              TraversalVerifier{}};
+  for (std::size_t i = 0; i < prompts.size(); ++i) batch.add(prompts[i], options, std::mt19937_64{i});
+  for (const Finished& done : batch.run()) {
+    REQUIRE_FALSE(done.error);
+    const auto i = static_cast<std::size_t>(done.sequence);
+    SpecDec decoder{TableModel<>(target),
+                    Chain{SuffixDrafter(suffixes), PromptLookupDrafter(lookup),
+                          ModelDrafter{TableModel<>(small), Spares{3, {1, 1}}}},
+                    TraversalVerifier{}};
+    std::mt19937_64 alone{i};
+    const Result expected = decoder.generate(prompts[i], options, alone);
+    CHECK(done.result.tokens == expected.tokens);
+    CHECK(done.result.stats.drafted == expected.stats.drafted);
+    CHECK(done.result.stats.target_calls == expected.stats.target_calls);
+  }
 }
 
 TEST_CASE("a chain of trees refers to everything that its members refer to") {

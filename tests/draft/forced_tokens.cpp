@@ -59,7 +59,7 @@ struct Ends {
 
 }  // namespace
 
-static_assert(Drafter<ForcedTokens<Counts>>);
+static_assert(OneTextDrafter<ForcedTokens<Counts>>);
 
 TEST_CASE("a token is proposed with certainty where the processor leaves no choice") {
   std::mt19937_64 rng{1};

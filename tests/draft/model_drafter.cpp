@@ -131,15 +131,15 @@ KeptTree fresh(const AnyStrategy& strategy, const TableModel<>& table, std::span
 
 template <class Strategy>
 constexpr bool fits =
-    Drafter<ModelDrafter<TableModel<>, Strategy>> && Drafter<ModelDrafter<TableModel<>&, Strategy>> &&
-    BatchDrafter<ModelDrafter<Bookkeeper&, Strategy>> &&
-    !BatchDrafter<ModelDrafter<TableModel<>, Strategy>> && !Drafter<ModelDrafter<Bookkeeper&, Strategy>> &&
+    OneTextDrafter<ModelDrafter<TableModel<>, Strategy>> &&
+    OneTextDrafter<ModelDrafter<TableModel<>&, Strategy>> && Drafter<ModelDrafter<Bookkeeper&, Strategy>> &&
+    !Drafter<ModelDrafter<TableModel<>, Strategy>> && !OneTextDrafter<ModelDrafter<Bookkeeper&, Strategy>> &&
     drafts_trees<ModelDrafter<TableModel<>, Strategy>> == Strategy::drafts_trees &&
     drafts_trees<ModelDrafter<Bookkeeper&, Strategy>> == Strategy::drafts_trees;
 static_assert(fits<Line> && fits<Tree<Independent>> && fits<Spares<>> && fits<ConfidentTree> && fits<Likely>);
 static_assert(
     std::is_same_v<decltype(ModelDrafter{std::declval<TableModel<>&>()}), ModelDrafter<TableModel<>&, Line>>);
-static_assert(BatchDrafter<ModelDrafter<ModelPerSequence<TableModel<>>, Tree<Likeliest>>>);
+static_assert(Drafter<ModelDrafter<ModelPerSequence<TableModel<>>, Tree<Likeliest>>>);
 
 // A drafter as the loop takes it.
 class InLoop {

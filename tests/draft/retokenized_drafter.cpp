@@ -65,7 +65,7 @@ auto tokenizer(Pieces pieces) {
 const Pieces target_pieces{{"a", "b", "ab"}}, draft_pieces{{"a", "b", "ba"}};
 
 using Tokenizer = decltype(tokenizer(Pieces{}));
-static_assert(Drafter<RetokenizedDrafter<TableModel<>, Tokenizer, Tokenizer>>);
+static_assert(OneTextDrafter<RetokenizedDrafter<TableModel<>, Tokenizer, Tokenizer>>);
 
 // Writes a fixed text byte by byte, whatever context it is fed, and counts the tokens that it is fed.
 class Reciter {

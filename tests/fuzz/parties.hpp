@@ -15,12 +15,13 @@
 #include "fuzz/engine.hpp"
 #include "fuzz/model.hpp"
 #include "support/answers_drafter.hpp"
+#include "support/one_text.hpp"
 #include "support/rules.hpp"
 
 namespace fuzz {
 
 using SmallDrafter = specdec::ModelDrafter<Engine&>;
-using Chain = specdec::FallbackDrafter<specdec::SuffixDrafter<>, SmallDrafter>;
+using Chain = support::OneText<specdec::FallbackDrafter<specdec::SuffixDrafter<>, SmallDrafter>>;
 using Cascade =
     specdec::CascadeDrafter<Engine&, SmallDrafter, specdec::BlockVerifier, specdec::ConfidentLength>;
 using RememberingCascade = specdec::CascadeDrafter<Engine&, SmallDrafter, specdec::GreedyBlockVerifier>;
@@ -45,7 +46,7 @@ class OneOf {
         put<support::AnswersDrafter>();
         break;
       case 5:
-        put<Chain>(SuffixDrafter{}, SmallDrafter(small));
+        put<Chain>(FallbackDrafter{SuffixDrafter{}, SmallDrafter(small)});
         break;
       case 6:
         put<NoDrafter>();
@@ -69,7 +70,8 @@ class OneOf {
     faults_->may_fail();
     std::visit(
         [&](auto& drafter) {
-          keep(specdec::ask_drafter(drafter, context, specdec::DraftLimits{gamma}, chance, keep_drafting));
+          keep(specdec::detail::ask_drafter(drafter, context, specdec::DraftLimits{gamma}, chance,
+                                            keep_drafting));
         },
         drafter_);
     faults_->may_fail();

@@ -30,7 +30,7 @@ using support::message_of;
 using Tokens = std::vector<Token>;
 
 static_assert(specdec::Model<NgramModel>);
-static_assert(specdec::Drafter<specdec::ModelDrafter<NgramModel&>>);
+static_assert(specdec::OneTextDrafter<specdec::ModelDrafter<NgramModel&>>);
 static_assert(std::copyable<NgramModel>);
 static_assert(std::is_nothrow_move_constructible_v<NgramModel>);
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "support/answers_drafter.hpp"
+#include "support/one_text.hpp"
 
 namespace soak {
 
@@ -290,8 +291,8 @@ class AnyDrafter {
         drafter_.emplace<support::AnswersDrafter>();
         break;
       case chain:
-        drafter_.emplace<Chain>(PromptLookupDrafter({.max_ngram = 4, .min_ngram = 3}),
-                                ModelDrafter<Model&>(small));
+        drafter_.emplace<Chain>(FallbackDrafter{PromptLookupDrafter({.max_ngram = 4, .min_ngram = 3}),
+                                                ModelDrafter<Model&>(small)});
         break;
       case cascade:
         drafter_.emplace<Cascade>(middle, ModelDrafter<Model&>(small), GreedyBlockVerifier{}, 3);
@@ -308,7 +309,7 @@ class AnyDrafter {
     stage_->drawn = false;
     std::visit(
         [&](auto& drafter) {
-          keep(specdec::ask_drafter(drafter, context, specdec::DraftLimits{gamma}, chance));
+          keep(specdec::detail::ask_drafter(drafter, context, specdec::DraftLimits{gamma}, chance));
         },
         drafter_);
     for (const Model* drafting : {small_, middle_}) {
@@ -347,7 +348,8 @@ class AnyDrafter {
   }
 
  private:
-  using Chain = specdec::FallbackDrafter<specdec::PromptLookupDrafter, specdec::ModelDrafter<Model&>>;
+  using Chain =
+      support::OneText<specdec::FallbackDrafter<specdec::PromptLookupDrafter, specdec::ModelDrafter<Model&>>>;
   using Cascade =
       specdec::CascadeDrafter<Model&, specdec::ModelDrafter<Model&>, specdec::GreedyBlockVerifier>;
 

@@ -31,7 +31,7 @@ class OneOfDrafters {
   {
     return std::visit(
         [&](auto& drafter) {
-          return copied(0, specdec::ask_drafter(drafter, context, limits, chance, keep_drafting...));
+          return copied(0, specdec::detail::ask_drafter(drafter, context, limits, chance, keep_drafting...));
         },
         drafter_);
   }

@@ -24,6 +24,7 @@
 #include "support/layouts.hpp"
 #include "support/message_of.hpp"
 #include "support/models.hpp"
+#include "support/one_text.hpp"
 
 namespace test_testing_audited_drafter {
 
@@ -73,12 +74,8 @@ struct Observing : ModelDrafter<TableModel<>> {
 };
 
 template <class D>
-concept Observes = requires(D& drafter, const RowMajor<double>& rows, const NodeVerdict& verdict) {
-  drafter.observe(rows, std::span<const Token>(), std::span<const Index>(), verdict);
-};
-template <class D>
-concept EndsByRow = requires(D& drafter, std::mt19937_64& rng) {
-  drafter.draft(std::span<const Token>(), DraftLimits{}, rng, [](const auto&, Index) { return true; });
+concept Observes = requires(D& drafter, const RowMajor<double>& rows) {
+  drafter.observe(Index{}, Judged<RowMajor<double>>{rows, {}, {}, {}});
 };
 
 // Counts the calls that reach it; its drafts are trees.
@@ -99,9 +96,7 @@ static_assert(Drafter<AuditedDrafter<ObservingTrees&>> && drafts_trees<AuditedDr
 static_assert(Observes<AuditedDrafter<ObservingTrees>>);
 static_assert(!drafts_trees<AuditedDrafter<Fragile>>);
 static_assert(Drafter<AuditedDrafter<Fragile&>> && Drafter<AuditedDrafter<PromptLookupDrafter>>);
-static_assert(Observes<AuditedDrafter<Observing>> && !Observes<AuditedDrafter<Fragile>>);
-static_assert(EndsByRow<AuditedDrafter<ModelDrafter<TableModel<>>>>);
-static_assert(!EndsByRow<AuditedDrafter<PromptLookupDrafter>>);
+static_assert(Observes<AuditedDrafter<Observing>>);
 
 }  // namespace
 
@@ -109,7 +104,8 @@ TEST_CASE("a throw leaves an audit as it was") {
   Fragile fragile;
   AuditedDrafter audited{fragile};
   std::mt19937_64 rng(1);
-  const auto draft = [&] { audited.draft(prompt, {2}, rng); };
+  OneText by_hand{audited};
+  const auto draft = [&] { by_hand.draft(prompt, {2}, rng); };
   draft();
   CHECK(audited.report().tokens == 2);
   fragile.breaks = true;
@@ -136,7 +132,8 @@ namespace {
 struct MaybeAudited {
   bool audited;
   Observing drafter;
-  AuditedDrafter<Observing&> around{drafter};
+  AuditedDrafter<Observing&> audit{drafter};
+  OneText<AuditedDrafter<Observing&>&> around{audit};
 
   static constexpr bool drafts_trees = false;
   template <class Source>
@@ -173,8 +170,8 @@ TEST_CASE("a drafter under audit gives the same text, and the audit passes on wh
     MaybeAudited plain{false, {ModelDrafter{TableModel<>(small)}}}, audited{true, plain.drafter};
     const Result expected = text(plain), got = text(audited);
     CHECK(got.tokens == expected.tokens);
-    CHECK(plain.around.report().tokens == 0);
-    CHECK(audited.around.report().tokens == got.stats.drafted);
+    CHECK(plain.audit.report().tokens == 0);
+    CHECK(audited.audit.report().tokens == got.stats.drafted);
     CHECK(audited.drafter.observed == got.stats.target_calls);
     CHECK(audited.drafter.lengths == plain.drafter.lengths);
     CHECK(audited.drafter.lengths > audited.drafter.observed);
@@ -217,13 +214,15 @@ TEST_CASE("a drafter of trees may be moved into its audit, and the audit into a 
 TEST_CASE("drafters that do not ask keep_drafting are audited too, and may be moved in") {
   PromptLookupDrafter plain;
   AuditedDrafter audited{PromptLookupDrafter{}};
+  OneText by_hand{audited};
+  const auto refuses = [](const auto&, Index) { return false; };
   std::mt19937_64 rng(7);
   std::vector<Token> text = prompt;
   Index drafted = 0;
   for (int i = 0; i < 100; ++i) {
     text.push_back(static_cast<Token>(4 * uniform01(rng)));
     std::mt19937_64 a(7), b(7);
-    const auto expected = plain.draft(text, 4, a), got = audited.draft(text, {4}, b);
+    const auto expected = plain.draft(text, 4, a), got = by_hand.draft(text, {4}, b, refuses);
     CHECK(std::ranges::equal(got.tokens, expected.tokens));
     drafted += std::ssize(got.tokens);
   }

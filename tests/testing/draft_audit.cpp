@@ -24,6 +24,7 @@
 #include "support/layouts.hpp"
 #include "support/message_of.hpp"
 #include "support/models.hpp"
+#include "support/one_text.hpp"
 
 namespace test_testing_draft_audit {
 
@@ -139,11 +140,12 @@ struct Audited {
 template <class D>
 Audited audited(D drafter, std::uint64_t seed) {
   const auto held = std::make_shared<AuditedDrafter<D>>(std::move(drafter), AuditOptions{.seed = seed});
-  return {[held](std::span<const Token> context, Index gamma, std::mt19937_64& rng) {
-            const auto draft = held->draft(context, {gamma}, rng);
+  const auto by_hand = std::make_shared<OneText<AuditedDrafter<D>&>>(*held);
+  return {[held, by_hand](std::span<const Token> context, Index gamma, std::mt19937_64& rng) {
+            const auto draft = by_hand->draft(context, {gamma}, rng);
             return std::vector<Token>(draft.tokens.begin(), draft.tokens.end());
           },
-          [held](Index length) { held->truncate(length); }, [held] { return held->report(); }};
+          [held, by_hand](Index length) { by_hand->truncate(length); }, [held] { return held->report(); }};
 }
 
 // Runs a drafter for a target by sample-and-match, in texts of 500 tokens, until it has drafted `tokens` tokens.
@@ -171,7 +173,7 @@ DraftAuditReport audit_of(const Audited& audited, std::uint64_t seed, Index toke
   return audited.report();
 }
 
-template <Drafter D>
+template <class D>
 DraftAuditReport audit(D drafter, std::uint64_t seed, Index tokens = 5000) {
   return audit_of(audited(std::move(drafter), seed), seed, tokens);
 }
@@ -343,18 +345,19 @@ class TreeLiar {
 };
 
 // Runs a drafter of trees along texts of 500 tokens that a target writes.
-template <Drafter D>
+template <class D>
   requires drafts_trees<D>
 DraftAuditReport audit(D drafter, std::uint64_t seed, Index tokens = 5000) {
   const WordModel target;
   std::mt19937_64 rng(seed);
   RandomChance chance{rng};
   AuditedDrafter<D> audited(std::move(drafter), {.seed = seed});
+  OneText by_hand{audited};
   std::vector<Token> text = prompt;
   for (Index seen = 0; seen < tokens;) {
     if (text.size() > 500) text.resize(prompt.size());
-    audited.truncate(std::ssize(text) - 1);
-    const auto drafted = audited.draft(text, DraftLimits{.nodes = 20}, rng);
+    by_hand.truncate(std::ssize(text) - 1);
+    const auto drafted = by_hand.draft(text, DraftLimits{.nodes = 20}, rng);
     REQUIRE(drafted.parents.size() == drafted.tokens.size());
     seen += std::ssize(drafted.tokens);
     text.push_back(chance.draw(target.after(text.back())));

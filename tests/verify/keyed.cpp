@@ -13,6 +13,7 @@
 #include "support/bounds.hpp"
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
+#include "support/one_text.hpp"
 
 namespace test_verify_keyed {
 
@@ -30,7 +31,11 @@ namespace {
 // Any drafter, of lines or of trees. The keyed rule asks for no draft rows.
 class AnyDrafter {
  public:
+  template <Drafter D>
+  AnyDrafter(std::string name, D drafter)
+      : AnyDrafter(std::move(name), support::OneText<D>(std::move(drafter))) {}
   template <class D>
+    requires(!Drafter<D>)
   AnyDrafter(std::string name, D drafter) : name_(std::move(name)) {
     auto held = std::make_shared<D>(std::move(drafter));
     draft_ = [held](std::span<const Token> context, const DraftLimits& limits, Keyed& keyed) {
@@ -40,7 +45,7 @@ class AnyDrafter {
                         {draft.parents.begin(), draft.parents.end()}};
       } else {
         Proposal line;
-        const auto draft = ask_drafter(*held, context, limits, keyed);
+        const auto draft = specdec::detail::ask_drafter(*held, context, limits, keyed);
         line.tokens.assign(draft.tokens.begin(), draft.tokens.end());
         for (Index k = 0; k < std::ssize(line.tokens); ++k) line.parents.push_back(k - 1);
         return line;

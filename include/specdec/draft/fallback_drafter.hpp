@@ -6,26 +6,29 @@
 #include <span>
 #include <tuple>
 #include <type_traits>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "specdec/chance/chance.hpp"
+#include "specdec/draft/draft.hpp"
 #include "specdec/draft/drafter.hpp"
+#include "specdec/draft/lifted_drafter.hpp"
+#include "specdec/executor.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/model/turn.hpp"
 #include "specdec/parents.hpp"
 #include "specdec/rows/kinds/variant_rows.hpp"
 #include "specdec/types.hpp"
-#include "specdec/verify/verdict.hpp"
 
 namespace specdec {
 
-/// Asks its drafters in the order given and returns the first proposal that is not empty.
+/// Asks its drafters in the order given. For each request, the first proposal that is not empty is the draft.
 ///
 ///   FallbackDrafter drafter{PromptLookupDrafter{}, ModelDrafter{small}};    // a match, else the small model
 ///
-/// Drafters passed as lvalues are referred to and must outlive this; rvalues are moved in. If all members have rows of one
-/// type, the rows are of that type. Else they are VariantRows of the members' types. All members are truncated, and all
+/// Members are drafters for requests, or of one text, which are lifted (LiftedDrafter); so this works for one text and for
+/// many. Drafters passed as lvalues are referred to and must outlive this; rvalues are moved in. If all members have rows of
+/// one type, the rows are of that type. Else they are VariantRows of the members' types. All members are rolled back, and all
 /// observe() every target call. Members that take keep_drafting get it.
 ///
 ///   FallbackDrafter drafter{SuffixDrafter{{.min_match = 4}, Branching{}}, ModelDrafter{small, Spares{4, {2, 1}}}};
@@ -41,106 +44,123 @@ namespace specdec {
 /// that verifier changes the target's next rows by the rejected draft's rows. The next draft may come from another member
 /// with other rows: the text would be biased.
 /// Random: the draws of the member that proposes.
-/// Cost: the drafts of all members up to the one that proposes, and a copy of the tokens. No allocation of its own in steady
-/// state.
+/// Cost: the drafts of all members up to the one that proposes. No allocation of its own in steady state.
 template <class... D>
 class FallbackDrafter {
   static_assert(sizeof...(D) > 0, "a fallback drafter has a member at least");
   // Not a constraint of the class: see SpecDec.
-  static_assert((detail::fits_drafter<std::remove_reference_t<D>>() && ...));
+  static_assert((detail::can_draft_for_requests<D>() && ...));
 
-  template <class M, class Source, class... KeepDrafting>
+  template <class M>
   using RowsOf =
-      std::remove_cvref_t<decltype(ask_drafter(std::declval<M&>(), std::span<const Token>{}, DraftLimits{},
-                                               std::declval<Source&>(), std::declval<KeepDrafting&>()...)
-                                       .rows)>;
-
+      std::remove_cvref_t<decltype(std::declval<const std::remove_reference_t<M>&>().drafted(Index{}).rows)>;
   template <class First, class... Rest>
   struct Common {
     using Type = std::conditional_t<(std::same_as<First, Rest> && ...), First, VariantRows<First, Rest...>>;
   };
-
-  template <class Source, class... KeepDrafting>
-  using Rows = typename Common<RowsOf<std::remove_reference_t<D>, Source, KeepDrafting...>...>::Type;
-
-  template <class M, class Rows>
-  static constexpr bool observes = detail::Observes<M, Rows>;
+  using Rows = typename Common<RowsOf<detail::Lift<D>>...>::Type;
 
  public:
-  static constexpr bool drafts_trees = (specdec::drafts_trees<std::remove_reference_t<D>> || ...);
+  static constexpr bool drafts_trees =
+      (specdec::drafts_trees<std::remove_reference_t<detail::Lift<D>>> || ...);
   /// False for several members: the next draft may give a position the row of another member.
-  static constexpr bool steady = sizeof...(D) == 1 && (is_steady<std::remove_reference_t<D>> && ...);
+  static constexpr bool steady =
+      sizeof...(D) == 1 && (is_steady<std::remove_reference_t<detail::Lift<D>>> && ...);
 
-  explicit FallbackDrafter(D&&... drafters) : drafters_(std::forward<D>(drafters)...) {}
+  explicit FallbackDrafter(D&&... drafters) : members_(detail::Lift<D>(std::forward<D>(drafters))...) {}
 
-  template <RandomSource Source>
-  Draft<Rows<Source>> draft(std::span<const Token> context, const DraftLimits& limits, Source& source) & {
-    return propose<0>(context, limits, source);
+  void serve_one() {
+    each([](auto& member) { detail::serve_one(member); });
+  }
+  void check_copies() const {
+    each([](const auto& member) { detail::check_copies(member); });
   }
 
-  /// Drafts, and hands keep_drafting(row, i) to the members that take it (see Drafter).
-  template <RandomSource Source, class KeepDrafting>
-    requires(detail::Drafts<std::remove_reference_t<D>, Source, KeepDrafting> || ...)
-  Draft<Rows<Source, std::remove_reference_t<KeepDrafting>>> draft(std::span<const Token> context,
-                                                                   const DraftLimits& limits, Source& source,
-                                                                   KeepDrafting&& keep_drafting) & {
-    return propose<0>(context, limits, source, keep_drafting);
+  template <class Request>
+  void draft(std::span<Request> requests) & {
+    InOrder in_order;
+    draft(requests, in_order);
+  }
+  template <class Request, Executor E>
+  void draft(std::span<Request> requests, E& for_each) & {
+    for (const Request& request : requests) proposer_.try_emplace(request.sequence);
+    propose<0>(requests, for_each);
+  }
+
+  Draft<Rows> drafted(Index sequence) const { return read<0>(proposer_.find(sequence)->second, sequence); }
+
+  void keep(Index sequence, Index length) {
+    each([=](auto& member) { member.keep(sequence, length); });
+  }
+  void release(Index sequence) {
+    each([=](auto& member) { member.release(sequence); });
+    proposer_.erase(sequence);
+  }
+
+  /// Tells the members that learn from the target's calls.
+  template <class TargetRows>
+  void observe(Index sequence, const Judged<TargetRows>& judged) {
+    const bool is_line = !detail::branches(judged.parents);
+    const Judged<TargetRows> line{judged.rows, judged.tokens, {}, judged.verdict};
+    each([&](auto& member) {
+      if constexpr (specdec::drafts_trees<std::remove_cvref_t<decltype(member)>>)
+        detail::tell_drafter(member, sequence, judged);
+      else if (is_line) detail::tell_drafter(member, sequence, line);
+    });
   }
 
   /// The addresses of members, or of their models, that other decoders may use, too.
   std::vector<const void*> identities() const {
     std::vector<const void*> found;
     std::apply(
-        [&](const auto&... member) { (detail::append(found, detail::shared_identities<D>(member)), ...); },
-        drafters_);
+        [&](const auto&... member) {
+          (detail::append(found, detail::shared_identities<detail::Lift<D>>(member)), ...);
+        },
+        members_);
     return found;
   }
 
-  void truncate(Index length) {
-    std::apply([length](auto&... member) { (member.truncate(length), ...); }, drafters_);
-  }
-
-  /// Calls observe() of the members that learn from the target's calls.
-  template <class Rows>
-    requires(observes<std::remove_reference_t<D>, Rows> || ...)
-  void observe(const Rows& target_rows, std::span<const Token> drafted, std::span<const Index> parents,
-               const NodeVerdict& verdict) {
-    const bool is_line = !detail::branches(parents);
-    const auto tell = [&](auto& member) {
-      using M = std::remove_cvref_t<decltype(member)>;
-      if constexpr (observes<M, Rows>) {
-        if constexpr (specdec::drafts_trees<M>) member.observe(target_rows, drafted, parents, verdict);
-        else if (is_line) member.observe(target_rows, drafted, std::span<const Index>{}, verdict);
-      }
-    };
-    std::apply([&](auto&... member) { (tell(member), ...); }, drafters_);
-  }
-
  private:
-  template <std::size_t k, class Source, class... KeepDrafting>
-  Draft<Rows<Source, KeepDrafting...>> propose(std::span<const Token> context, const DraftLimits& limits,
-                                               Source& source, KeepDrafting&... keep_drafting) {
-    auto&& draft = ask_drafter(std::get<k>(drafters_), context, limits, source, keep_drafting...);
-    const std::span<const Token> tokens = draft.tokens;
+  template <class F>
+  void each(const F& f) {
+    std::apply([&](auto&... member) { (f(member), ...); }, members_);
+  }
+  template <class F>
+  void each(const F& f) const {
+    std::apply([&](const auto&... member) { (f(member), ...); }, members_);
+  }
+
+  // Member k drafts. The requests that it has no guess for come first afterwards, and are the next member's.
+  template <std::size_t k, class Request, class E>
+  void propose(std::span<Request> requests, E& for_each) {
+    if (requests.empty()) return;
+    auto& member = std::get<k>(members_);
+    detail::draft_with(member, requests, for_each);
+    std::size_t left = 0;
+    for (Request& request : requests) {
+      proposer_.find(request.sequence)->second = k;
+      if (request.error || !std::as_const(member).drafted(request.sequence).tokens.empty()) continue;
+      std::swap(requests[left++], request);
+    }
+    if constexpr (k + 1 < sizeof...(D)) propose<k + 1>(requests.first(left), for_each);
+  }
+
+  template <std::size_t k>
+  Draft<Rows> read(std::size_t proposer, Index sequence) const {
     if constexpr (k + 1 < sizeof...(D))
-      if (tokens.empty()) return propose<k + 1>(context, limits, source, keep_drafting...);
-    const std::span<const Index> parents = detail::parents_of(draft);
-    tokens_.clear();
-    detail::append(tokens_, tokens);
-    parents_.clear();
-    detail::append(parents_, parents);
-    return {tokens_, rows<k, Rows<Source, KeepDrafting...>>(draft.rows), parents_};
+      if (proposer != k) return read<k + 1>(proposer, sequence);
+    const auto& draft = std::get<k>(members_).drafted(sequence);
+    return {draft.tokens, rows<k>(draft.rows), detail::parents_of(draft)};
   }
 
-  template <std::size_t k, class To, class From>
-  static To rows(const From& from) {
-    if constexpr (std::same_as<From, To>) return from;
-    else return To(std::in_place_index<k>, from);
+  template <std::size_t k, class From>
+  static Rows rows(const From& from) {
+    if constexpr (std::same_as<From, Rows>) return from;
+    else return Rows(std::in_place_index<k>, from);
   }
 
-  std::tuple<D...> drafters_;
-  std::vector<Token> tokens_;
-  std::vector<Index> parents_;
+  std::tuple<detail::Lift<D>...> members_;
+  std::unordered_map<Index, std::size_t> proposer_;  // of each text's draft
 };
 
 template <class... D>

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "specdec/chance/random.hpp"
-#include "specdec/draft/drafter.hpp"
+#include "specdec/draft/draft.hpp"
 #include "specdec/error.hpp"
 #include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/sample/text_processor.hpp"

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "specdec/chance/chance.hpp"
-#include "specdec/draft/batch_drafter.hpp"
 #include "specdec/draft/cached_draft.hpp"
+#include "specdec/draft/draft.hpp"
 #include "specdec/draft/drafter.hpp"
 #include "specdec/draft/strategies/line.hpp"
 #include "specdec/draft/strategies/strategy.hpp"
@@ -57,7 +57,7 @@ class RowsOfDraft {
 ///   ModelDrafter spares{small, Spares{4, {2, 1}}};
 ///   ModelDrafter sure{small, ConfidentTree{.nodes = 48}};
 ///
-/// With a Model this is a Drafter. With a BatchModel this is a BatchDrafter: the drafts of all sequences grow together, one
+/// With a Model this is a OneTextDrafter. With a BatchModel this is a Drafter: the drafts of all sequences grow together, one
 /// model call for each stage, and each sequence gets the draft that it would get alone.
 ///
 /// A model passed as an lvalue is referred to and must outlive the drafter; an rvalue is moved in. Several drafters, or
@@ -137,7 +137,7 @@ class ModelDrafter {
   const Strategy& strategy() const& { return strategy_; }
   const Strategy& strategy() const&& = delete;
 
-  // With a Model: a Drafter.
+  // With a Model: a OneTextDrafter.
 
   template <RandomSource Source>
     requires(!for_many)
@@ -145,7 +145,7 @@ class ModelDrafter {
     const detail::AlwaysKeepDrafting always;
     return draft_alone(context, limits, source, always);
   }
-  /// Asks keep_drafting, which may end a line or a trunk (see Drafter).
+  /// Asks keep_drafting, which may end a line or a trunk (see OneTextDrafter).
   template <RandomSource Source, class KeepDrafting>
     requires(!for_many)
   Drafted draft(std::span<const Token> context, const DraftLimits& limits, Source& source,
@@ -163,7 +163,7 @@ class ModelDrafter {
   /// The model's addresses, if other drafters may refer to it, too.
   std::vector<const void*> identities() const { return detail::shared_identities<M>(model_.model()); }
 
-  // With a BatchModel: a BatchDrafter.
+  // With a BatchModel: a Drafter.
 
   template <class Request>
     requires for_many

@@ -13,7 +13,7 @@
 
 #include "specdec/chance/chance.hpp"
 #include "specdec/chance/keyed.hpp"
-#include "specdec/draft/drafter.hpp"
+#include "specdec/draft/draft.hpp"
 #include "specdec/draft/model_drafter.hpp"
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"

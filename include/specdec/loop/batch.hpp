@@ -16,20 +16,20 @@
 #include <vector>
 
 #include "specdec/chance/chance.hpp"
-#include "specdec/draft/batch_drafter.hpp"
 #include "specdec/draft/drafter.hpp"
 #include "specdec/draft/length/draft_length.hpp"
-#include "specdec/draft/length/keep_drafting.hpp"
 #include "specdec/draft/length/shared.hpp"
+#include "specdec/draft/lifted_drafter.hpp"
 #include "specdec/error.hpp"
 #include "specdec/executor.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/loop/batch_entry.hpp"
+#include "specdec/loop/driver.hpp"
 #include "specdec/loop/options.hpp"
 #include "specdec/loop/step.hpp"
 #include "specdec/model/batch_model.hpp"
 #include "specdec/model/model.hpp"
-#include "specdec/model/turn.hpp"
+#include "specdec/model/trees.hpp"
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/rows/kinds/row_range.hpp"
 #include "specdec/token_ids.hpp"
@@ -66,8 +66,8 @@ struct BatchOptions {
 /// fed in parts, a head on the target's hidden states drafts earlier than alone (the text has the same law).
 ///
 /// target     a BatchModel; for drafts that are trees, one that takes trees
-/// drafter    a BatchDrafter, which drafts for all sequences at once; or a Drafter that can be copied: each sequence gets
-///            a copy
+/// drafter    a Drafter, which drafts for all sequences at once; or a OneTextDrafter that can be copied: each sequence gets a
+///            copy; or a function of the sequence's number that returns one (LiftedDrafter)
 /// verifier   copied for each sequence
 /// length     a draft length, copied for each sequence; shared(policy) is one policy for all
 ///
@@ -81,32 +81,28 @@ struct BatchOptions {
 ///     // cut each sequence to batch.sequence(number).kept() tokens, or keep its kept_path()
 ///   }
 ///
-/// A target or a BatchDrafter that is passed as an lvalue must outlive the batch, as in SpecDec. A batch can neither be
+/// A target or a drafter that is passed as an lvalue must outlive the batch, as in SpecDec. A batch can neither be
 /// copied nor moved.
 template <class TargetModel, class DraftSource, class V = BlockVerifier, class Length = FixedLength>
 class Batch {
   using Target = std::remove_reference_t<TargetModel>;
-  using Drafter = std::remove_cvref_t<DraftSource>;
   static constexpr bool called_here = !std::same_as<std::remove_const_t<Target>, ExternalTarget>;
   static_assert(detail::fits_batch_model<Target, called_here>());
-  static constexpr bool drafts_together = BatchDrafter<Drafter>;
-  static_assert(detail::fits_batch<Drafter>());
+  static_assert(detail::can_draft_for_requests<DraftSource>());
   static constexpr bool shares_length = detail::is_shared_policy<Length>;
   using Policy = typename detail::PolicyOf<Length>::Type;
-  static_assert(detail::fit_together<Target, Drafter, detail::any_drafts_trees<Drafter>, V, Policy>());
-
+  using Driver = detail::Driver<DraftSource, V, Policy>;
+  static_assert(detail::fit_together<Target, drafts_trees<typename Driver::Drafter>, V, Policy>());
   static_assert(shares_length || !(
                                      requires(Policy& policy, Index n) { policy.batch(n); } ||
                                      requires(const Policy& policy) { policy.shape(); }),
                 "this draft length is one for all sequences: pass specdec::shared(policy)");
-  using Entry = detail::BatchEntry<Drafter, V, Policy, shares_length>;
-  using EntrySource = typename Entry::Source;
-  using KeepDrafting = detail::KeepDrafting<Policy, remembers_sequence<V>>;
-  using Request = DraftRequest<EntrySource, KeepDrafting>;
+  using Entry = detail::BatchEntry<typename Driver::Seat, Policy, shares_length, V>;
+  using Request = typename Driver::template Request<typename Entry::Source>;
 
  public:
   /// One text in generation: its tokens, its statistics, and the tokens that the target keeps.
-  using Sequence = typename Entry::Step;
+  using Sequence = typename Driver::Step;
   /// A sequence's source of random numbers: any generator; for KeyedVerifier a Keyed.
   using Source = typename detail::EntrySource<V>::Given;
 
@@ -115,17 +111,17 @@ class Batch {
       : Batch(std::forward<TargetModel>(target), std::forward<DraftSource>(drafter), std::move(verifier),
               Length{}, options) {}
 
-  /// Throws: std::invalid_argument if tokens_per_call is below 1, or if copies of the drafter would share a model or a
+  /// Throws: std::invalid_argument if tokens_per_call is below 1, or if copies of a drafter of one text would share a model or a
   /// drafter.
   Batch(TargetModel&& target, DraftSource&& drafter, V verifier, Length length, BatchOptions options = {})
       : target_(std::forward<TargetModel>(target)),
-        drafter_(std::forward<DraftSource>(drafter)),
+        driver_(std::forward<DraftSource>(drafter)),
         verifier_(std::move(verifier)),
         length_(std::move(length)),
         options_(options) {
     if (options.tokens_per_call < 1)
       detail::invalid_argument("tokens_per_call = ", options.tokens_per_call, " is below 1");
-    check_copies();
+    detail::check_copies(driver_.drafter());
   }
   Batch(const Batch&) = delete;
   Batch& operator=(const Batch&) = delete;
@@ -157,8 +153,8 @@ class Batch {
     check_between_steps("cancel()");
     proposed_ = false;
     const auto entry = find(sequence);
-    Result result = (*entry)->step().result();  // may throw bad_alloc: the sequence then stays
-    if (!(*entry)->step().done()) result.stop_reason = StopReason::callback;
+    Result result = (*entry)->seat().result();  // may throw bad_alloc: the sequence then stays
+    if (!(*entry)->seat().done()) result.stop_reason = StopReason::callback;
     forget(sequence);
     entries_.erase(entry);
     return result;
@@ -169,7 +165,7 @@ class Batch {
   bool empty() const { return entries_.empty(); }
   /// The sequence of that number: its tokens and its statistics.
   /// Throws: std::invalid_argument if there is none.
-  const Sequence& sequence(Index number) const& { return (*find(number))->step(); }
+  const Sequence& sequence(Index number) const& { return (*find(number))->seat(); }
   const Sequence& sequence(Index number) const&& = delete;
   /// Target calls so far, and the tokens fed in these calls.
   Index target_calls() const { return target_calls_; }
@@ -180,7 +176,7 @@ class Batch {
   /// sequence. So does a drafter, a rule or a callback that throws.
   ///
   /// `for_each` runs the work that each sequence does alone: judging, and drafting if each has its own drafter.
-  /// Throws: what the target and `for_each` throw, and a BatchDrafter that fails for all sequences. All sequences and their
+  /// Throws: what the target and `for_each` throw, and a drafter that fails for all sequences. All sequences and their
   /// generators are then as before the step, and the step can be tried again. There are two exceptions. If `for_each` throws
   /// after it has judged some sequences, these have taken the step and called their callbacks. If there is no memory for the
   /// results (std::bad_alloc), all sequences have taken the step. The next step returns the sequences that finished in the
@@ -225,7 +221,6 @@ class Batch {
     proposed_ = false;
     finished_.clear();
     take_rows(rows, for_each);
-    settle();
     end_step(finished_);
     sort_by_number(finished_);
     return detail::view_of(finished_);
@@ -244,15 +239,6 @@ class Batch {
 
  private:
   using Entries = std::vector<std::unique_ptr<Entry>>;
-
-  // If copies of a drafter refer to one model, they overwrite each other's context within a step.
-  void check_copies() const {
-    if (!drafts_together && !detail::shared_identities<Drafter>(drafter_).empty())
-      detail::invalid_argument(
-          "the drafter refers to a model or a drafter that each sequence's copy would use: hold it by "
-          "value, or draft for all sequences together (a specdec::ModelDrafter around a "
-          "specdec::BatchModel)");
-  }
 
   void check_between_steps(const char* call) const {
     if (telling_) detail::logic_error(call, " within a callback of the batch");
@@ -277,15 +263,10 @@ class Batch {
                                " and one more token do not fit in a call of tokens_per_call = ", most);
     const bool fits = most == unlimited || prompt.size() <= most - options.gamma;
     entries_.reserve(entries_.size() + 1);
-    entries_.push_back(std::make_unique<Entry>(next_, detail::described(target_), entry_drafter(), verifier_,
-                                               entry_policy(), prompt, options, fits ? 0 : prompt.size() - 1,
+    entries_.push_back(std::make_unique<Entry>(next_, detail::described(target_), verifier_, entry_policy(),
+                                               prompt, options, fits ? 0 : prompt.size() - 1,
                                                std::move(source), std::move(on_step)));
     return next_++;
-  }
-
-  detail::OwnDrafter<Drafter> entry_drafter() const {
-    if constexpr (drafts_together) return {};
-    else return {drafter_};
   }
 
   detail::OwnPolicy<Policy, shares_length> entry_policy() const {
@@ -303,7 +284,6 @@ class Batch {
       decltype(auto) output = target_.forward(detail::view_of(feeds_));
       take_rows(output, for_each);
     }
-    settle();
     end_step(finished);
   }
 
@@ -312,7 +292,7 @@ class Batch {
     admit();
     draft(for_each);
     feeds_.clear();
-    for (const Entry* entry : stepping_) feeds_.push_back(entry->feed());
+    for (const Entry* entry : stepping_) feeds_.push_back({entry->seat().next_feed, entry->number()});
   }
 
   // Moves waiting sequences to the front.
@@ -330,8 +310,9 @@ class Batch {
     for (looked_at_ = 0; looked_at_ < size(); ++looked_at_) {
       Entry& entry = *entries_[static_cast<std::size_t>(looked_at_)];
       if (entry.over()) continue;
+      take_back(entry);
       const Index count = entry.uncached() > 0 ? std::min(entry.uncached(), left) : entry.most_fed(wanted_);
-      if (entry.error()) continue;
+      if (entry.seat().error) continue;
       if (count > left || count == 0) break;
       if (entry.uncached() > 0) entry.feed_prompt(count);
       stepping_.push_back(&entry);
@@ -347,34 +328,25 @@ class Batch {
       auto& policy = *length_.policy;
       if constexpr (requires { policy.batch(size()); }) policy.batch(size());
       wanted_ = policy.next(most);
-      for (const auto& entry : entries_) entry->step().forget_limits();
+      for (const auto& entry : entries_) entry->seat().forget_limits();
     }
+  }
+
+  // The last step may have failed.
+  void take_back(Entry& entry) {
+    entry.judged = false;
+    entry.source().rewind();
+    driver_.withdraw(entry.seat());
   }
 
   template <class E>
   void draft(E& for_each) {
-    drafting_.clear();
-    for (Entry* entry : stepping_)
-      if (entry->uncached() == 0) drafting_.push_back(entry);
-    if constexpr (drafts_together) draft_together(for_each);
-    else
-      for_each(std::ssize(drafting_),
-               [this](Index i) { draft_alone(*drafting_[static_cast<std::size_t>(i)]); });
-    std::erase_if(stepping_, [](const Entry* entry) { return entry->error() != nullptr; });
-  }
-
-  void draft_alone(Entry& entry) { entry.draft(keep_drafting_of(entry)); }
-
-  template <class E>
-  void draft_together(E& for_each) {
     requests_.clear();
-    for (Entry* entry : drafting_) requests_.push_back(request_of(*entry));
-    drafter_.draft(std::span<Request>(requests_));
-    for_each(std::ssize(drafting_), [this](Index i) {
-      Entry& entry = *drafting_[static_cast<std::size_t>(i)];
-      if (const auto& error = requests_[static_cast<std::size_t>(i)].error) entry.fail(error);
-      else entry.offer(std::as_const(drafter_).drafted(entry.number()));
-    });
+    for (Entry* entry : stepping_)
+      if (entry->uncached() == 0)
+        requests_.push_back(Driver::request_of(entry->seat(), policy_of(*entry), entry->source()));
+    driver_.draft(std::span<Request>(requests_), for_each);
+    std::erase_if(stepping_, [](const Entry* entry) { return entry->seat().error != nullptr; });
   }
 
   Policy& policy_of(Entry& entry) {
@@ -382,38 +354,28 @@ class Batch {
     else return entry.policy();
   }
 
-  KeepDrafting keep_drafting_of(Entry& entry) { return {&policy_of(entry), &entry.step().new_readings()}; }
-
-  Request request_of(Entry& entry) {
-    Request request;
-    request.sequence = entry.number();
-    request.context = entry.step().context();
-    request.source = &entry.source();
-    detail::stand_at(entry.source(), std::ssize(request.context));
-    request.limits = entry.limits();
-    request.keep_drafting = keep_drafting_of(entry);
-    return request;
-  }
-
   template <class Output, class E>
   void take_rows(const Output& output, E& for_each) {
     const auto rows = distributions(output);
-    detail::undo_on_error([&] { judge(rows, for_each); }, [this] { settle_judged(); });
+    detail::undo_on_error([&] { judge(rows, for_each); }, [&] { settle_judged(rows); });
+    settle(rows);
   }
 
   // After a throw: sequences that were judged before the throw have taken the step, the others have not.
-  void settle_judged() {
-    for (const Entry* entry : stepping_)
-      if constexpr (called_here)
-        if (!entry->judged()) target_.keep(entry->number(), entry->feed().from);
-    std::erase_if(stepping_, [](const Entry* entry) { return !entry->judged(); });
-    settle();
+  template <class Rows>
+  void settle_judged(const Rows& rows) {
+    for (Entry* entry : stepping_)
+      if (!entry->judged) {
+        if constexpr (called_here) target_.keep(entry->number(), entry->seat().next_feed.from);
+        driver_.withdraw(entry->seat());
+      }
+    settle(rows);
   }
 
   template <class Rows, class E>
   void judge(const Rows& all, E& for_each) {
-    firsts_.clear();
     Index expected = 0;
+    firsts_.clear();
     for (const BatchFeed& feed : feeds_) {
       firsts_.push_back(expected);
       expected += feed.rows;
@@ -424,23 +386,41 @@ class Batch {
       detail::invalid_argument("the target returned ", Index{all.rows()}, " rows, expected ", expected);
     for_each(std::ssize(stepping_), [&](Index i) {
       Entry& entry = *stepping_[static_cast<std::size_t>(i)];
-      entry.accept(RowRange(all, firsts_[static_cast<std::size_t>(i)], entry.feed().rows));
+      if (entry.seat().next_feed.rows > 0) Driver::weigh(entry.seat(), rows_of(all, i), entry.source());
+      entry.judged = true;
     });
   }
 
-  // Cuts the models' contexts, tells the draft lengths, and calls the callbacks.
-  void settle() {
-    for (Entry* entry : stepping_) {
-      if constexpr (called_here)
-        if (!entry->error()) entry->keep_in(target_);
-      entry->tell(policy_of(*entry));
-      if constexpr (drafts_together)
-        if (entry->feed().rows > 0) drafter_.keep(entry->number(), entry->step().kept());
+  // The rows of the i-th feed.
+  template <class Rows>
+  auto rows_of(const Rows& all, Index i) const {
+    const auto k = static_cast<std::size_t>(i);
+    return RowRange(all, firsts_[k], feeds_[k].rows);
+  }
+
+  // In the order of the feeds: what was learnt, the texts, the models' contexts, the callbacks. The target keeps the contexts as
+  // they are until all drafters have seen its rows.
+  template <class Rows>
+  void settle(const Rows& all) {
+    for (Index i = 0; i < std::ssize(stepping_); ++i) {
+      Entry& entry = *stepping_[static_cast<std::size_t>(i)];
+      if (!entry.judged) continue;
+      if (entry.seat().next_feed.rows == 0) entry.prompt_is_fed();
+      else driver_.settle(entry.seat(), rows_of(all, i), policy_of(entry));
     }
+    if constexpr (called_here)
+      for (const Entry* entry : stepping_)
+        if (entry->judged && !entry->seat().error) keep_in_target(entry->seat());
     telling_ = true;
     for (Entry* entry : stepping_)
-      if (!entry->error()) entry->tell();  // throws nothing
+      if (entry->judged && !entry->seat().error) entry->tell();  // throws nothing
     telling_ = false;
+  }
+
+  void keep_in_target(const typename Driver::Seat& seat) {
+    if constexpr (takes_trees<Target>)
+      if (!seat.next_feed.parents.empty()) return target_.keep(seat.number, seat.kept_path());
+    if (seat.next_feed.rows > 0) target_.keep(seat.number, seat.kept());
   }
 
   // Removes the sequences that are over: all of them, or none if there is no memory for their results.
@@ -448,7 +428,7 @@ class Batch {
     const auto before = std::ssize(finished);
     const auto collect = [&] {
       for (const auto& entry : entries_)
-        if (entry->over()) finished.push_back({entry->number(), entry->step().result(), entry->error()});
+        if (entry->over()) finished.push_back({entry->number(), entry->seat().result(), entry->seat().error});
     };
     detail::undo_on_error(collect, [&] {
       while (std::ssize(finished) > before) finished.pop_back();
@@ -462,11 +442,11 @@ class Batch {
 
   void forget(Index sequence) {
     if constexpr (called_here) target_.release(sequence);
-    if constexpr (drafts_together) drafter_.release(sequence);
+    driver_.drafter().release(sequence);
   }
 
   TargetModel target_;
-  DraftSource drafter_;
+  Driver driver_;
   V verifier_;
   Length length_;
   BatchOptions options_;
@@ -475,7 +455,7 @@ class Batch {
   Index wanted_ = 0;     // what a shared draft length asks for
   Index looked_at_ = 0;  // how many entries have taken part in this step, or are over
   bool telling_ = false, proposed_ = false;
-  std::vector<Entry*> stepping_, drafting_;  // of this step
+  std::vector<Entry*> stepping_;  // of this step
   std::vector<Request> requests_;
   std::vector<BatchFeed> feeds_;
   std::vector<Index> firsts_;  // the first row of each feed

@@ -14,8 +14,10 @@
 
 #include "specdec/chance/chance.hpp"
 #include "specdec/chance/keyed.hpp"
+#include "specdec/draft/draft.hpp"
 #include "specdec/draft/drafter.hpp"
 #include "specdec/draft/length/draft_length.hpp"
+#include "specdec/draft/lifted_drafter.hpp"
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/loop/sequence.hpp"
@@ -92,35 +94,31 @@ class PastDeadEnds<C> : public Keyed {
 };
 
 /// Wraps the inner drafter, and records the target row of each emitted token: row i for emitted token i, counted from 0. In
-/// place of a dead end it records a uniform row, if that is possible for rows of this type. draft() declares its return type.
-/// To deduce the type, the compiler would compile the body for the Drafter check, with a source of chance that the inner
-/// drafter may refuse.
+/// place of a dead end it records a uniform row, if that is possible for rows of this type.
 template <class D, class Rows>
 struct RecordingDrafter {
-  D drafter;
+  Lift<D> drafter;
   Rows* recorded;
   Index* dead_end;  // the number of the first dead end
 
-  static constexpr bool steady = is_steady<std::remove_reference_t<D>>;
+  static constexpr bool steady = is_steady<std::remove_reference_t<Lift<D>>>;
+  static constexpr bool drafts_trees = specdec::drafts_trees<std::remove_reference_t<Lift<D>>>;
 
-  static constexpr bool drafts_trees = specdec::drafts_trees<std::remove_reference_t<D>>;
-
-  template <class Source, class... KeepDrafting>
-    requires Drafts<std::remove_reference_t<D>, Source, KeepDrafting...>
-  auto draft(std::span<const Token> context, const DraftLimits& limits, Source& source,
-             KeepDrafting&... keep_drafting)
-      -> decltype(ask_drafter(drafter, context, limits, source, keep_drafting...)) {
-    return ask_drafter(drafter, context, limits, source, keep_drafting...);
+  void serve_one() { detail::serve_one(drafter); }
+  template <class Request>
+  void draft(std::span<Request> requests) {
+    drafter.draft(requests);
   }
-  void truncate(Index length) { drafter.truncate(length); }
-  std::vector<const void*> identities() const { return shared_identities<D>(drafter); }
+  decltype(auto) drafted(Index sequence) const { return std::as_const(drafter).drafted(sequence); }
+  void keep(Index sequence, Index length) { drafter.keep(sequence, length); }
+  void release(Index sequence) { drafter.release(sequence); }
+  std::vector<const void*> identities() const { return shared_identities<Lift<D>>(drafter); }
 
   template <class Target>
-  void observe(const Target& target_rows, std::span<const Token> drafted, std::span<const Index> parents,
-               const NodeVerdict& verdict) {
-    tell_drafter(drafter, Judged<Target>{target_rows, drafted, parents, verdict});
-    const auto rows = distributions(target_rows);
-    for (Index i = 0; i <= verdict.node; ++i) {
+  void observe(Index sequence, const Judged<Target>& judged) {
+    tell_drafter(drafter, sequence, judged);
+    const auto rows = distributions(judged.rows);
+    for (Index i = 0; i <= judged.verdict.node; ++i) {
       const auto row = rows.row(i);
       const bool ends = is_dead_end(row);
       if (ends) *dead_end = std::min(*dead_end, recorded->size());
@@ -157,8 +155,8 @@ template <class M, class D, class V = BlockVerifier, class Length = FixedLength>
 class CascadeDrafter {
   // Assertions, not constraints: with deduced arguments, compilers would not say which constraint failed.
   static_assert(detail::fits_model<std::remove_reference_t<M>>());
-  static_assert(detail::fits_drafter<std::remove_reference_t<D>>());
-  static_assert(!drafts_trees<std::remove_reference_t<D>>,
+  static_assert(detail::can_draft_for_requests<D>());
+  static_assert(!specdec::drafts_trees<std::remove_reference_t<detail::Lift<D>>>,
                 "the drafter of the cascade drafts trees, not lines");
   static_assert(detail::fits_verifier<V>());
   static_assert(!judges_trees<V>, "the verifier of the cascade judges trees, not lines");
@@ -171,8 +169,8 @@ class CascadeDrafter {
   using Rows = StoredRows<Row, has_stable_rows<std::remove_reference_t<M>>>;
   using Stored = typename Rows::Stored;
   using InnerDrafter = detail::RecordingDrafter<D, Rows>;
-  using Shared = detail::Shared<M, InnerDrafter, Length>;
-  using Sequence = specdec::Sequence<Shared, V>;
+  using Shared = detail::Shared<M, InnerDrafter, V, Length>;
+  using Sequence = specdec::Sequence<Shared>;
 
  public:
   static constexpr bool drafts_trees = false, steady = has_steady_rows<std::remove_reference_t<M>>;
@@ -185,7 +183,7 @@ class CascadeDrafter {
                        Length{}) {}
 
   CascadeDrafter(M&& model, D&& drafter, V verifier, Index gamma, Length&& length)
-      : inner_(std::make_unique<Inner>(std::forward<M>(model), std::forward<D>(drafter),
+      : inner_(std::make_unique<Inner>(std::forward<M>(model), detail::Lift<D>(std::forward<D>(drafter)),
                                        std::forward<Length>(length))),
         verifier_(std::move(verifier)),
         gamma_(gamma) {
@@ -198,9 +196,10 @@ class CascadeDrafter {
   CascadeDrafter(const CascadeDrafter& other)
     requires(std::copy_constructible<M> && std::copy_constructible<D> && std::copy_constructible<Length> &&
              !std::is_lvalue_reference_v<D> && !std::is_lvalue_reference_v<Length>)
-      : inner_(std::make_unique<Inner>(copy_of<M>(other.inner().shared.target),
-                                       copy_of<D>(other.inner().shared.drafter.drafter),
-                                       copy_of<Length>(other.inner().shared.length))),
+      : inner_(
+            std::make_unique<Inner>(copy_of<M>(other.inner().shared.target),
+                                    copy_of<detail::Lift<D>>(other.inner().shared.driver.drafter().drafter),
+                                    copy_of<Length>(other.inner().shared.length))),
         verifier_(other.verifier_),
         gamma_(other.gamma_) {}
   CascadeDrafter(CascadeDrafter&&) noexcept = default;
@@ -223,7 +222,7 @@ class CascadeDrafter {
   }
 
   /// Drafts, and asks keep_drafting about the row of each token, which may end the draft before that token or after it (see
-  /// Drafter). The tokens after the end are already drawn by then. Dropping them is lossless, since the rows that decided
+  /// OneTextDrafter). The tokens after the end are already drawn by then. Dropping them is lossless, since the rows that decided
   /// depend only on the tokens before them.
   template <RandomSource Source, std::predicate<const Stored&, Index> KeepDrafting>
   Draft<RowSpan<Stored>> draft(std::span<const Token> context, const DraftLimits& limits, Source& source,
@@ -251,7 +250,7 @@ class CascadeDrafter {
   /// The addresses of those models in the cascade that other code may use, too.
   std::vector<const void*> identities() const {
     auto found = detail::shared_identities<M>(inner().shared.target);
-    detail::append(found, inner().shared.drafter.identities());
+    detail::append(found, inner().shared.driver.drafter().identities());
     return found;
   }
 
@@ -267,8 +266,8 @@ class CascadeDrafter {
  private:
   // On the heap, since a drafter may be moved and the inner sequence refers to these members.
   struct Inner {
-    Inner(M&& m, D&& d, Length&& l)
-        : shared(std::forward<M>(m), InnerDrafter{std::forward<D>(d), &rows, &dead_end},
+    Inner(M&& m, detail::Lift<D>&& d, Length&& l)
+        : shared(std::forward<M>(m), InnerDrafter{std::forward<detail::Lift<D>>(d), &rows, &dead_end},
                  std::forward<Length>(l)) {}
     Rows rows;                   // of the tokens of the draft
     Index dead_end = unlimited;  // the number of the first row that is a dead end

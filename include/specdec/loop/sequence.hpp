@@ -10,11 +10,11 @@
 
 #include "specdec/chance/chance.hpp"
 #include "specdec/draft/drafter.hpp"
-#include "specdec/draft/length/keep_drafting.hpp"
 #include "specdec/error.hpp"
+#include "specdec/executor.hpp"
+#include "specdec/loop/driver.hpp"
 #include "specdec/loop/options.hpp"
 #include "specdec/loop/step.hpp"
-#include "specdec/measure/clock.hpp"
 #include "specdec/measure/stats.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/model.hpp"
@@ -27,39 +27,31 @@
 namespace specdec {
 namespace detail {
 
-/// The models and the draft length that the sequences of a decoder share. The sequences refer to it, so it cannot move.
-template <class TargetModel, class DraftSource, class Length>
+/// What the sequences of a decoder share: the target, the driver with its drafter, and the draft length. The sequences refer to
+/// it, so it cannot move.
+template <class TargetModel, class DraftSource, class V, class Length>
 struct Shared {
   using Target = std::remove_reference_t<TargetModel>;
-  using Drafter = std::remove_reference_t<DraftSource>;
+  using Rule = V;
   using Policy = std::remove_reference_t<Length>;
+  using Driver = detail::Driver<DraftSource, V, Policy>;
 
   Shared(TargetModel&& t, DraftSource&& d, Length&& l)
       : target(std::forward<TargetModel>(t)),
-        drafter(std::forward<DraftSource>(d)),
+        driver(std::forward<DraftSource>(d)),
         length(std::forward<Length>(l)),
         target_turns(Turns::of<TargetModel>(target)),
-        drafter_turns(Turns::of<DraftSource>(drafter)) {}
+        drafter_turns(Turns::of<typename Driver::Lifted>(driver.drafter())) {
+    serve_one(driver.drafter());
+  }
   Shared(const Shared&) = delete;
   Shared& operator=(const Shared&) = delete;
 
   TargetModel target;
-  DraftSource drafter;
+  Driver driver;
   Length length;
   Turns target_turns, drafter_turns;
 };
-
-/// The type of the drafts that a drafter makes with a source of chance.
-template <class Drafter, class C, class KeepDrafting>
-using DraftBy = std::remove_cvref_t<decltype(ask_drafter(std::declval<Drafter&>(), std::span<const Token>{},
-                                                         DraftLimits{}, std::declval<C&>(),
-                                                         std::declval<const KeepDrafting&>()))>;
-
-template <class Shared, class V>
-using StepOf = Step<V,
-                    DraftBy<typename Shared::Drafter, RandomChance<SplitMix64>,
-                            KeepDrafting<typename Shared::Policy, remembers_sequence<V>>>,
-                    drafts_trees<typename Shared::Drafter>>;
 
 }  // namespace detail
 
@@ -95,19 +87,15 @@ using StepOf = Step<V,
 ///
 /// Throws: what models, drafter and verifier throw. The sequence, the statistics and both contexts are then as before the
 /// step, and the step can be tried again, from propose() on. Only the generator has moved on.
-template <class Shared, class V>
-class Sequence : private detail::StepOf<Shared, V> {
+template <class Shared>
+class Sequence : private Shared::Driver::Seat {
   using Target = typename Shared::Target;
-  using Drafter = typename Shared::Drafter;
-  using Base = detail::StepOf<Shared, V>;
-  using KeepDrafting = detail::KeepDrafting<typename Shared::Policy, remembers_sequence<V>>;
-  using DraftOf = detail::DraftBy<Drafter, RandomChance<SplitMix64>, KeepDrafting>;
-
-  static_assert(detail::suits<Drafter, DraftOf, V>());
+  using Driver = typename Shared::Driver;
+  using Base = typename Driver::Seat;
 
  public:
   /// What SpecDec::start calls.
-  Sequence(Shared& shared, V rule, TokenIds prompt, Options options, Filled filled)
+  Sequence(Shared& shared, typename Shared::Rule rule, TokenIds prompt, Options options, Filled filled)
       : Base(detail::described(shared.target), std::move(rule), prompt, std::move(options), filled),
         shared_(&shared) {
     if (filled.cached == 0) return;
@@ -204,16 +192,10 @@ class Sequence : private detail::StepOf<Shared, V> {
           "the drafter, or a model that it refers to, was used elsewhere between propose() and "
           "accept(): sequences that run side by side need a decoder each, with a drafter of its own");
     }
-    const auto judge = [&] {
-      auto&& chance = as_chance(source);
-      Base::weigh(rows, chance);
-      detail::tell_drafter(shared_->drafter, Base::judged(rows));
-    };
-    detail::undo_on_error(judge, [this] { withdraw(); });
-    const std::span<const Token> emitted = Base::commit();
-    shared_->length.observe(Base::last());
-    shared_->drafter.truncate(kept());
-    return emitted;
+    Driver::weigh(*this, rows, source);
+    shared_->driver.settle(*this, rows, shared_->length);
+    rethrow();
+    return Base::last_emitted;
   }
 
   /// Goes on from another context with new options: the next turn of a conversation, say, or a part of the present text.
@@ -228,7 +210,7 @@ class Sequence : private detail::StepOf<Shared, V> {
     Base::resume(text, std::move(options));  // nothing throws from here on
     if constexpr (Model<Target>)
       if (turn_.lasts(shared_->target_turns)) shared_->target.truncate(kept());
-    if (drafter_turn_.lasts(shared_->drafter_turns)) shared_->drafter.truncate(kept());
+    if (drafter_turn_.lasts(shared_->drafter_turns)) drafter().keep(Base::number, kept());
   }
 
   /// Starts the verifier afresh. Call it before resume() if the text equals this one, but its end was written by other code.
@@ -251,7 +233,7 @@ class Sequence : private detail::StepOf<Shared, V> {
     withdraw();
     if constexpr (Model<Target>)
       if (turn_.lasts(shared_->target_turns)) shared_->target.truncate(0);
-    if (drafter_turn_.lasts(shared_->drafter_turns)) shared_->drafter.truncate(0);
+    if (drafter_turn_.lasts(shared_->drafter_turns)) drafter().keep(Base::number, 0);
     turn_ = drafter_turn_ = detail::Turn();
     Base::target_is_empty();
   }
@@ -266,7 +248,7 @@ class Sequence : private detail::StepOf<Shared, V> {
       const Feed feed = propose_half(chance);
       if (!turn_.lasts(shared_->target_turns))
         detail::logic_error("the drafter has used the target itself: give each a model of its own");
-      if constexpr (drafts_trees<Drafter>)
+      if constexpr (drafts_trees<typename Driver::Drafter>)
         if (!feed.parents.empty()) {
           const auto& rows = shared_->target.forward(feed.tokens, feed.parents, feed.rows);
           const std::span<const Token> emitted = accept(rows, chance);
@@ -289,24 +271,22 @@ class Sequence : private detail::StepOf<Shared, V> {
     withdraw();
     if (done()) return {{}, kept(), 0};
     auto&& chance = as_chance(source);
-    detail::stand_at(chance, std::ssize(context()));
     take_drafter();
-    const DraftLimits limits = draft_limits();
-    const auto offer = [&] { return draft(limits, chance); };
-    return detail::undo_on_error(offer, [this] { shared_->drafter.truncate(std::ssize(context())); });
+    Base::asked = draft_limits();
+    auto request = Driver::request_of(*this, shared_->length, chance);
+    InOrder in_order;
+    shared_->driver.draft(std::span(&request, 1), in_order);
+    drafter_turn_.go_on(shared_->drafter_turns);
+    rethrow();
+    return Base::next_feed;
   }
 
-  template <class C>
-  Feed draft(const DraftLimits& limits, C& chance) {
-    static_assert(std::same_as<DraftOf, detail::DraftBy<Drafter, C, KeepDrafting>>,
-                  "the drafter's proposal is of another type for another source of chance");
-    const auto start = detail::Clock::now();
-    const KeepDrafting keep_drafting{&shared_->length, &Base::new_readings()};
-    DraftOf draft = ask_drafter(shared_->drafter, context(), limits, chance, keep_drafting);
-    const auto draft_time = detail::Clock::now() - start;
-    drafter_turn_.go_on(shared_->drafter_turns);
-    return Base::offer(std::move(draft), draft_time);
+  // The error of a step that a driver has taken back.
+  void rethrow() {
+    if (Base::error) std::rethrow_exception(std::exchange(Base::error, nullptr));
   }
+
+  typename Driver::Drafter& drafter() { return shared_->driver.drafter(); }
 
   void take_target() {
     if (turn_.lasts(shared_->target_turns)) return;
@@ -322,14 +302,13 @@ class Sequence : private detail::StepOf<Shared, V> {
   void take_drafter() {
     if (drafter_turn_.lasts(shared_->drafter_turns)) return;
     drafter_turn_.take(shared_->drafter_turns);
-    shared_->drafter.truncate(0);
+    drafter().keep(Base::number, 0);
   }
 
-  // Takes back the proposal.
+  // Takes back the proposal. The drafter rolls back only if nobody else has used it since.
   void withdraw() {
-    if (!Base::offers()) return;
-    Base::withdraw();
-    if (drafter_turn_.lasts(shared_->drafter_turns)) shared_->drafter.truncate(std::ssize(context()));
+    if (drafter_turn_.lasts(shared_->drafter_turns)) shared_->driver.withdraw(*this);
+    else Base::withdraw();
   }
 
   Shared* shared_;

@@ -9,6 +9,8 @@
 
 #include "specdec/draft/drafter.hpp"
 #include "specdec/draft/length/draft_length.hpp"
+#include "specdec/draft/lifted_drafter.hpp"
+#include "specdec/draft/one_text_drafter.hpp"
 #include "specdec/loop/options.hpp"
 #include "specdec/loop/sequence.hpp"
 #include "specdec/loop/step.hpp"
@@ -33,16 +35,15 @@ class SpecDec {
   // Assertions, not constraints: with deduced arguments, compilers would not say which constraint failed.
   static_assert(detail::fits_model<std::remove_reference_t<TargetModel>,
                                    !std::same_as<std::remove_cvref_t<TargetModel>, ExternalTarget>>());
-  static_assert(detail::fits_drafter<std::remove_reference_t<DraftSource>>());
-  static_assert(detail::fit_together<
-                std::remove_reference_t<TargetModel>, std::remove_reference_t<DraftSource>,
-                drafts_trees<std::remove_reference_t<DraftSource>>, V, std::remove_reference_t<Length>>());
-
-  using Shared = detail::Shared<TargetModel, DraftSource, Length>;
+  static_assert(detail::can_draft_for_requests<DraftSource>());
+  using Shared = detail::Shared<TargetModel, DraftSource, V, Length>;
+  static_assert(detail::fit_together<std::remove_reference_t<TargetModel>,
+                                     drafts_trees<std::remove_reference_t<detail::Lift<DraftSource>>>, V,
+                                     std::remove_reference_t<Length>>());
 
  public:
   /// One text in generation.
-  using Sequence = specdec::Sequence<Shared, V>;
+  using Sequence = specdec::Sequence<Shared>;
 
   SpecDec(TargetModel&& target, DraftSource&& drafter, V verifier = {})
     requires std::default_initializable<Length>

@@ -47,7 +47,7 @@ consteval bool suits() {
 }
 
 /// A compile error with a message if target, rule and draft length do not fit the drafter. `trees`: its drafts may branch.
-template <class Target, class Drafter, bool trees, class V, class Policy>
+template <class Target, bool trees, class V, class Policy>
 consteval bool fit_together() {
   static_assert(fits_verifier<V>());
   static_assert(judges_trees<V> || !trees,

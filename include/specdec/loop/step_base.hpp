@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "specdec/draft/drafter.hpp"
+#include "specdec/draft/draft.hpp"
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/loop/accepted_path.hpp"

@@ -6,17 +6,19 @@
 #include <utility>
 #include <vector>
 
-#include "specdec/chance/chance.hpp"
+#include "specdec/draft/draft.hpp"
 #include "specdec/draft/drafter.hpp"
+#include "specdec/draft/lifted_drafter.hpp"
+#include "specdec/error.hpp"
+#include "specdec/executor.hpp"
 #include "specdec/model/turn.hpp"
 #include "specdec/testing/draft_audit.hpp"
 #include "specdec/testing/draft_audit_report.hpp"
-#include "specdec/verify/verdict.hpp"
 
 namespace specdec::testing {
 
-/// A debug aid: wraps a drafter of lines or of trees, and audits all its drafts (see DraftAudit). The text is the text of
-/// the drafter alone.
+/// A debug aid: wraps a drafter of lines or of trees, for one text or for many, and audits all its drafts (see DraftAudit). The
+/// text is the text of the drafter alone.
 ///
 ///   testing::AuditedDrafter audited{drafter};
 ///   SpecDec decoder{target, audited};
@@ -29,8 +31,9 @@ namespace specdec::testing {
 /// Cost: a pass over every draft row.
 template <class D>
 class AuditedDrafter {
-  using Drafter = std::remove_reference_t<D>;
-  static_assert(specdec::detail::fits_drafter<Drafter>());
+  static_assert(specdec::detail::can_draft_for_requests<D>());
+  using Lifted = specdec::detail::Lift<D>;
+  using Drafter = std::remove_reference_t<Lifted>;
 
  public:
   static constexpr bool drafts_trees = specdec::drafts_trees<Drafter>;
@@ -39,34 +42,41 @@ class AuditedDrafter {
   explicit AuditedDrafter(D&& drafter, const AuditOptions& options = {})
       : drafter_(std::forward<D>(drafter)), audit_(options) {}
 
-  /// Takes keep_drafting if the drafter does.
-  template <RandomSource Source, class... KeepDrafting>
-    requires specdec::detail::Drafts<Drafter, Source, KeepDrafting...>
-  auto draft(std::span<const Token> context, const DraftLimits& limits, Source& source,
-             KeepDrafting&&... keep_drafting) & {
-    auto draft = ask_drafter(drafter_, context, limits, source, keep_drafting...);
-    audit_.add(draft.rows, draft.tokens);
-    return draft;
+  void serve_one() { specdec::detail::serve_one(drafter_); }
+  void check_copies() const { specdec::detail::check_copies(drafter_); }
+
+  template <class Request>
+  void draft(std::span<Request> requests) & {
+    InOrder in_order;
+    draft(requests, in_order);
+  }
+  template <class Request, Executor E>
+  void draft(std::span<Request> requests, E& for_each) & {
+    specdec::detail::draft_with(drafter_, requests, for_each);
+    for (Request& request : requests)
+      if (!request.error) request.error = specdec::detail::error_of([&] { audit(request.sequence); });
   }
 
-  void truncate(Index length) { drafter_.truncate(length); }
+  decltype(auto) drafted(Index sequence) const { return std::as_const(drafter_).drafted(sequence); }
+  void keep(Index sequence, Index length) { drafter_.keep(sequence, length); }
+  void release(Index sequence) { drafter_.release(sequence); }
+  template <class Rows>
+  void observe(Index sequence, const Judged<Rows>& judged) {
+    specdec::detail::tell_drafter(drafter_, sequence, judged);
+  }
 
   /// The addresses of the drafter's models that other code may use, too.
-  std::vector<const void*> identities() const { return specdec::detail::shared_identities<D>(drafter_); }
-
-  template <class Rows>
-    requires requires(Drafter& drafter, const Rows& target_rows, std::span<const Token> tokens,
-                      std::span<const Index> parents,
-                      const NodeVerdict& verdict) { drafter.observe(target_rows, tokens, parents, verdict); }
-  void observe(const Rows& target_rows, std::span<const Token> tokens, std::span<const Index> parents,
-               const NodeVerdict& verdict) {
-    drafter_.observe(target_rows, tokens, parents, verdict);
-  }
+  std::vector<const void*> identities() const { return specdec::detail::shared_identities<Lifted>(drafter_); }
 
   DraftAuditReport report() const { return audit_.report(); }
 
  private:
-  D drafter_;
+  void audit(Index sequence) {
+    const auto& draft = drafted(sequence);
+    audit_.add(draft.rows, draft.tokens);
+  }
+
+  Lifted drafter_;
   DraftAudit audit_;
 };
 

@@ -11,7 +11,7 @@
 
 #include "specdec/chance/chance.hpp"
 #include "specdec/chance/random.hpp"
-#include "specdec/draft/drafter.hpp"
+#include "specdec/draft/draft.hpp"
 #include "specdec/error.hpp"
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/testing/table_model.hpp"
@@ -79,7 +79,7 @@ Row sibling_row(Row q, Sibling kind, std::span<const Token> elders) {
 
 }  // namespace detail
 
-/// Drafts trees of one form with a model that has distribution(context), such as TableModel. Satisfies Drafter.
+/// Drafts trees of one form with a model that has distribution(context), such as TableModel. Satisfies OneTextDrafter.
 ///
 /// If the form exceeds the limits, the first tokens are drafted, without tokens that are too deep. If a node can have no
 /// more children, their places stay empty: the rows do not decide which other tokens are drafted. limits.trunk is ignored.

@@ -22,8 +22,8 @@ using support::message_of;
 using support::propose;
 using Tokens = std::vector<Token>;
 
-static_assert(Drafter<DatastoreDrafter<>> && !drafts_trees<DatastoreDrafter<>>);
-static_assert(Drafter<DatastoreDrafter<Branching>> && drafts_trees<DatastoreDrafter<Branching>>);
+static_assert(OneTextDrafter<DatastoreDrafter<>> && !drafts_trees<DatastoreDrafter<>>);
+static_assert(OneTextDrafter<DatastoreDrafter<Branching>> && drafts_trees<DatastoreDrafter<Branching>>);
 
 namespace {
 

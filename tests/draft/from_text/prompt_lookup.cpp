@@ -13,7 +13,7 @@ namespace test_draft_prompt_lookup {
 using namespace specdec;
 using support::message_of;
 
-static_assert(Drafter<PromptLookupDrafter>);
+static_assert(OneTextDrafter<PromptLookupDrafter>);
 
 namespace {
 

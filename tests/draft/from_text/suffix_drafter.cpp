@@ -28,8 +28,8 @@ using support::propose;
 
 using BranchingDrafter = SuffixDrafter<Branching>;
 
-static_assert(Drafter<SuffixDrafter<>> && !drafts_trees<SuffixDrafter<>>);
-static_assert(Drafter<BranchingDrafter> && drafts_trees<BranchingDrafter>);
+static_assert(OneTextDrafter<SuffixDrafter<>> && !drafts_trees<SuffixDrafter<>>);
+static_assert(OneTextDrafter<BranchingDrafter> && drafts_trees<BranchingDrafter>);
 static_assert(noexcept(std::declval<SuffixDrafter<>&>().truncate(0)));
 static_assert(noexcept(std::declval<BranchingDrafter&>().truncate(0)));
 

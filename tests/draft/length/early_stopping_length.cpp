@@ -18,6 +18,7 @@
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
 #include "support/one_of_drafters.hpp"
+#include "support/one_text.hpp"
 
 namespace test_draft_early_stopping_length {
 
@@ -25,6 +26,7 @@ using namespace specdec;
 using namespace specdec::testing;
 using support::message_of;
 using support::OneOfDrafters;
+using support::OneText;
 
 namespace {
 
@@ -623,8 +625,9 @@ using With = ModelDrafter<TableModel<>, Strategy>;
 using LineOrTree = OneOfDrafters<With<Line>, With<ConfidentTree>, With<Tree<WithoutReplacement>>>;
 using ByModel =
     OneOfDrafters<With<Line>, With<Spares<>>, With<ConfidentTree>, With<Tree<WithoutReplacement>>>;
-using AnyDrafter = OneOfDrafters<ByModel, FallbackDrafter<NoDrafter, ByModel>, AuditedDrafter<ByModel>,
-                                 CascadeDrafter<TableModel<>, PromptLookupDrafter>>;
+using AnyDrafter =
+    OneOfDrafters<ByModel, OneText<FallbackDrafter<NoDrafter, ByModel>>, OneText<AuditedDrafter<ByModel>>,
+                  CascadeDrafter<TableModel<>, PromptLookupDrafter>>;
 
 ByModel by_model(TableModel<> table, const auto& strategy) {
   return ModelDrafter{std::move(table), strategy};
@@ -676,9 +679,9 @@ TEST_CASE("drafters in other drafters end their drafts, too") {
     const Options options{.max_new_tokens = 150, .gamma = 12};
     check_stops(steps_of(random_table(1), std::move(drafter), prompt, options, 1), 4, trees);
   };
-  check(FallbackDrafter{NoDrafter{}, by_model(random_table(2), Line{})}, false);
+  check(OneText{FallbackDrafter{NoDrafter{}, by_model(random_table(2), Line{})}}, false);
   check(CascadeDrafter{random_table(2), PromptLookupDrafter{}}, false);
-  check(AuditedDrafter{by_model(random_table(2), Line{})}, false);
+  check(OneText{AuditedDrafter{by_model(random_table(2), Line{})}}, false);
   check(by_model(random_table(2), Spares{4, {1}}), true);
 }
 
@@ -750,8 +753,8 @@ TEST_CASE("a record has the probabilities of the tokens whose parents were accep
     CHECK(accepted > 20);
   };
   check(by_model(small, small_tree), true);
-  check(FallbackDrafter{NoDrafter{}, by_model(small, small_tree)}, true);
-  check(AuditedDrafter{by_model(small, small_tree)}, true);
+  check(OneText{FallbackDrafter{NoDrafter{}, by_model(small, small_tree)}}, true);
+  check(OneText{AuditedDrafter{by_model(small, small_tree)}}, true);
   check(by_model(small, Spares{4, {1}}), false);
 }
 
@@ -785,8 +788,8 @@ TEST_CASE(
     return by_model(random_table(2), Tree{TreeShape::of_widths({2, 2}), WithoutReplacement{}});
   };
   check(drawn());
-  check(FallbackDrafter{NoDrafter{}, drawn()});
-  check(AuditedDrafter{drawn()});
+  check(OneText{FallbackDrafter{NoDrafter{}, drawn()}});
+  check(OneText{AuditedDrafter{drawn()}});
 }
 
 TEST_CASE("in a batch each text's tree grows by its own rows") {

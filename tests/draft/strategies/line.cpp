@@ -68,7 +68,8 @@ class StableModel {
   TableModel<> table_;
 };
 
-static_assert(Drafter<ModelDrafter<OverwritingModel>> && !drafts_trees<ModelDrafter<OverwritingModel>>);
+static_assert(OneTextDrafter<ModelDrafter<OverwritingModel>> &&
+              !drafts_trees<ModelDrafter<OverwritingModel>>);
 static_assert(has_stable_rows<StableModel>);
 static_assert(!has_stable_rows<OverwritingModel>);
 
@@ -224,7 +225,7 @@ TEST_CASE("a row that the drafter cannot copy is named in the error") {
   const auto complaint = [](auto drafter) {
     std::mt19937_64 rng{1};
     return message_of<InvalidDistribution>(
-        [&] { specdec::ask_drafter(drafter, std::vector<Token>{0}, DraftLimits{2}, rng); });
+        [&] { specdec::detail::ask_drafter(drafter, std::vector<Token>{0}, DraftLimits{2}, rng); });
   };
   const std::string words = "the ids of a sparse row do not ascend: ids[1] = 1, after ids[0] = 3";
   CHECK(complaint(ModelDrafter{DisorderedModel{}}) == "specdec: draft row 1: " + words);

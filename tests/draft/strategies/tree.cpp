@@ -35,7 +35,7 @@ namespace {
 static_assert(drafts_trees<ModelDrafter<WatchedTreeModel, Tree<Independent>>>);
 static_assert(drafts_trees<ModelDrafter<StableTreeModel, Tree<WithoutReplacement>>>);
 static_assert(drafts_trees<ModelDrafter<TableModel<>&, Tree<Likeliest>>>);
-static_assert(BatchDrafter<ModelDrafter<ModelPerSequence<TableModel<>>, Tree<Likeliest>>>);
+static_assert(Drafter<ModelDrafter<ModelPerSequence<TableModel<>>, Tree<Likeliest>>>);
 
 using Tokens = std::vector<Token>;
 using Parents = std::vector<Index>;

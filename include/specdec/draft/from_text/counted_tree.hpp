@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "specdec/draft/drafter.hpp"
+#include "specdec/draft/draft.hpp"
 #include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/types.hpp"
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "specdec/chance/random.hpp"
-#include "specdec/draft/drafter.hpp"
+#include "specdec/draft/draft.hpp"
 #include "specdec/draft/from_text/counted_tree.hpp"
 #include "specdec/draft/from_text/datastore.hpp"
 #include "specdec/draft/from_text/suffix_drafter.hpp"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "specdec/chance/random.hpp"
-#include "specdec/draft/drafter.hpp"
+#include "specdec/draft/draft.hpp"
 #include "specdec/draft/from_text/ngram_ends.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/rows/kinds/one_hot.hpp"

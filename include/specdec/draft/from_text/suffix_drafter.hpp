@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "specdec/chance/random.hpp"
-#include "specdec/draft/drafter.hpp"
+#include "specdec/draft/draft.hpp"
 #include "specdec/draft/from_text/counted_tree.hpp"
 #include "specdec/draft/from_text/learnt_suffixes.hpp"
 #include "specdec/error.hpp"

@@ -5,7 +5,7 @@
 #include <concepts>
 #include <utility>
 
-#include "specdec/draft/drafter.hpp"
+#include "specdec/draft/draft.hpp"
 #include "specdec/draft/length/probe_budget.hpp"
 #include "specdec/error.hpp"
 #include "specdec/measure/cost_curve.hpp"

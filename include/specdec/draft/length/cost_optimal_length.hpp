@@ -5,7 +5,7 @@
 #include <concepts>
 #include <limits>
 
-#include "specdec/draft/drafter.hpp"
+#include "specdec/draft/draft.hpp"
 #include "specdec/draft/length/draft_length.hpp"
 #include "specdec/draft/length/line_shapes.hpp"
 #include "specdec/draft/length/probe_budget.hpp"

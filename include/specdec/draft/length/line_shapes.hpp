@@ -5,7 +5,7 @@
 #include <iterator>
 #include <vector>
 
-#include "specdec/draft/drafter.hpp"
+#include "specdec/draft/draft.hpp"
 #include "specdec/measure/running_survival.hpp"
 #include "specdec/measure/step_record.hpp"
 #include "specdec/types.hpp"

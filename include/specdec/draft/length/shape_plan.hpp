@@ -6,7 +6,7 @@
 #include <iterator>
 #include <vector>
 
-#include "specdec/draft/drafter.hpp"
+#include "specdec/draft/draft.hpp"
 #include "specdec/draft/strategies/tree_shape.hpp"
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"

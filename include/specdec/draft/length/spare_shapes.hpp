@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "specdec/draft/drafter.hpp"
+#include "specdec/draft/draft.hpp"
 #include "specdec/draft/length/shape_plan.hpp"
 #include "specdec/draft/length/spare_shares.hpp"
 #include "specdec/lists.hpp"

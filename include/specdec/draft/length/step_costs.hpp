@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "specdec/draft/drafter.hpp"
+#include "specdec/draft/draft.hpp"
 #include "specdec/draft/length/probe_budget.hpp"
 #include "specdec/measure/clock.hpp"
 #include "specdec/measure/cost_curve.hpp"

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "specdec/draft/drafter.hpp"
+#include "specdec/draft/draft.hpp"
 #include "specdec/draft/length/shape_plan.hpp"
 #include "specdec/draft/length/spare_shares.hpp"
 #include "specdec/measure/cost_curve.hpp"

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "specdec/draft/drafter.hpp"
+#include "specdec/draft/draft.hpp"
 #include "specdec/draft/strategies/strategy.hpp"
 #include "specdec/draft/tree_candidates.hpp"
 #include "specdec/error.hpp"

@@ -5,7 +5,7 @@
 #include <iterator>
 #include <vector>
 
-#include "specdec/draft/drafter.hpp"
+#include "specdec/draft/draft.hpp"
 #include "specdec/draft/strategies/strategy.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/row_span.hpp"

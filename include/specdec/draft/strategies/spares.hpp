@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "specdec/draft/drafter.hpp"
+#include "specdec/draft/draft.hpp"
 #include "specdec/draft/strategies/strategy.hpp"
 #include "specdec/draft/strategies/tree_shape.hpp"
 #include "specdec/error.hpp"

@@ -9,7 +9,7 @@
 
 #include "specdec/chance/chance.hpp"
 #include "specdec/chance/random.hpp"
-#include "specdec/draft/drafter.hpp"
+#include "specdec/draft/draft.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/types.hpp"
@@ -82,12 +82,12 @@ concept FitsGrowth = Begins<G, S> && HasNext<G> && HasWish<G> && TakesRows<G> &&
 ///   next()                             whether the model is to be called again; called once before each model call
 ///   wish()                             the DraftWish for that call; the first is the context
 ///   take(rows, chance, keep_drafting)  takes the wanted rows, rows.row(i), and draws from `chance`. A line ends before
-///                                      token i if keep_drafting(row, i) is false (see Drafter)
+///                                      token i if keep_drafting(row, i) is false (see OneTextDrafter)
 ///   end()                              makes next() false from here on
 ///   draft(vocab_size)                  the Draft, with rows over vocab_size tokens: views that live until begin()
 ///
-/// Drafter's rule for the tokens in a draft holds here, too. After an exception the next call is begin(). No allocation in
-/// steady state.
+/// OneTextDrafter's rule for the tokens in a draft holds here, too. After an exception the next call is begin(). No
+/// allocation in steady state.
 template <class S>
 concept DraftStrategy = std::move_constructible<S> && detail::TellsTrees<S> && detail::HasGrowth<S> &&
                         detail::FitsGrowth<detail::GrowthOf<S>, S>;

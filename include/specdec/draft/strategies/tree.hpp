@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "specdec/draft/drafter.hpp"
+#include "specdec/draft/draft.hpp"
 #include "specdec/draft/strategies/rated_children.hpp"
 #include "specdec/draft/strategies/siblings.hpp"
 #include "specdec/draft/strategies/strategy.hpp"

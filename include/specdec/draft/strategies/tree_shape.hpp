@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "specdec/draft/drafter.hpp"
+#include "specdec/draft/draft.hpp"
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/parents.hpp"

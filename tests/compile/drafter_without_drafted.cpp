@@ -1,4 +1,4 @@
-// must say: the drafter has no drafted(specdec::Index sequence) const that returns a specdec::Draft: see specdec::BatchDrafter
+// must say: the drafter has no drafted(specdec::Index sequence) const that returns a specdec::Draft: see specdec::Drafter
 // A drafter for all texts together that shows its drafts to nobody.
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>

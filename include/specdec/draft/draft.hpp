@@ -1,0 +1,98 @@
+// What is drafted: a proposal, how large it may be, and what the target made of it.
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "specdec/chance/chance.hpp"
+#include "specdec/chance/random.hpp"
+#include "specdec/lists.hpp"
+#include "specdec/rows/kinds/dense.hpp"
+#include "specdec/rows/kinds/one_hot.hpp"
+#include "specdec/types.hpp"
+#include "specdec/verify/verdict.hpp"
+
+namespace specdec {
+
+/// A proposal: the drafted tokens, and for each token the distribution that it was really drawn from (its row).
+///
+/// Without parents the draft is a line: each token follows the one before it. With parents the draft may be a tree:
+/// tokens[k] follows tokens[parents[k]], or the context where parents[k] = −1; parents[k] < k. Siblings have one parent, and
+/// an elder sibling has a smaller number. A verifier judges siblings in the order of their numbers. Row k is the
+/// distribution of tokens[k] given its elder siblings:
+///
+///   drawn independently of them       the row after the parent. Siblings may be equal tokens. Where one token has all the
+///                                     probability of the row, there is one child
+///   drawn without replacement         the row after the parent without the elder siblings, renormalised
+///   chosen, not drawn                 one-hot; chosen siblings differ from one another and from drawn elders
+///
+/// All members are views that live until the drafter's next call.
+template <Probabilities Rows>
+struct Draft {
+  std::span<const Token> tokens;
+  Rows rows;
+  std::span<const Index> parents = {};
+};
+
+/// What the target made of a draft, for drafters that learn. Tokens that were drafted but not fed (Feed) are left out; if one of
+/// them ended the text, it is verdict.token. The views live as long as the call that passes them on.
+template <class Rows>
+struct Judged {
+  const Rows& rows;                ///< the target's γ + 1 rows
+  std::span<const Token> tokens;   ///< the γ drafted tokens
+  std::span<const Index> parents;  ///< of these tokens; empty for a line
+  NodeVerdict verdict;  ///< where the rule stopped: in a line, verdict.node is the number of accepted tokens
+};
+
+/// How large a draft may be. A limit below 1 leaves room for no token.
+struct DraftLimits {
+  Index nodes = unlimited;  ///< how many tokens it may have
+  Index depth = unlimited;  ///< how many tokens a path may have, counted from the context
+  /// The least length of the trunk, the path of eldest children. The trunk gets its nodes before the rest of the tree. For
+  /// verifiers that remember their sequence (GreedyBlockVerifier).
+  Index trunk = 0;
+  /// Whether the lengths of paths must not depend on rows after drawn tokens, for these verifiers. A drafter whose row is a
+  /// dead end (rows/read/dead_end.hpp) then goes on with a row of its own choice, which depends on the context only and which
+  /// it reports. Else it ends the path there.
+  bool fixed = false;
+
+  /// How many tokens a line within the limits may have.
+  Index length() const { return std::min(nodes, depth); }
+};
+
+namespace detail {
+
+/// How many tokens a line may have where the model has room for `room` drafted tokens. The last token need not enter the
+/// model.
+inline Index longest_line(Index room) { return room < 0 ? 0 : room == unlimited ? room : room + 1; }
+
+struct AlwaysKeepDrafting {
+  bool operator()(const auto&, Index) const { return true; }
+};
+
+/// A draft of tokens that were chosen, not drawn. The lists must outlive it.
+inline Draft<OneHotRows> chosen(const std::vector<Token>& tokens, const std::vector<Index>& parents = {}) {
+  return {view_of(tokens), OneHotRows(view_of(tokens)), view_of(parents)};
+}
+
+/// The parents of a draft's tokens; empty for a draft type without parents.
+std::span<const Index> parents_of(const auto& draft) {
+  if constexpr (requires { draft.parents; }) return draft.parents;
+  else return {};
+}
+
+}  // namespace detail
+
+/// What a drafter asks after it has drawn token i from the row: whether to draft another token (DraftLength's draft_another).
+/// Yes if keep_drafting has no function for the question.
+template <class KeepDrafting, class Row>
+bool drafts_another(const KeepDrafting& keep_drafting, const Row& row, Index i) {
+  if constexpr (requires { keep_drafting.another(row, i); }) return keep_drafting.another(row, i);
+  else return true;
+}
+
+}  // namespace specdec

@@ -1,0 +1,200 @@
+// Makes a drafter for requests of a drafter of one text.
+#pragma once
+
+#include <concepts>
+#include <span>
+#include <stdexcept>
+#include <type_traits>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "specdec/chance/chance.hpp"
+#include "specdec/chance/random.hpp"
+#include "specdec/draft/draft.hpp"
+#include "specdec/draft/drafter.hpp"
+#include "specdec/draft/one_text_drafter.hpp"
+#include "specdec/error.hpp"
+#include "specdec/executor.hpp"
+#include "specdec/model/turn.hpp"
+#include "specdec/model/uncopied.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec {
+namespace detail {
+
+/// Whether G is a function of a text's number that returns a drafter of one text.
+template <class G>
+concept MakesDrafters = !OneTextDrafter<std::remove_reference_t<G>> &&
+                        requires(std::remove_reference_t<G>& make, Index sequence) {
+                          requires OneTextDrafter<std::remove_cvref_t<decltype(make(sequence))>>;
+                        };
+
+template <class G>
+struct LiftedFrom {
+  using Type = std::remove_reference_t<G>;
+};
+template <MakesDrafters G>
+struct LiftedFrom<G> {
+  using Type = std::remove_cvref_t<std::invoke_result_t<std::remove_reference_t<G>&, Index>>;
+};
+
+}  // namespace detail
+
+/// A Drafter that drafts for each text alone, with a drafter of one text. SpecDec, Batch and drafters that hold others make it
+/// of what they are given.
+///
+/// G is a OneTextDrafter: each text gets a copy of it, which begins without a context. Where there is only one text
+/// (serve_one()), the drafter itself serves it, and keeps what it has learnt from one text to the next. Or G is a function of a
+/// text's number that returns the text's drafter, for drafters that depend on the request, say on its grammar:
+///
+///   FallbackDrafter{[&](Index sequence) { return ForcedTokens{grammar_of(sequence), vocab_size}; }, ModelDrafter{many_small}}
+///
+/// Copies must not share a model, because they would overwrite each other's context: check_copies().
+/// Throws: what the drafter's copy constructor, or the function, throws. An error of a drafter belongs to its request.
+/// Random: the draws of the drafter, from the request's own source.
+/// Cost: the drafter's, for each request; an executor runs them in parallel. One allocation for each new text.
+template <class G>
+class LiftedDrafter {
+  static constexpr bool made = detail::MakesDrafters<G>;
+  using One = typename detail::LiftedFrom<G>::Type;
+  static_assert(detail::fits_one_text_drafter<One>());
+  static constexpr bool copies = made || std::copy_constructible<One>;
+
+  template <class C, class... KeepDrafting>
+  using DraftBy = std::remove_cvref_t<decltype(detail::ask_drafter(
+      std::declval<One&>(), std::span<const Token>{}, DraftLimits{}, std::declval<C&>(),
+      std::declval<KeepDrafting&>()...))>;
+  using Draft = DraftBy<RandomChance<SplitMix64>>;
+
+  struct Text {
+    One drafter;
+    detail::Uncopied<Draft> draft = {};
+  };
+
+ public:
+  static constexpr bool drafts_trees = specdec::drafts_trees<One>, steady = is_steady<One>;
+
+  explicit LiftedDrafter(G&& given) : given_(std::forward<G>(given)) {}
+
+  /// The drafter itself serves the only text.
+  void serve_one() { one_ = true; }
+
+  /// Throws: std::invalid_argument if copies of the drafter would share a model or a drafter.
+  void check_copies() const {
+    static_assert(copies, "the drafter cannot be copied, one for each text, and is no specdec::Drafter");
+    if constexpr (!made) check_own(given_);
+  }
+
+  template <class Request>
+  void draft(std::span<Request> requests) & {
+    InOrder in_order;
+    draft(requests, in_order);
+  }
+  template <class Request, Executor E>
+  void draft(std::span<Request> requests, E& for_each) & {
+    for (const Request& request : requests) make(request.sequence);
+    for_each(std::ssize(requests), [&](Index i) {
+      Request& request = requests[static_cast<std::size_t>(i)];
+      request.error = detail::error_of([&] { draft_for(request); });
+    });
+  }
+
+  const Draft& drafted(Index sequence) const {
+    if constexpr (copies)
+      if (is_text(sequence)) return *texts_.find(sequence)->second.draft.value;
+    return *draft_.value;
+  }
+  void keep(Index sequence, Index length) {
+    if (One* const drafter = find(sequence)) drafter->truncate(length);
+  }
+  void release(Index sequence) {
+    if constexpr (copies)
+      if (is_text(sequence)) return void(texts_.erase(sequence));
+    keep(sequence, 0);
+  }
+  template <class Rows>
+  void observe(Index sequence, const Judged<Rows>& judged) {
+    if (One* const drafter = find(sequence)) detail::tell_one_text(*drafter, judged);
+  }
+
+  std::vector<const void*> identities() const {
+    if constexpr (made) return {};
+    else return detail::shared_identities<G>(given_);
+  }
+
+ private:
+  // Whether the text has a drafter of its own. Else the drafter that was given serves it.
+  bool is_text(Index) const { return made || !one_; }
+
+  static void check_own(const One& drafter) {
+    if (!detail::shared_identities<One>(drafter).empty())
+      detail::invalid_argument(
+          "the drafter refers to a model or a drafter that each sequence's copy would use: hold it by "
+          "value, or draft for all sequences together (a specdec::ModelDrafter around a "
+          "specdec::BatchModel)");
+  }
+
+  void make([[maybe_unused]] Index sequence) {
+    if constexpr (copies) {
+      if (!is_text(sequence) || texts_.contains(sequence)) return;
+      if constexpr (made) {
+        Text text{given_(sequence)};
+        if (!one_) check_own(text.drafter);
+        texts_.try_emplace(sequence, std::move(text));
+      } else {
+        texts_.try_emplace(sequence, Text{given_}).first->second.drafter.truncate(0);
+      }
+    }
+  }
+
+  One* find([[maybe_unused]] Index sequence) {
+    if constexpr (copies)
+      if (is_text(sequence)) {
+        const auto text = texts_.find(sequence);
+        return text == texts_.end() ? nullptr : &text->second.drafter;
+      }
+    if constexpr (made) return nullptr;
+    else return &given_;
+  }
+
+  template <class Request>
+  void draft_for(Request& request) {
+    auto&& chance = as_chance(*request.source);
+    using Chance = std::remove_reference_t<decltype(chance)>;
+    static_assert(std::same_as<Draft, DraftBy<Chance, decltype(request.keep_drafting)>>,
+                  "the drafter's proposal is of another type for another source of chance");
+    draft_of(request.sequence)
+        .value.emplace(detail::ask_drafter(*find(request.sequence), request.context, request.limits, chance,
+                                           request.keep_drafting));
+  }
+  detail::Uncopied<Draft>& draft_of([[maybe_unused]] Index sequence) {
+    if constexpr (copies)
+      if (is_text(sequence)) return texts_.find(sequence)->second.draft;
+    return draft_;
+  }
+
+  G given_;
+  bool one_ = false;
+  detail::Uncopied<Draft> draft_;  // of the drafter that was given
+  std::unordered_map<Index, Text> texts_;
+};
+
+template <class G>
+LiftedDrafter(G&&) -> LiftedDrafter<G>;
+
+namespace detail {
+
+/// What drafts for requests: D itself if it is a Drafter, else D lifted.
+template <class D>
+using Lift = std::conditional_t<Drafter<std::remove_reference_t<D>>, D, LiftedDrafter<D>>;
+
+/// Compiles only if D is a Drafter, a OneTextDrafter, or a function that makes these; the error names the missing function.
+template <class D>
+consteval bool can_draft_for_requests() {
+  if constexpr (!MakesDrafters<D>) return fits_drafter<std::remove_reference_t<D>>();
+  else return true;
+}
+
+}  // namespace detail
+}  // namespace specdec

@@ -1,0 +1,156 @@
+// The order of things in a step, for one text or for many: draft, offer, weigh, learn, commit, roll back.
+// Source: SPECDEC, Algorithm 3 of Sun et al., arXiv:2403.10444, for each text.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <exception>
+#include <iterator>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "specdec/chance/chance.hpp"
+#include "specdec/draft/draft.hpp"
+#include "specdec/draft/drafter.hpp"
+#include "specdec/draft/length/keep_drafting.hpp"
+#include "specdec/draft/lifted_drafter.hpp"
+#include "specdec/error.hpp"
+#include "specdec/loop/step.hpp"
+#include "specdec/measure/clock.hpp"
+#include "specdec/model/feed.hpp"
+#include "specdec/types.hpp"
+#include "specdec/verify/verifier.hpp"
+
+namespace specdec::detail {
+
+/// A text in generation, and what a driver knows of it, beside its source of chance and its draft length.
+template <class Step>
+struct Seat : Step {
+  using Step::Step;
+
+  Index number = 0;                              ///< what models and drafters know the text by
+  DraftLimits asked = {.nodes = 0, .depth = 0};  ///< how large the next draft may be
+  Feed next_feed = {};                           ///< what the target must be fed
+  std::exception_ptr error = nullptr;            ///< what failed in this step, for this text
+  std::span<const Token> last_emitted = {};      ///< the tokens of the last step
+};
+
+/// Drives texts through their steps. It holds the drafter, and calls neither the target nor any text's owner.
+///
+///   draft(requests, for_each)    drafts for the requests, and offers each draft to its text
+///   weigh(seat, rows, source)    judges an offered draft; may run for several texts at a time
+///   settle(seat, rows, policy)   tells drafter and draft length, commits, rolls back; text after text
+///   withdraw(seat)               takes back what was not settled
+///
+/// An error of one text goes into its seat.
+template <class DraftSource, class V, class Policy>
+class Driver {
+ public:
+  using Lifted = Lift<DraftSource>;
+  using Drafter = std::remove_reference_t<Lifted>;
+  using KeepDrafting = detail::KeepDrafting<Policy, remembers_sequence<V>>;
+  using Draft = decltype(std::declval<const Drafter&>().drafted(Index{}));
+  using Step = specdec::Step<V, Draft, drafts_trees<Drafter>>;
+  using Seat = detail::Seat<Step>;
+  /// Drafters may put requests in another order, so each knows its seat.
+  template <class Source>
+  struct Request : DraftRequest<Source, KeepDrafting> {
+    Seat* seat = nullptr;
+  };
+
+  static_assert(suits<Drafter, std::remove_cvref_t<Draft>, V>());
+
+  explicit Driver(DraftSource&& drafter) : drafter_(std::forward<DraftSource>(drafter)) {}
+
+  Drafter& drafter() { return drafter_; }
+  const Drafter& drafter() const { return drafter_; }
+
+  /// A request for the text's next draft, within seat.asked.
+  template <class Source>
+  static Request<Source> request_of(Seat& seat, Policy& policy, Source& source) {
+    Request<Source> request;
+    request.seat = &seat;
+    request.sequence = seat.number;
+    request.context = seat.context();
+    request.limits = seat.asked;
+    request.source = &source;
+    stand_at(source, std::ssize(request.context));
+    request.keep_drafting = {&policy, &seat.new_readings()};
+    return request;
+  }
+
+  /// Drafts for all requests, and offers the drafts.
+  /// Throws: what a drafter throws that fails for all requests. Nothing is offered then.
+  template <class Request, class E>
+  void draft(std::span<Request> requests, E& for_each) {
+    const auto start = Clock::now();
+    undo_on_error([&] { draft_with(drafter_, requests, for_each); },
+                  [&] {
+                    for (const Request& request : requests)
+                      drafter_.keep(request.sequence, std::ssize(request.context));
+                  });
+    const std::chrono::nanoseconds time = Clock::now() - start;
+    const Index longest = longest_of(requests);
+    for (Request& request : requests) offer(*request.seat, request, time, longest);
+  }
+
+  /// Judges the text's draft by its rows of the target call.
+  template <class Rows, class Source>
+  static void weigh(Seat& seat, const Rows& rows, Source& source) {
+    seat.error = error_of([&] {
+      auto&& chance = as_chance(source);
+      seat.weigh(rows, chance);
+    });
+  }
+
+  /// After weigh(): what was learnt goes to the drafter and the draft length, the tokens into the text. `rows` are the rows that
+  /// were weighed.
+  template <class Rows>
+  void settle(Seat& seat, const Rows& rows, Policy& policy) {
+    if (!seat.error) seat.error = error_of([&] { tell_drafter(drafter_, seat.number, seat.judged(rows)); });
+    if (seat.error) return withdraw(seat);
+    seat.last_emitted = seat.commit();  // nothing throws from here on
+    policy.observe(seat.last());
+    drafter_.keep(seat.number, seat.kept());
+  }
+
+  /// Takes back an offer that was not settled.
+  void withdraw(Seat& seat) {
+    seat.last_emitted = {};
+    if (!seat.offers()) return;
+    seat.withdraw();
+    drafter_.keep(seat.number, std::ssize(seat.context()));
+  }
+
+ private:
+  // The tokens of the longest draft; 0 for a single request, whose share is the whole.
+  template <class Request>
+  Index longest_of(std::span<Request> requests) const {
+    Index longest = 0;
+    if (requests.size() < 2) return longest;
+    for (const Request& request : requests)
+      if (!request.error) longest = std::max(longest, std::ssize(drafted(request.sequence).tokens));
+    return longest;
+  }
+
+  // A text's share of the time of all drafts is that of the stages in which it took part: its own length over the longest.
+  // A length that weighs this time against the time of the target call then weighs what a token costs all texts.
+  template <class Request>
+  void offer(Seat& seat, Request& request, std::chrono::nanoseconds time, Index longest) {
+    seat.error = std::move(request.error);
+    if (seat.error) return drafter_.keep(seat.number, std::ssize(request.context));
+    seat.error = error_of([&] {
+      Draft draft = drafted(seat.number);
+      if (longest > 0) time = time * std::ssize(draft.tokens) / longest;
+      seat.next_feed = seat.offer(std::forward<Draft>(draft), time);
+    });
+    if (seat.error) drafter_.keep(seat.number, std::ssize(request.context));
+  }
+
+  Draft drafted(Index sequence) const { return std::as_const(drafter_).drafted(sequence); }
+
+  Lifted drafter_;
+};
+
+}  // namespace specdec::detail
