@@ -9,7 +9,6 @@
 #include "specdec/chance/any_generator.hpp"
 #include "specdec/chance/keyed.hpp"
 #include "specdec/chance/philox.hpp"
-#include "specdec/chance/rewindable_generator.hpp"
 #include "specdec/draft/draft.hpp"
 #include "specdec/draft/drafter.hpp"
 #include "specdec/draft/fallback_drafter.hpp"

@@ -1,6 +1,8 @@
-// AnyGenerator gives the bits of the generator that it holds.
+// AnyGenerator gives the bits of the generator that it holds, and takes numbers back.
 #include "specdec/chance/any_generator.hpp"
 
+#include <concepts>
+#include <cstdint>
 #include <functional>
 #include <random>
 #include <specdec/specdec.hpp>
@@ -12,13 +14,15 @@ namespace test_chance_any_generator {
 
 using namespace specdec;
 
+static_assert(!std::copyable<AnyGenerator> && std::movable<AnyGenerator>);
+
 namespace {
 
 // Compares numbers and draws of a held generator with those of an equal generator that is not held.
 template <class Generator>
 void check_held(const Generator& generator) {
   Generator itself = generator;
-  AnyGenerator held(generator);
+  AnyGenerator held{Generator(generator)};
   RandomChance by_itself(itself);
   RandomChance by_held(held);
   const std::vector<double> p{0.2, 0.5, 0.3};
@@ -29,6 +33,37 @@ void check_held(const Generator& generator) {
     CHECK(by_held.coin(0.4) == by_itself.coin(0.4));
     CHECK(by_held.draw(row) == by_itself.draw(row));
   }
+}
+
+// A generator without operator==.
+struct Incomparable {
+  std::mt19937_64 rng{1};
+  using result_type = std::uint64_t;
+  static constexpr result_type min() { return 0; }
+  static constexpr result_type max() { return ~result_type{0}; }
+  result_type operator()() { return rng(); }
+};
+
+// Numbers come again after rewind() and not after mark(), also those that a second try did not need.
+void check_taken_back(AnyGenerator tested) {
+  std::mt19937_64 rng{1};
+  std::vector<std::uint64_t> bits;
+  for (int n = 0; n < 6; ++n) bits.push_back(rng());
+  const auto expect = [&](std::size_t first, std::size_t end) {
+    for (std::size_t i = first; i < end; ++i) CHECK(tested() == bits[i]);
+  };
+  expect(0, 4);
+  tested.rewind();
+  expect(0, 1);
+  tested.rewind();
+  expect(0, 2);
+  tested.mark();
+  expect(2, 3);
+  tested.rewind();
+  expect(2, 5);
+  tested.mark();
+  tested.rewind();
+  expect(5, 6);
 }
 
 }  // namespace
@@ -47,11 +82,34 @@ TEST_CASE("a generator that is referred to goes on where it is") {
   CHECK(rng.offset() == 5);
 }
 
-TEST_CASE("a copy of a held generator goes on independently") {
-  AnyGenerator first{std::mt19937{5}}, second = first;
+TEST_CASE("after rewind() the numbers since the last mark() come again") {
+  check_taken_back(std::mt19937_64{1});
+  std::mt19937_64 rng{1};
+  check_taken_back(std::ref(rng));
+  Incomparable incomparable;
+  check_taken_back(std::ref(incomparable));
+}
+
+TEST_CASE("a generator that is referred to goes back, unless somebody else has drawn from it") {
+  Philox rng{3};
+  AnyGenerator first(std::ref(rng));
+  first();
+  first.mark();
   const auto bits = first();
   first();
-  CHECK(second() == bits);
+  CHECK(rng.offset() == 3);
+  first.rewind();
+  CHECK(rng.offset() == 1);
+  CHECK(first() == bits);
+
+  // Two texts draw from one generator. What the second has used must not come again.
+  AnyGenerator second(std::ref(rng));
+  const auto used = second();
+  second.mark();
+  first.rewind();
+  CHECK(rng.offset() == 3);
+  CHECK(first() == bits);
+  CHECK(first() != used);
 }
 
 }  // namespace test_chance_any_generator

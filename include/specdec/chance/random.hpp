@@ -43,6 +43,8 @@ class SplitMix64 {
     return z ^ (z >> 31);
   }
 
+  friend bool operator==(const SplitMix64&, const SplitMix64&) = default;
+
  private:
   std::uint64_t state_;
 };

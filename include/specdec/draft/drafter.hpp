@@ -5,6 +5,7 @@
 #include <exception>
 #include <span>
 #include <type_traits>
+#include <utility>
 
 #include "specdec/chance/random.hpp"
 #include "specdec/draft/draft.hpp"
@@ -59,6 +60,12 @@ struct DraftRequest {
 ///                             pointer. Returns specdec::identities(other), a std::vector<const void*>; with several
 ///                             others, the identities of all. Without this function the library cannot notice when
 ///                             another decoder uses them in between
+///   take(sequence), put(sequence, state), fork(from, to)
+///                             for drafters that keep something for each text beside a model's cache, such as a drafter of
+///                             one text that learns. take() forgets the sequence and returns what it kept, a State (a member
+///                             type that can be moved). put() takes it in again, here or in another drafter of the type.
+///                             fork() gives a new sequence a copy. Must not throw, but for fork(). Without them a text that is
+///                             paused or forked is read anew
 ///   serve_one()               called by a decoder that never has more than one text at a time, before the first draft
 ///   check_copies()            called by a batch, before the first draft: throws std::invalid_argument if copies of a drafter
 ///                             for single texts would share a model. A drafter that holds others passes both calls on
@@ -139,6 +146,35 @@ void tell_drafter([[maybe_unused]] D& drafter, [[maybe_unused]] Index sequence,
             !requires { drafter.observe(judged.rows, judged.tokens, judged.parents, judged.verdict); },
         "the drafter has an observe() that is never called: it is observe(sequence, judged), see "
         "specdec::Drafter");
+}
+
+struct NoState {};
+template <class D>
+struct TravelsAs {
+  using Type = NoState;
+};
+template <class D>
+  requires requires { typename D::State; }
+struct TravelsAs<D> {
+  using Type = typename D::State;
+};
+/// What a drafter keeps for a text, to travel with it.
+template <class D>
+using StateOf = typename TravelsAs<D>::Type;
+
+template <class D>
+StateOf<D> take_state(D& drafter, Index sequence) {
+  if constexpr (requires { drafter.take(sequence); }) return drafter.take(sequence);
+  else return drafter.release(sequence), StateOf<D>{};
+}
+template <class D>
+void put_state([[maybe_unused]] D& drafter, [[maybe_unused]] Index sequence, StateOf<D>&& state) {
+  if constexpr (requires { drafter.put(sequence, std::move(state)); })
+    drafter.put(sequence, std::move(state));
+}
+template <class D>
+void fork_state([[maybe_unused]] D& drafter, [[maybe_unused]] Index from, [[maybe_unused]] Index to) {
+  if constexpr (requires { drafter.fork(from, to); }) drafter.fork(from, to);
 }
 
 template <class D>

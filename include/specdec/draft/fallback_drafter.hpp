@@ -109,6 +109,23 @@ class FallbackDrafter {
     });
   }
 
+  /// What the members keep for a text.
+  using State = std::tuple<detail::StateOf<std::remove_reference_t<detail::Lift<D>>>...>;
+
+  State take(Index sequence) {
+    proposer_.erase(sequence);
+    return std::apply([&](auto&... member) { return State(detail::take_state(member, sequence)...); },
+                      members_);
+  }
+  void put(Index sequence, State&& state) {
+    [&]<std::size_t... k>(std::index_sequence<k...>) {
+      (detail::put_state(std::get<k>(members_), sequence, std::move(std::get<k>(state))), ...);
+    }(std::index_sequence_for<D...>{});
+  }
+  void fork(Index from, Index to) {
+    each([=](auto& member) { detail::fork_state(member, from, to); });
+  }
+
   /// The addresses of members, or of their models, that other decoders may use, too.
   std::vector<const void*> identities() const {
     std::vector<const void*> found;

@@ -118,6 +118,29 @@ class LiftedDrafter {
     if (One* const drafter = find(sequence)) detail::tell_one_text(*drafter, judged);
   }
 
+  /// A text's own drafter, with what it has learnt.
+  using State = std::unordered_map<Index, Text>;
+
+  State take(Index sequence) {
+    State state;
+    if (auto text = texts_.extract(sequence)) {
+      text.mapped().draft.value.reset();
+      state.insert(std::move(text));
+    }
+    return state;
+  }
+  void put(Index sequence, State&& state) {
+    if (state.empty()) return;
+    auto text = state.extract(state.begin());
+    text.key() = sequence;
+    texts_.insert(std::move(text));
+  }
+  void fork(Index from, Index to)
+    requires std::copy_constructible<One>
+  {
+    if (const auto text = texts_.find(from); text != texts_.end()) texts_.try_emplace(to, text->second);
+  }
+
   std::vector<const void*> identities() const {
     if constexpr (made) return {};
     else return detail::shared_identities<G>(given_);

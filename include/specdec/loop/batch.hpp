@@ -12,6 +12,7 @@
 #include <span>
 #include <stdexcept>
 #include <type_traits>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -23,9 +24,9 @@
 #include "specdec/error.hpp"
 #include "specdec/executor.hpp"
 #include "specdec/lists.hpp"
-#include "specdec/loop/batch_entry.hpp"
-#include "specdec/loop/driver.hpp"
+#include "specdec/loop/batch_core.hpp"
 #include "specdec/loop/options.hpp"
+#include "specdec/loop/request.hpp"
 #include "specdec/loop/step.hpp"
 #include "specdec/model/batch_model.hpp"
 #include "specdec/model/model.hpp"
@@ -38,13 +39,6 @@
 #include "specdec/verify/verifier.hpp"
 
 namespace specdec {
-
-/// A sequence that has left a batch.
-struct Finished {
-  Index sequence = 0;                  ///< its number
-  Result result = {};                  ///< what was generated, up to the error if there was one
-  std::exception_ptr error = nullptr;  ///< the error that ended it, if one did
-};
 
 /// How a batch uses its target calls.
 struct BatchOptions {
@@ -69,7 +63,8 @@ struct BatchOptions {
 /// drafter    a Drafter, which drafts for all sequences at once; or a OneTextDrafter that can be copied: each sequence gets a
 ///            copy; or a function of the sequence's number that returns one (LiftedDrafter)
 /// verifier   copied for each sequence
-/// length     a draft length, copied for each sequence; shared(policy) is one policy for all
+/// length     a draft length, copied for each sequence; shared(policy) is one policy for all. A length that measures time
+///            (CostOptimalLength, EarlyStoppingLength) should be shared: all sequences wait for the longest draft
 ///
 /// An engine that runs its model itself, or has its own scheduler, passes an ExternalTarget and splits the step in two:
 ///
@@ -81,30 +76,56 @@ struct BatchOptions {
 ///     // cut each sequence to batch.sequence(number).kept() tokens, or keep its kept_path()
 ///   }
 ///
-/// A target or a drafter that is passed as an lvalue must outlive the batch, as in SpecDec. A batch can neither be
-/// copied nor moved.
+/// It may say which sequences take part, with propose_for(sequences) and accept_for(sequences, rows). Then several calls may be
+/// under way at a time, for different sequences.
+///
+/// A target or a drafter that is passed as an lvalue must outlive the batch, as in SpecDec. A batch can neither be copied nor
+/// moved. All calls come from one thread.
 template <class TargetModel, class DraftSource, class V = BlockVerifier, class Length = FixedLength>
 class Batch {
   using Target = std::remove_reference_t<TargetModel>;
   static constexpr bool called_here = !std::same_as<std::remove_const_t<Target>, ExternalTarget>;
   static_assert(detail::fits_batch_model<Target, called_here>());
   static_assert(detail::can_draft_for_requests<DraftSource>());
-  static constexpr bool shares_length = detail::is_shared_policy<Length>;
-  using Policy = typename detail::PolicyOf<Length>::Type;
-  using Driver = detail::Driver<DraftSource, V, Policy>;
+  using Core = detail::BatchCore<TargetModel, DraftSource, V, Length>;
+  using Policy = typename Core::Policy;
+  using Driver = typename Core::Driver;
+  using Entry = typename Core::Entry;
   static_assert(detail::fit_together<Target, drafts_trees<typename Driver::Drafter>, V, Policy>());
-  static_assert(shares_length || !(
-                                     requires(Policy& policy, Index n) { policy.batch(n); } ||
-                                     requires(const Policy& policy) { policy.shape(); }),
+  static_assert(Core::shares_length || !(
+                                           requires(Policy& policy, Index n) { policy.batch(n); } ||
+                                           requires(const Policy& policy) { policy.shape(); }),
                 "this draft length is one for all sequences: pass specdec::shared(policy)");
-  using Entry = detail::BatchEntry<typename Driver::Seat, Policy, shares_length, V>;
-  using Request = typename Driver::template Request<typename Entry::Source>;
 
  public:
   /// One text in generation: its tokens, its statistics, and the tokens that the target keeps.
   using Sequence = typename Driver::Step;
   /// A sequence's source of random numbers: any generator; for KeyedVerifier a Keyed.
-  using Source = typename detail::EntrySource<V>::Given;
+  using Source = typename Entry::Source;
+  using Request = specdec::Request<Source>;
+
+  /// A sequence that was taken out of a batch, with all that belongs to it: its text, its rule with what that remembers, its
+  /// random numbers, its draft length and its callback, where stop strings have been looked for, its log-probabilities and
+  /// statistics. It has no context in a model: the target reads the text again, unless add() is told that it need not.
+  class Paused {
+   public:
+    Index number() const { return entry().number(); }
+    const Sequence& sequence() const& { return entry().seat(); }
+    const Sequence& sequence() const&& = delete;
+
+   private:
+    friend Batch;
+    Paused(std::unique_ptr<Entry> entry, detail::StateOf<typename Driver::Drafter> state)
+        : entry_(std::move(entry)), state_(std::move(state)) {}
+
+    Entry& entry() const {
+      if (!entry_) detail::logic_error("a paused sequence was added before: it is in a batch");
+      return *entry_;
+    }
+
+    std::unique_ptr<Entry> entry_;
+    detail::StateOf<typename Driver::Drafter> state_;
+  };
 
   Batch(TargetModel&& target, DraftSource&& drafter, V verifier = {}, BatchOptions options = {})
     requires std::default_initializable<Length>
@@ -114,62 +135,149 @@ class Batch {
   /// Throws: std::invalid_argument if tokens_per_call is below 1, or if copies of a drafter of one text would share a model or a
   /// drafter.
   Batch(TargetModel&& target, DraftSource&& drafter, V verifier, Length length, BatchOptions options = {})
-      : target_(std::forward<TargetModel>(target)),
-        driver_(std::forward<DraftSource>(drafter)),
-        verifier_(std::move(verifier)),
-        length_(std::move(length)),
-        options_(options) {
+      : core_(std::forward<TargetModel>(target), std::forward<DraftSource>(drafter), std::move(length),
+              options.tokens_per_call),
+        verifier_(std::move(verifier)) {
     if (options.tokens_per_call < 1)
       detail::invalid_argument("tokens_per_call = ", options.tokens_per_call, " is below 1");
-    detail::check_copies(driver_.drafter());
+    detail::check_copies(core_.drafter());
   }
   Batch(const Batch&) = delete;
   Batch& operator=(const Batch&) = delete;
   /// Releases the remaining sequences in the models, so that the models can serve another batch.
-  ~Batch() {
-    for (const auto& entry : entries_) forget(entry->number());
-  }
+  ~Batch() { core_.clear(); }
 
   /// Adds a sequence, which takes part from the next step on. Returns its number. on_step, if given, is called on the thread
   /// that steps, with the tokens of each step; if it returns false the sequence ends. on_step may add() sequences. add() may
   /// also be called between propose() and accept().
-  /// The sequence draws from a copy of a generator; with std::ref(rng) it draws from rng itself. So the offset of a Philox is
-  /// known after the text, and the text can be continued elsewhere.
-  /// Throws: what SpecDec::start throws, and std::invalid_argument if gamma + 1 tokens do not fit in a call. The batch is
-  /// then as before.
+  /// A generator is moved in. With std::ref(rng) the sequence draws from rng itself. So the offset of a Philox is known after
+  /// the text.
+  /// Throws: what SpecDec::start throws, and std::invalid_argument if gamma + 1 tokens do not fit in a call, if the number is
+  /// in use, or if tokens are cached that the target cannot know. The batch is then as before.
+  Index add(Request request) {
+    const Index number = request.number < 0 ? core_.next_number() : request.number;
+    check_number(number);
+    check_fits(request.options.gamma);
+    const Index cached = request.cached;
+    auto entry = std::make_unique<Entry>(number, detail::described(core_.target), verifier_,
+                                         core_.own_policy(), std::move(request));
+    check_cached(cached);
+    core_.enter(std::move(entry));
+    if constexpr (called_here)
+      if (cached > 0) core_.target.keep(number, core_.find(number)->seat().kept());
+    return number;
+  }
   Index add(TokenIds prompt, const Options& options, Source source) {
-    return enter(prompt, options, std::move(source), nullptr);
+    return add(Request{.prompt = prompt, .options = options, .source = std::move(source)});
   }
   template <class F>
   Index add(TokenIds prompt, const Options& options, Source source, F on_step) {
     static_assert(detail::fits_callback<F>());
-    return enter(prompt, options, std::move(source), detail::on_step_of(std::move(on_step)));
+    return add(Request{
+        .prompt = prompt, .options = options, .source = std::move(source), .on_step = std::move(on_step)});
   }
 
-  /// Removes a sequence, and returns what has been generated so far.
+  /// Takes a sequence out, between steps or between propose() and accept(). A proposal that is out for it is taken back, with
+  /// its random numbers; proposals for other sequences stay. The sequence goes on by add(), here or in another batch of this
+  /// type, as if nothing had happened.
+  /// Throws: std::invalid_argument if there is no sequence of that number; std::logic_error within a callback.
+  Paused pause(Index sequence) {
+    check_between_steps("pause()");
+    core_.take_back(*core_.find(sequence));
+    std::unique_ptr<Entry> entry = core_.remove(sequence);
+    entry->target_holds(0);
+    if constexpr (called_here) core_.target.release(sequence);
+    return {std::move(entry), detail::take_state(core_.drafter(), sequence)};
+  }
+
+  /// Goes on with a paused sequence, under its own number. `filled`: the target's context of this number holds the first tokens
+  /// of the text already (an ExternalTarget, or a target whose contexts the caller fills).
+  /// Throws: std::invalid_argument if the number is in use here, if gamma + 1 tokens do not fit in a call, or if the text does
+  /// not suit the target. The sequence is then still paused.
+  Index add(Paused&& paused, Filled filled = {}) {
+    Entry& entry = paused.entry();
+    const Index number = entry.number();
+    check_number(number);
+    check_fits(entry.most());
+    check_cached(filled.cached);
+    const Index size = std::ssize(entry.seat().context());
+    if (filled.cached < 0 || filled.cached > size)
+      detail::invalid_argument("cached = ", filled.cached, " is outside 0..", size,
+                               ", the length of the text");
+    entry.seat().move_to(detail::described(core_.target));
+    entry.target_holds(std::min(filled.cached, size - 1));
+    core_.enter(std::move(paused.entry_));
+    detail::put_state(core_.drafter(), number, std::move(paused.state_));
+    if constexpr (called_here)
+      if (filled.cached > 0) core_.target.keep(number, entry.seat().kept());
+    return number;
+  }
+
+  /// Another sequence with the same text so far, and other random numbers from here on: for several samples of one prompt.
+  /// Returns its number. If the target has fork(from, to), which gives a new sequence a copy of a context, the text is read
+  /// once: a twin of a sequence whose prompt is still to be read waits for it. With an ExternalTarget, `filled` says how many
+  /// tokens the engine will have copied for the new number.
+  /// Throws: std::invalid_argument if there is no sequence of that number; std::bad_alloc. The batch is then as before.
+  Index fork(Index sequence, Source source, OnStep on_step = {}, Filled filled = {}) {
+    Entry& other = *core_.find(sequence);
+    const Index number = core_.next_number();
+    auto twin = std::make_unique<Entry>(other, number, std::move(source), std::move(on_step));
+    twin->target_holds(std::clamp<Index>(filled.cached, 0, std::ssize(twin->seat().context()) - 1));
+    if constexpr (Core::forks_contexts) twin->reads_after = sequence;
+    detail::fork_state(core_.drafter(), sequence, number);
+    detail::undo_on_error([&] { core_.enter(std::move(twin)); }, [&] { core_.drafter().release(number); });
+    core_.take_over_contexts();
+    return number;
+  }
+
+  /// The next turn of a sequence that has ended and stays (Request::stays), or of a paused one: its text, then `text`, then new
+  /// tokens. What the models have read of it they keep. A text that has not ended is interrupted. See Sequence::resume.
+  /// Throws: what Sequence::resume and add() throw. The sequence is then as before.
+  Index add_turn(Index sequence, TokenIds text, const Options& options) {
+    check_between_steps("add_turn()");
+    Entry& entry = *core_.find(sequence);
+    check_fits(options.gamma);
+    core_.take_back(entry);
+    const bool unread = entry.uncached() > 0;
+    take_turn(entry, text, options);
+    if (unread) entry.target_holds(0);
+    if constexpr (called_here) core_.target.keep(sequence, entry.seat().kept());
+    core_.drafter().keep(sequence, entry.seat().kept());
+    entry.fit_into(core_.tokens_per_call);
+    return sequence;
+  }
+  Index add_turn(Paused&& paused, TokenIds text, const Options& options, Filled filled = {}) {
+    check_number(paused.number());
+    check_fits(options.gamma);
+    paused.entry().seat().move_to(detail::described(core_.target));
+    take_turn(paused.entry(), text, options);
+    return add(std::move(paused), filled);
+  }
+
+  /// Removes a sequence, and returns what has been generated so far. Proposals for other sequences stay.
   /// Throws: std::invalid_argument if there is no sequence of that number; std::logic_error within a callback (a callback
   /// returns false to end its own sequence).
   Result cancel(Index sequence) {
     check_between_steps("cancel()");
-    proposed_ = false;
-    const auto entry = find(sequence);
-    Result result = (*entry)->seat().result();  // may throw bad_alloc: the sequence then stays
-    if (!(*entry)->seat().done()) result.stop_reason = StopReason::callback;
-    forget(sequence);
-    entries_.erase(entry);
+    Entry& entry = *core_.find(sequence);
+    Result result = entry.seat().result();  // may throw bad_alloc: the sequence then stays
+    if (!entry.seat().done()) result.stop_reason = StopReason::callback;
+    core_.take_back(entry);
+    core_.forget(sequence);
+    core_.remove(sequence);
     return result;
   }
 
-  /// How many sequences are in the batch.
-  Index size() const { return std::ssize(entries_); }
-  bool empty() const { return entries_.empty(); }
+  /// How many sequences are being written. Sequences that have ended and stay do not count.
+  Index size() const { return core_.size(); }
+  bool empty() const { return size() == 0; }
   /// The sequence of that number: its tokens and its statistics.
   /// Throws: std::invalid_argument if there is none.
-  const Sequence& sequence(Index number) const& { return (*find(number))->seat(); }
+  const Sequence& sequence(Index number) const& { return core_.find(number)->seat(); }
   const Sequence& sequence(Index number) const&& = delete;
   /// Target calls so far, and the tokens fed in these calls.
-  Index target_calls() const { return target_calls_; }
-  Index fed() const { return fed_; }
+  Index target_calls() const { return core_.target_calls(); }
+  Index fed() const { return core_.fed(); }
 
   /// Drafts, calls the target once and judges, for all sequences or as many as a call has room for. Returns the finished and
   /// the failed sequences, in the order of their numbers. The view lives until the next step. Bad rows end only their own
@@ -192,38 +300,56 @@ class Batch {
   }
 
   /// The first half of a step: drafts, and returns what the target must be fed, sequence by sequence. If the list is empty,
-  /// call accept() with no rows: it returns the failed sequences. The view lives until accept(). An earlier proposal that
-  /// was not accepted is forgotten. cancel() discards a proposal, too.
+  /// call accept() with no rows: it returns the failed sequences. The view lives until the next propose() or accept(). Earlier
+  /// proposals that were not accepted are taken back.
   /// Throws: what step() throws, except the target's errors.
   template <class E = InOrder>
   std::span<const BatchFeed> propose(E&& for_each = {}) & {
     static_assert(detail::fits_executor<E>());
     check_between_steps("propose()");
     proposed_ = false;
-    make_feeds(for_each);
+    core_.admit();
+    core_.make_feeds(for_each);
     proposed_ = true;
-    return detail::view_of(feeds_);
+    return core_.feeds();
   }
 
-  /// The second half: judges the last proposal. Returns what step() returns.
+  /// The second half: judges the last proposal. Returns what step() returns. A sequence that was paused or cancelled in between
+  /// is left out; its rows are still counted.
   /// Shapes: `rows` is one matrix with the rows that the feeds want, feed after feed.
   /// Throws: std::logic_error without a proposal; std::invalid_argument if the number of rows is not what the feeds want;
   /// else what step() throws. To try again, begin with propose().
   template <class Rows, class E = InOrder>
   std::span<const Finished> accept(const Rows& rows, E&& for_each = {}) & {
-    static_assert(detail::fits_executor<E>());
-    static_assert(detail::fits_rows<Rows>());
-    static_assert(Probabilities<Rows>,
-                  "the target's rows are no matrix of probabilities: pass an Eigen matrix, RowVectors, "
-                  "RowPointers or another specdec::DistributionMatrix, with as many rows as the feeds want");
-    check_between_steps("accept()");
+    check_accept<Rows, E>("accept()");
     if (!proposed_) detail::logic_error("accept() has no proposal to judge: propose() first");
     proposed_ = false;
-    finished_.clear();
-    take_rows(rows, for_each);
-    end_step(finished_);
-    sort_by_number(finished_);
-    return detail::view_of(finished_);
+    return finish_call(rows, for_each);
+  }
+
+  /// propose() for some sequences only. Proposals that are out for other sequences stay. Sequences that wait for another's
+  /// prompt, or find no room in the call, are left out: the feeds say who takes part.
+  /// Throws: std::invalid_argument if there is no sequence of a number, or a number occurs twice; what propose() throws.
+  template <class E = InOrder>
+  std::span<const BatchFeed> propose_for(std::span<const Index> sequences, E&& for_each = {}) & {
+    static_assert(detail::fits_executor<E>());
+    check_between_steps("propose_for()");
+    proposed_ = false;
+    core_.admit(sequences);
+    core_.make_feeds(for_each);
+    return core_.feeds();
+  }
+
+  /// accept() for the proposals of these sequences, whichever call they came from.
+  /// Shapes: the rows that their feeds want, in the order of `sequences`.
+  /// Throws: std::invalid_argument if a sequence has no proposal that is out, or occurs twice; what accept() throws.
+  template <class Rows, class E = InOrder>
+  std::span<const Finished> accept_for(std::span<const Index> sequences, const Rows& rows,
+                                       E&& for_each = {}) & {
+    check_accept<Rows, E>("accept_for()");
+    core_.take_feeds(sequences);
+    proposed_ = false;
+    return finish_call(rows, for_each);
   }
 
   /// Steps until no sequence is left. Returns all finished sequences, in the order of their numbers.
@@ -238,10 +364,37 @@ class Batch {
   }
 
  private:
-  using Entries = std::vector<std::unique_ptr<Entry>>;
-
   void check_between_steps(const char* call) const {
-    if (telling_) detail::logic_error(call, " within a callback of the batch");
+    if (core_.telling()) detail::logic_error(call, " within a callback of the batch");
+  }
+
+  template <class Rows, class E>
+  void check_accept(const char* call) const {
+    static_assert(detail::fits_executor<E>());
+    static_assert(detail::fits_rows<Rows>());
+    static_assert(Probabilities<Rows>,
+                  "the target's rows are no matrix of probabilities: pass an Eigen matrix, RowVectors, "
+                  "RowPointers or another specdec::DistributionMatrix, with as many rows as the feeds want");
+    check_between_steps(call);
+  }
+
+  void check_number(Index number) const {
+    if (core_.contains(number))
+      detail::invalid_argument("there is a sequence ", number, " in the batch already");
+  }
+
+  void check_fits(Index gamma) const {
+    const Index most = core_.tokens_per_call;
+    if (most != unlimited && gamma >= most)
+      detail::invalid_argument("gamma = ", gamma,
+                               " and one more token do not fit in a call of tokens_per_call = ", most);
+  }
+
+  static void check_cached(Index cached) {
+    if (cached > 0 && knows_its_context<Target>)
+      detail::invalid_argument("cached = ", cached,
+                               ", but the target keeps contexts of its own: it does not know tokens that the "
+                               "model inside was fed directly");
   }
 
   static void sort_by_number(std::vector<Finished>& finished) {
@@ -249,29 +402,14 @@ class Batch {
               [](const Finished& a, const Finished& b) { return a.sequence < b.sequence; });
   }
 
-  auto find(Index number) const {
-    const auto found = std::find_if(entries_.begin(), entries_.end(),
-                                    [number](const auto& entry) { return entry->number() == number; });
-    if (found == entries_.end()) detail::invalid_argument("there is no sequence ", number, " in the batch");
-    return found;
-  }
-
-  Index enter(TokenIds prompt, const Options& options, Source source, detail::OnStep on_step) {
-    const Index most = options_.tokens_per_call;
-    if (most != unlimited && options.gamma >= most)
-      detail::invalid_argument("gamma = ", options.gamma,
-                               " and one more token do not fit in a call of tokens_per_call = ", most);
-    const bool fits = most == unlimited || prompt.size() <= most - options.gamma;
-    entries_.reserve(entries_.size() + 1);
-    entries_.push_back(std::make_unique<Entry>(next_, detail::described(target_), verifier_, entry_policy(),
-                                               prompt, options, fits ? 0 : prompt.size() - 1,
-                                               std::move(source), std::move(on_step)));
-    return next_++;
-  }
-
-  detail::OwnPolicy<Policy, shares_length> entry_policy() const {
-    if constexpr (shares_length) return {};
-    else return {length_};
+  static void take_turn(Entry& entry, TokenIds text, const Options& options) {
+    const std::span<const Token> before = entry.seat().context();
+    std::vector<Token> context(before.begin(), before.end());
+    for (Index i = 0; i < text.size(); ++i) {
+      context.push_back(static_cast<Token>(text[i]));
+      if (context.back() != text[i]) detail::invalid_argument("text[", i, "] = ", text[i], " is no token");
+    }
+    entry.take_turn(TokenIds(context), options);
   }
 
   // Takes a step, and adds the sequences that are over to `finished`.
@@ -279,186 +417,27 @@ class Batch {
   void step_into(std::vector<Finished>& finished, E& for_each) {
     static_assert(called_here, "an ExternalTarget is called by the caller: propose() and accept()");
     proposed_ = false;
-    make_feeds(for_each);
-    if (!feeds_.empty()) {
-      decltype(auto) output = target_.forward(detail::view_of(feeds_));
-      take_rows(output, for_each);
+    core_.admit();
+    core_.make_feeds(for_each);
+    if (!core_.feeds().empty()) {
+      decltype(auto) output = core_.target.forward(core_.feeds());
+      core_.take_rows(output, for_each);
     }
-    end_step(finished);
-  }
-
-  template <class E>
-  void make_feeds(E& for_each) {
-    admit();
-    draft(for_each);
-    feeds_.clear();
-    for (const Entry* entry : stepping_) feeds_.push_back({entry->seat().next_feed, entry->number()});
-  }
-
-  // Moves waiting sequences to the front.
-  void end_step(std::vector<Finished>& finished) {
-    std::rotate(entries_.begin(), entries_.begin() + looked_at_, entries_.end());
-    leave(finished);
-  }
-
-  // Chooses the sequences of the step: those that have waited longest come first. The call must have room for the most
-  // tokens that each may be fed. Drafts are drawn after the choice, so no drawn token influences it.
-  void admit() {
-    ask_shared_length();
-    stepping_.clear();
-    Index left = options_.tokens_per_call;
-    for (looked_at_ = 0; looked_at_ < size(); ++looked_at_) {
-      Entry& entry = *entries_[static_cast<std::size_t>(looked_at_)];
-      if (entry.over()) continue;
-      take_back(entry);
-      const Index count = entry.uncached() > 0 ? std::min(entry.uncached(), left) : entry.most_fed(wanted_);
-      if (entry.seat().error) continue;
-      if (count > left || count == 0) break;
-      if (entry.uncached() > 0) entry.feed_prompt(count);
-      stepping_.push_back(&entry);
-      left -= count;
-    }
-  }
-
-  void ask_shared_length() {
-    if constexpr (shares_length) {
-      if (entries_.empty()) return;
-      Index most = 0;
-      for (const auto& entry : entries_) most = std::max(most, entry->most());
-      auto& policy = *length_.policy;
-      if constexpr (requires { policy.batch(size()); }) policy.batch(size());
-      wanted_ = policy.next(most);
-      for (const auto& entry : entries_) entry->seat().forget_limits();
-    }
-  }
-
-  // The last step may have failed.
-  void take_back(Entry& entry) {
-    entry.judged = false;
-    entry.source().rewind();
-    driver_.withdraw(entry.seat());
-  }
-
-  template <class E>
-  void draft(E& for_each) {
-    requests_.clear();
-    for (Entry* entry : stepping_)
-      if (entry->uncached() == 0)
-        requests_.push_back(Driver::request_of(entry->seat(), policy_of(*entry), entry->source()));
-    driver_.draft(std::span<Request>(requests_), for_each);
-    std::erase_if(stepping_, [](const Entry* entry) { return entry->seat().error != nullptr; });
-  }
-
-  Policy& policy_of(Entry& entry) {
-    if constexpr (shares_length) return *length_.policy;
-    else return entry.policy();
-  }
-
-  template <class Output, class E>
-  void take_rows(const Output& output, E& for_each) {
-    const auto rows = distributions(output);
-    detail::undo_on_error([&] { judge(rows, for_each); }, [&] { settle_judged(rows); });
-    settle(rows);
-  }
-
-  // After a throw: sequences that were judged before the throw have taken the step, the others have not.
-  template <class Rows>
-  void settle_judged(const Rows& rows) {
-    for (Entry* entry : stepping_)
-      if (!entry->judged) {
-        if constexpr (called_here) target_.keep(entry->number(), entry->seat().next_feed.from);
-        driver_.withdraw(entry->seat());
-      }
-    settle(rows);
+    core_.end_step(finished);
   }
 
   template <class Rows, class E>
-  void judge(const Rows& all, E& for_each) {
-    Index expected = 0;
-    firsts_.clear();
-    for (const BatchFeed& feed : feeds_) {
-      firsts_.push_back(expected);
-      expected += feed.rows;
-    }
-    if (!feeds_.empty()) ++target_calls_;
-    for (const BatchFeed& feed : feeds_) fed_ += std::ssize(feed.tokens);
-    if (all.rows() != expected)
-      detail::invalid_argument("the target returned ", Index{all.rows()}, " rows, expected ", expected);
-    for_each(std::ssize(stepping_), [&](Index i) {
-      Entry& entry = *stepping_[static_cast<std::size_t>(i)];
-      if (entry.seat().next_feed.rows > 0) Driver::weigh(entry.seat(), rows_of(all, i), entry.source());
-      entry.judged = true;
-    });
+  std::span<const Finished> finish_call(const Rows& rows, E& for_each) {
+    finished_.clear();
+    core_.take_rows(rows, for_each);
+    core_.end_step(finished_);
+    sort_by_number(finished_);
+    return detail::view_of(finished_);
   }
 
-  // The rows of the i-th feed.
-  template <class Rows>
-  auto rows_of(const Rows& all, Index i) const {
-    const auto k = static_cast<std::size_t>(i);
-    return RowRange(all, firsts_[k], feeds_[k].rows);
-  }
-
-  // In the order of the feeds: what was learnt, the texts, the models' contexts, the callbacks. The target keeps the contexts as
-  // they are until all drafters have seen its rows.
-  template <class Rows>
-  void settle(const Rows& all) {
-    for (Index i = 0; i < std::ssize(stepping_); ++i) {
-      Entry& entry = *stepping_[static_cast<std::size_t>(i)];
-      if (!entry.judged) continue;
-      if (entry.seat().next_feed.rows == 0) entry.prompt_is_fed();
-      else driver_.settle(entry.seat(), rows_of(all, i), policy_of(entry));
-    }
-    if constexpr (called_here)
-      for (const Entry* entry : stepping_)
-        if (entry->judged && !entry->seat().error) keep_in_target(entry->seat());
-    telling_ = true;
-    for (Entry* entry : stepping_)
-      if (entry->judged && !entry->seat().error) entry->tell();  // throws nothing
-    telling_ = false;
-  }
-
-  void keep_in_target(const typename Driver::Seat& seat) {
-    if constexpr (takes_trees<Target>)
-      if (!seat.next_feed.parents.empty()) return target_.keep(seat.number, seat.kept_path());
-    if (seat.next_feed.rows > 0) target_.keep(seat.number, seat.kept());
-  }
-
-  // Removes the sequences that are over: all of them, or none if there is no memory for their results.
-  void leave(std::vector<Finished>& finished) {
-    const auto before = std::ssize(finished);
-    const auto collect = [&] {
-      for (const auto& entry : entries_)
-        if (entry->over()) finished.push_back({entry->number(), entry->seat().result(), entry->seat().error});
-    };
-    detail::undo_on_error(collect, [&] {
-      while (std::ssize(finished) > before) finished.pop_back();
-    });
-    std::erase_if(entries_, [this](const auto& entry) {
-      if (!entry->over()) return false;
-      forget(entry->number());
-      return true;
-    });
-  }
-
-  void forget(Index sequence) {
-    if constexpr (called_here) target_.release(sequence);
-    driver_.drafter().release(sequence);
-  }
-
-  TargetModel target_;
-  Driver driver_;
+  Core core_;
   V verifier_;
-  Length length_;
-  BatchOptions options_;
-  Entries entries_;  // the sequence that has waited longest comes first
-  Index next_ = 0, target_calls_ = 0, fed_ = 0;
-  Index wanted_ = 0;     // what a shared draft length asks for
-  Index looked_at_ = 0;  // how many entries have taken part in this step, or are over
-  bool telling_ = false, proposed_ = false;
-  std::vector<Entry*> stepping_;  // of this step
-  std::vector<Request> requests_;
-  std::vector<BatchFeed> feeds_;
-  std::vector<Index> firsts_;  // the first row of each feed
+  bool proposed_ = false;
   std::vector<Finished> finished_, all_finished_;
 };
 

@@ -1,60 +1,37 @@
-// A sequence of a batch, with its own source of chance and callback.
+// A text of a batch, with all that belongs to it.
 #pragma once
 
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
-#include <exception>
-#include <functional>
 #include <iterator>
 #include <span>
 #include <type_traits>
 #include <utility>
 
 #include "specdec/chance/any_generator.hpp"
-#include "specdec/chance/chance.hpp"
 #include "specdec/chance/keyed.hpp"
-#include "specdec/chance/rewindable_generator.hpp"
 #include "specdec/error.hpp"
 #include "specdec/loop/options.hpp"
-#include "specdec/loop/step.hpp"
-#include "specdec/model/feed.hpp"
+#include "specdec/loop/request.hpp"
+#include "specdec/loop/step_base.hpp"
 #include "specdec/model/model.hpp"
-#include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/verifier.hpp"
 
 namespace specdec::detail {
 
-/// A Keyed needs no rewinding: its numbers depend on the place in the text only.
-class RewindableKeyed : public Keyed {
- public:
-  explicit RewindableKeyed(const Keyed& keyed) : Keyed(keyed) {}
-  void rewind() {}
-  void mark() {}
-};
-
-/// Given: the source of chance that the caller passes for a sequence with rule V. Kept: the type that the sequence stores it
-/// in.
+/// The source of chance of a text with rule V.
 template <class V>
-struct EntrySource {
-  using Given = std::conditional_t<draws_keyed<V>, Keyed, AnyGenerator>;
-  using Kept = std::conditional_t<draws_keyed<V>, RewindableKeyed, RewindableGenerator>;
-};
+using SourceFor = std::conditional_t<draws_keyed<V>, Keyed, AnyGenerator>;
 
-/// Called with the new tokens of a sequence; returning false ends the sequence.
-using OnStep = std::function<bool(std::span<const Token>)>;
+/// The numbers of a Keyed depend on the place in the text only: there is nothing to take back.
+inline void mark(AnyGenerator& source) { source.mark(); }
+inline void rewind(AnyGenerator& source) { source.rewind(); }
+inline void mark(Keyed&) {}
+inline void rewind(Keyed&) {}
 
-template <class F>
-OnStep on_step_of(F&& f) {
-  if constexpr (std::same_as<std::invoke_result_t<F&, std::span<const Token>>, bool>) {
-    return std::forward<F>(f);
-  } else {
-    return [f = std::forward<F>(f)](std::span<const Token> emitted) mutable { return f(emitted), true; };
-  }
-}
-
-/// The sequence's own draft length; empty if all sequences share one.
+/// The text's own draft length; empty if all texts share one.
 template <class Policy, bool shared>
 struct OwnPolicy {
   Policy policy;
@@ -65,25 +42,36 @@ struct OwnPolicy<Policy, true> {
   Index wanted(Index of_all, Index most) const { return std::min(of_all, most); }
 };
 
-/// A sequence of a batch: its text, its source of chance, its callback, and its own draft length if it has one. In a step it
-/// touches no other sequence.
+/// A text of a batch: its seat, its source of chance, its callback, and its own draft length if it has one. What travels when it
+/// is paused. In a step it touches no other text.
 template <class TextSeat, class Policy, bool shares_policy, class V>
 class BatchEntry {
  public:
   using Seat = TextSeat;
-  using Source = typename EntrySource<V>::Kept;
+  using Source = SourceFor<V>;
+  using Own = OwnPolicy<Policy, shares_policy>;
 
-  /// The first `prefill` tokens of the prompt are fed separately, before the first step.
-  BatchEntry(Index number, const ExternalTarget& target, const V& verifier,
-             OwnPolicy<Policy, shares_policy> policy, TokenIds prompt, const Options& options, Index prefill,
-             typename EntrySource<V>::Given source, OnStep on_step)
-      : most_(options.gamma),
+  BatchEntry(Index number, const ExternalTarget& target, const V& verifier, Own own,
+             Request<Source>&& request)
+      : most_(request.options.gamma),
+        source_(std::move(request.source)),
+        on_step_(std::move(request.on_step)),
+        own_(std::move(own)),
+        stays_(request.stays),
+        seat_(target, verifier, request.prompt, std::move(request.options), Filled{request.cached}) {
+    seat_.number = number;
+  }
+  /// A twin: the same text, with a number, random numbers and a callback of its own.
+  BatchEntry(const BatchEntry& other, Index number, Source source, OnStep on_step)
+      : most_(other.most_),
         source_(std::move(source)),
         on_step_(std::move(on_step)),
-        policy_(std::move(policy)),
-        seat_(target, verifier, prompt, options, Filled{prefill}),
-        prefill_(prefill) {
+        own_(other.own_),
+        stays_(other.stays_),
+        seat_(other.seat_) {
     seat_.number = number;
+    seat_.error = nullptr;
+    seat_.last_emitted = {};
   }
   BatchEntry(const BatchEntry&) = delete;
   BatchEntry& operator=(const BatchEntry&) = delete;
@@ -92,46 +80,78 @@ class BatchEntry {
   /// The most tokens of a draft (Options::gamma).
   Index most() const { return most_; }
   Source& source() { return source_; }
-  Policy& policy() { return policy_.policy; }
+  Policy& policy() { return own_.policy; }
   Seat& seat() { return seat_; }
   const Seat& seat() const { return seat_; }
-  bool over() const { return seat_.error || seat_.done(); }
 
-  /// How many tokens of the prompt are still to be fed before the first step.
+  bool over() const { return seat_.error || seat_.done(); }
+  /// Whether the text has ended, was reported, and stays for its next turn.
+  bool waits_for_turn() const { return reported_; }
+  bool stays() const { return stays_ && !seat_.error; }
+  void reported() { reported_ = true; }
+
+  /// The next turn. If it throws, the text is as before.
+  void take_turn(TokenIds context, Options options) {
+    const Index most = options.gamma;
+    seat_.resume(context, std::move(options));
+    most_ = most;  // nothing throws from here on
+    reported_ = false;
+    prefill_ = cached_ = 0;
+  }
+
+  /// If a call has no room for all that the target must still read, it is fed in parts before the next step.
+  void fit_into(Index tokens_per_call) {
+    const Index size = std::ssize(seat_.context());
+    if (tokens_per_call == unlimited || size - seat_.kept() <= tokens_per_call - most_) return;
+    cached_ = seat_.kept();
+    prefill_ = size - 1;
+    seat_.target_holds(prefill_);
+  }
+  /// How many tokens are still to be fed in parts.
   Index uncached() const { return prefill_ - cached_; }
-  void feed_prompt(Index count) {
+  void feed_part(Index count) {
     const auto tokens =
         seat_.context().subspan(static_cast<std::size_t>(cached_), static_cast<std::size_t>(count));
     seat_.next_feed = {.tokens = tokens, .from = cached_, .rows = 0};
   }
-  /// The target has taken in what feed_prompt() said.
-  void prompt_is_fed() { cached_ += std::ssize(seat_.next_feed.tokens); }
+  /// The target has taken in what feed_part() said.
+  void part_is_fed() { cached_ += std::ssize(seat_.next_feed.tokens); }
+  /// The target's context holds the first `length` tokens of the text, and no part is on its way.
+  void target_holds(Index length) {
+    prefill_ = cached_ = 0;
+    seat_.target_holds(length);
+  }
+  /// Whether the target has read all tokens but the last.
+  bool is_read() const { return uncached() == 0 && seat_.kept() + 1 >= std::ssize(seat_.context()); }
 
   /// The most tokens that the next step may feed. `wanted_of_all`: what a shared draft length asks for.
   Index most_fed(Index wanted_of_all) {
     seat_.error = error_of(
-        [&] { seat_.asked = seat_.limits([&](Index most) { return policy_.wanted(wanted_of_all, most); }); });
+        [&] { seat_.asked = seat_.limits([&](Index most) { return own_.wanted(wanted_of_all, most); }); });
     return std::ssize(seat_.context()) - seat_.kept() + seat_.asked.nodes;
   }
 
   /// Calls the callback with the tokens of the last step. The step is final from here on.
   void tell() {
-    source_.mark();
+    mark(source_);
     if (seat_.last_emitted.empty() || !on_step_) return;
     seat_.error = error_of([&] {
       if (!on_step_(seat_.last_emitted)) seat_.stop();
     });
   }
 
-  bool judged = false;  ///< whether the last feed's rows have come
+  bool in_flight = false;  ///< whether a feed is with the target
+  bool judged = false;     ///< whether the rows of the last feed have been weighed
+  Index reads_after = -1;  ///< the text whose context this one takes over as soon as it is read; −1: none
 
  private:
   Index most_;
   Source source_;
   OnStep on_step_;
-  OwnPolicy<Policy, shares_policy> policy_;
+  Own own_;
+  bool stays_, reported_ = false;
   Seat seat_;
-  Index prefill_, cached_ = 0;  // prompt tokens to feed separately, and how many of these are cached
+  Index prefill_ = 0, cached_ = 0;  // tokens that are fed in parts, and how many of these the target holds
 };
 
 }  // namespace specdec::detail

@@ -235,7 +235,7 @@ class Sequence : private Shared::Driver::Seat {
       if (turn_.lasts(shared_->target_turns)) shared_->target.truncate(0);
     if (drafter_turn_.lasts(shared_->drafter_turns)) drafter().keep(Base::number, 0);
     turn_ = drafter_turn_ = detail::Turn();
-    Base::target_is_empty();
+    Base::target_holds(0);
   }
 
  private:
@@ -296,7 +296,7 @@ class Sequence : private Shared::Driver::Seat {
           "sequence or by propose()");
     turn_.take(shared_->target_turns);
     shared_->target.truncate(0);
-    Base::target_is_empty();
+    Base::target_holds(0);
   }
 
   void take_drafter() {

@@ -92,8 +92,19 @@ class StepBase {
     readings_.clear();
     return readings_;
   }
-  /// The caller says that the target's context is empty now.
-  void target_is_empty() { cached_ = 0; }
+  /// The caller says that the target's context holds the first `length` tokens of the text now.
+  void target_holds(Index length) { cached_ = length; }
+  /// The text goes on with another target.
+  /// Throws: std::invalid_argument if its vocabulary is of another size, or the text does not fit in its context.
+  void move_to(const ExternalTarget& target) {
+    if (target.vocabulary != target_.vocabulary)
+      invalid_argument("the text is over ", target_.vocabulary, " tokens, the target's vocabulary has ",
+                       target.vocabulary);
+    if (text_.size() > target.context)
+      invalid_argument("the text has ", text_.size(), " tokens, but the target's context holds ",
+                       target.context);
+    target_ = target;
+  }
 
  protected:
   // The draft on offer. Its views point into the drafter.

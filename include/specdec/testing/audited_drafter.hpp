@@ -65,6 +65,13 @@ class AuditedDrafter {
     specdec::detail::tell_drafter(drafter_, sequence, judged);
   }
 
+  using State = specdec::detail::StateOf<Drafter>;
+  State take(Index sequence) { return specdec::detail::take_state(drafter_, sequence); }
+  void put(Index sequence, State&& state) {
+    specdec::detail::put_state(drafter_, sequence, std::move(state));
+  }
+  void fork(Index from, Index to) { specdec::detail::fork_state(drafter_, from, to); }
+
   /// The addresses of the drafter's models that other code may use, too.
   std::vector<const void*> identities() const { return specdec::detail::shared_identities<Lifted>(drafter_); }
 

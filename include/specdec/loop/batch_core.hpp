@@ -1,0 +1,356 @@
+// A step of many texts: who takes part, the feeds of a call, what its rows change.
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <iterator>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <type_traits>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "specdec/draft/drafter.hpp"
+#include "specdec/draft/length/shared.hpp"
+#include "specdec/error.hpp"
+#include "specdec/lists.hpp"
+#include "specdec/loop/batch_entry.hpp"
+#include "specdec/loop/driver.hpp"
+#include "specdec/loop/request.hpp"
+#include "specdec/model/batch_model.hpp"
+#include "specdec/model/model.hpp"
+#include "specdec/rows/kinds/dense.hpp"
+#include "specdec/rows/kinds/row_range.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec::detail {
+
+/// The machinery of a Batch, which checks the arguments.
+template <class TargetModel, class DraftSource, class V, class Length>
+class BatchCore {
+ public:
+  using Target = std::remove_reference_t<TargetModel>;
+  static constexpr bool called_here = !std::same_as<std::remove_const_t<Target>, ExternalTarget>;
+  static constexpr bool shares_length = is_shared_policy<Length>;
+  /// Whether the target can give a new sequence a copy of a context.
+  static constexpr bool forks_contexts =
+      called_here && requires(Target& model, Index n) { model.fork(n, n); };
+  using Policy = typename PolicyOf<Length>::Type;
+  using Driver = detail::Driver<DraftSource, V, Policy>;
+  using Entry = BatchEntry<typename Driver::Seat, Policy, shares_length, V>;
+
+  BatchCore(TargetModel&& t, DraftSource&& drafter, Length&& length, Index most)
+      : target(std::forward<TargetModel>(t)),
+        tokens_per_call(most),
+        driver_(std::forward<DraftSource>(drafter)),
+        length_(std::move(length)) {}
+
+  TargetModel target;
+  const Index tokens_per_call;  ///< the most
+
+  typename Driver::Drafter& drafter() { return driver_.drafter(); }
+  bool contains(Index number) const { return by_number_.contains(number); }
+  /// Whether callbacks are being called.
+  bool telling() const { return telling_; }
+  /// A number that was never used.
+  Index next_number() const { return next_; }
+  Index target_calls() const { return target_calls_; }
+  Index fed() const { return fed_; }
+  std::span<const BatchFeed> feeds() const { return view_of(feeds_); }
+
+  /// How many sequences are being written.
+  Index size() const {
+    return std::count_if(entries_.begin(), entries_.end(),
+                         [](const auto& entry) { return !entry->waits_for_turn(); });
+  }
+  /// All sequences leave.
+  void clear() {
+    for (const auto& entry : entries_) forget(entry->number());
+    entries_.clear();
+  }
+
+  Entry* find(Index number) const {
+    const auto found = by_number_.find(number);
+    if (found == by_number_.end()) invalid_argument("there is no sequence ", number, " in the batch");
+    return found->second;
+  }
+
+  /// Takes an entry in. If it throws, the batch is as before and the entry is still the caller's.
+  void enter(std::unique_ptr<Entry>&& entry) {
+    entries_.reserve(entries_.size() + 1);
+    const Index number = entry->number();
+    by_number_.emplace(number, entry.get());
+    entry->fit_into(tokens_per_call);  // nothing throws from here on
+    next_ = std::max(next_, number + 1);
+    entries_.push_back(std::move(entry));
+  }
+
+  std::unique_ptr<Entry> remove(Index number) {
+    const auto place = std::find_if(entries_.begin(), entries_.end(),
+                                    [=](const auto& entry) { return entry->number() == number; });
+    std::unique_ptr<Entry> entry = std::move(*place);
+    std::replace(stepping_.begin(), stepping_.end(), entry.get(), static_cast<Entry*>(nullptr));
+    looked_at_ -= place - entries_.begin() < looked_at_;
+    entries_.erase(place);
+    by_number_.erase(number);
+    return entry;
+  }
+
+  auto own_policy() const -> typename Entry::Own {
+    if constexpr (shares_length) return {};
+    else return {length_};
+  }
+
+  /// Moves waiting sequences to the front.
+  void end_step(std::vector<Finished>& finished) {
+    std::rotate(entries_.begin(), entries_.begin() + std::exchange(looked_at_, 0), entries_.end());
+    leave(finished);
+  }
+
+  /// Chooses the sequences of the step: those that have waited longest come first. The call must have room for the most
+  /// tokens that each may be fed. Drafts are drawn after the choice, so no drawn token influences it.
+  void admit() {
+    ask_shared_length();
+    stepping_.clear();
+    Index left = tokens_per_call;
+    const auto count = std::ssize(entries_);
+    for (looked_at_ = 0; looked_at_ < count; ++looked_at_)
+      if (!admit(*entries_[static_cast<std::size_t>(looked_at_)], left)) break;
+  }
+
+  /// Chooses among these sequences.
+  void admit(std::span<const Index> sequences) {
+    for (std::size_t i = 0; i < sequences.size(); ++i) {
+      find(sequences[i]);
+      if (std::find(sequences.begin(), sequences.begin() + static_cast<std::ptrdiff_t>(i), sequences[i]) !=
+          sequences.begin() + static_cast<std::ptrdiff_t>(i))
+        invalid_argument("sequences[", i, "] = ", sequences[i], " occurs twice");
+    }
+    ask_shared_length();
+    stepping_.clear();
+    looked_at_ = 0;
+    Index left = tokens_per_call;
+    for (const Index sequence : sequences)
+      if (!admit(*find(sequence), left)) break;
+  }
+
+  /// A proposal may be out, or the last step may have failed.
+  void take_back(Entry& entry) {
+    entry.in_flight = entry.judged = false;
+    rewind(entry.source());
+    driver_.withdraw(entry.seat());
+  }
+
+  template <class E>
+  void make_feeds(E& for_each) {
+    requests_.clear();
+    for (Entry* entry : stepping_)
+      if (entry->uncached() == 0)
+        requests_.push_back(Driver::request_of(entry->seat(), policy_of(*entry), entry->source()));
+    driver_.draft(std::span(requests_), for_each);
+    std::erase_if(stepping_, [](const Entry* entry) { return entry->seat().error != nullptr; });
+    feeds_.clear();
+    for (Entry* entry : stepping_) {
+      feeds_.push_back({entry->seat().next_feed, entry->number()});
+      entry->in_flight = true;
+    }
+  }
+
+  /// The feeds that are out for these sequences.
+  void take_feeds(std::span<const Index> sequences) {
+    std::vector<Entry*> entries;
+    std::vector<BatchFeed> feeds;
+    for (std::size_t i = 0; i < sequences.size(); ++i) {
+      Entry* const entry = find(sequences[i]);
+      if (!entry->in_flight || std::find(entries.begin(), entries.end(), entry) != entries.end())
+        invalid_argument("sequences[", i, "] = ", sequences[i],
+                         entry->in_flight ? " occurs twice" : " has no proposal to judge");
+      entries.push_back(entry);
+      feeds.push_back({entry->seat().next_feed, entry->number()});
+    }
+    stepping_.swap(entries);
+    feeds_.swap(feeds);
+    looked_at_ = 0;
+  }
+
+  template <class Output, class E>
+  void take_rows(const Output& output, E& for_each) {
+    const auto rows = distributions(output);
+    undo_on_error([&] { judge(rows, for_each); }, [&] { settle_judged(rows); });
+    settle(rows);
+  }
+
+  /// Twins of a text that has been read by now get a copy of its context. If the text is gone, or the copy fails, they read for
+  /// themselves.
+  void take_over_contexts() {
+    if constexpr (forks_contexts)
+      for (const auto& twin : entries_) {
+        if (twin->reads_after < 0) continue;
+        const auto found = by_number_.find(twin->reads_after);
+        if (found != by_number_.end() && !found->second->over() && !found->second->is_read()) continue;
+        if (found != by_number_.end() && !found->second->seat().error)
+          take_over_context(*found->second, *twin);
+        twin->reads_after = -1;
+      }
+  }
+
+  void forget(Index sequence) {
+    if constexpr (called_here) target.release(sequence);
+    driver_.drafter().release(sequence);
+  }
+
+ private:
+  using Requests = std::vector<typename Driver::template Request<typename Entry::Source>>;
+
+  // Whether there may be room for another sequence after this one.
+  bool admit(Entry& entry, Index& left) {
+    if (entry.over() || entry.waits_for_turn()) return true;
+    take_back(entry);
+    if (entry.reads_after >= 0) return true;
+    if constexpr (shares_length) entry.seat().forget_limits();
+    const Index count = entry.uncached() > 0 ? std::min(entry.uncached(), left) : entry.most_fed(wanted_);
+    if (entry.seat().error) return true;
+    if (count > left || count == 0) return false;
+    if (entry.uncached() > 0) entry.feed_part(count);
+    stepping_.push_back(&entry);
+    left -= count;
+    return true;
+  }
+
+  void ask_shared_length() {
+    if constexpr (shares_length) {
+      if (entries_.empty()) return;
+      Index most = 0;
+      for (const auto& entry : entries_) most = std::max(most, entry->most());
+      auto& policy = *length_.policy;
+      if constexpr (requires { policy.batch(size()); }) policy.batch(size());
+      wanted_ = policy.next(most);
+    }
+  }
+
+  Policy& policy_of(Entry& entry) {
+    if constexpr (shares_length) return *length_.policy;
+    else return entry.policy();
+  }
+
+  // After a throw: sequences that were judged before the throw have taken the step, the others have not.
+  template <class Rows>
+  void settle_judged(const Rows& rows) {
+    for (Entry* entry : stepping_)
+      if (entry != nullptr && !entry->judged) {
+        if constexpr (called_here) target.keep(entry->number(), entry->seat().next_feed.from);
+        take_back(*entry);
+      }
+    settle(rows);
+  }
+
+  template <class Rows, class E>
+  void judge(const Rows& all, E& for_each) {
+    Index expected = 0;
+    firsts_.clear();
+    for (const BatchFeed& feed : feeds_) {
+      firsts_.push_back(expected);
+      expected += feed.rows;
+    }
+    if (!feeds_.empty()) ++target_calls_;
+    for (std::size_t i = 0; i < feeds_.size(); ++i)
+      if (stepping_[i] != nullptr) fed_ += std::ssize(feeds_[i].tokens);
+    if (all.rows() != expected)
+      invalid_argument("the target returned ", Index{all.rows()}, " rows, expected ", expected);
+    for_each(std::ssize(stepping_), [&](Index i) {
+      Entry* const entry = stepping_[static_cast<std::size_t>(i)];
+      if (entry == nullptr) return;
+      if (entry->seat().next_feed.rows > 0) Driver::weigh(entry->seat(), rows_of(all, i), entry->source());
+      entry->judged = true;
+    });
+  }
+
+  // The rows of the i-th feed.
+  template <class Rows>
+  auto rows_of(const Rows& all, Index i) const {
+    const auto k = static_cast<std::size_t>(i);
+    return RowRange(all, firsts_[k], feeds_[k].rows);
+  }
+
+  // In the order of the feeds: what was learnt, the texts, the models' contexts, the callbacks. The target keeps the contexts as
+  // they are until all drafters have seen its rows.
+  template <class Rows>
+  void settle(const Rows& all) {
+    for (Index i = 0; i < std::ssize(stepping_); ++i) {
+      Entry*& entry = stepping_[static_cast<std::size_t>(i)];
+      if (entry != nullptr && !std::exchange(entry->judged, false)) entry = nullptr;
+      if (entry != nullptr) settle(*entry, all, i);
+    }
+    if constexpr (called_here) for_each_settled([this](Entry& entry) { keep_in_target(entry.seat()); });
+    take_over_contexts();
+    telling_ = true;
+    for_each_settled([](Entry& entry) { entry.tell(); });  // throws nothing
+    telling_ = false;
+    stepping_.clear();
+  }
+
+  template <class Rows>
+  void settle(Entry& entry, const Rows& all, Index i) {
+    entry.in_flight = false;
+    if (entry.seat().next_feed.rows == 0) entry.part_is_fed();
+    else driver_.settle(entry.seat(), rows_of(all, i), policy_of(entry));
+  }
+
+  template <class F>
+  void for_each_settled(const F& f) {
+    for (Entry* const entry : stepping_)
+      if (entry != nullptr && !entry->seat().error) f(*entry);
+  }
+
+  void keep_in_target(const typename Driver::Seat& seat) {
+    if constexpr (takes_trees<Target>)
+      if (!seat.next_feed.parents.empty()) return target.keep(seat.number, seat.kept_path());
+    if (seat.next_feed.rows > 0) target.keep(seat.number, seat.kept());
+  }
+
+  void take_over_context(const Entry& other, Entry& twin) {
+    const Index shared = std::min(other.seat().kept(), std::ssize(twin.seat().context()) - 1);
+    const auto error = error_of([&] { target.fork(other.number(), twin.number()); });
+    if (!error) target.keep(twin.number(), shared);
+    twin.target_holds(error ? 0 : shared);
+    twin.fit_into(tokens_per_call);
+  }
+
+  // Removes the sequences that are over: all of them, or none if there is no memory for their results.
+  void leave(std::vector<Finished>& finished) {
+    const auto before = std::ssize(finished);
+    const auto ends = [](const auto& entry) { return entry->over() && !entry->waits_for_turn(); };
+    const auto collect = [&] {
+      for (const auto& entry : entries_)
+        if (ends(entry)) finished.push_back({entry->number(), entry->seat().result(), entry->seat().error});
+    };
+    undo_on_error(collect, [&] {
+      while (std::ssize(finished) > before) finished.pop_back();
+    });
+    std::erase_if(entries_, [&](const auto& entry) {
+      if (!ends(entry)) return false;
+      if (entry->stays()) return entry->reported(), false;
+      forget(entry->number());
+      by_number_.erase(entry->number());
+      return true;
+    });
+  }
+
+  Driver driver_;
+  Length length_;
+  std::vector<std::unique_ptr<Entry>> entries_;  // the sequence that has waited longest comes first
+  std::unordered_map<Index, Entry*> by_number_;
+  Index next_ = 0, target_calls_ = 0, fed_ = 0;
+  Index wanted_ = 0;     // what a shared draft length asks for
+  Index looked_at_ = 0;  // how many entries have taken part in the last proposal, or are over
+  bool telling_ = false;
+  std::vector<Entry*> stepping_;  // of the call; null for one that has left since
+  Requests requests_;
+  std::vector<BatchFeed> feeds_;  // of the call
+  std::vector<Index> firsts_;     // the first row of each feed
+};
+
+}  // namespace specdec::detail

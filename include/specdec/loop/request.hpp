@@ -1,0 +1,66 @@
+// What a text brings into a batch, and how it leaves.
+#pragma once
+
+#include <concepts>
+#include <exception>
+#include <functional>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include "specdec/loop/options.hpp"
+#include "specdec/token_ids.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec {
+
+/// Called with the new tokens of a text's step. A callable that returns bool ends the text by false; one that returns nothing
+/// ends no text.
+class OnStep {
+ public:
+  OnStep() = default;
+  template <std::invocable<std::span<const Token>> F>
+    requires(!std::same_as<std::remove_cvref_t<F>, OnStep>)
+  OnStep(F&& f) {
+    if constexpr (std::same_as<std::invoke_result_t<F&, std::span<const Token>>, bool>)
+      call_ = std::forward<F>(f);
+    else
+      call_ = [f = std::forward<F>(f)](std::span<const Token> emitted) mutable {
+        f(emitted);
+        return true;
+      };
+  }
+
+  explicit operator bool() const { return static_cast<bool>(call_); }
+  bool operator()(std::span<const Token> emitted) const { return call_(emitted); }
+
+ private:
+  std::function<bool(std::span<const Token>)> call_;
+};
+
+/// A text to generate, with all that it may bring.
+template <class Source>
+struct Request {
+  TokenIds prompt = {};
+  Options options = {};
+  /// The text's random numbers: a generator of its own, or std::ref(rng); for KeyedVerifier a Keyed.
+  Source source;
+  /// How many tokens of the prompt the target's context of this number holds already: a shared prefix, say. They are not
+  /// checked. The drafter reads them anyway.
+  Index cached = 0;
+  OnStep on_step = {};  ///< called on the thread that steps
+  /// What target, drafter, chains and processors know the text by, for its life: 0 or more. −1: the next number that was never
+  /// used in this batch.
+  Index number = -1;
+  /// Whether the text stays when it has ended, with its contexts, until add_turn() or cancel().
+  bool stays = false;
+};
+
+/// A text that has ended.
+struct Finished {
+  Index sequence = 0;                  ///< its number
+  Result result = {};                  ///< what was generated, up to the error if there was one
+  std::exception_ptr error = nullptr;  ///< the error that ended it, if one did
+};
+
+}  // namespace specdec
