@@ -1,0 +1,153 @@
+// Draft lengths that measure time, by a simulated clock: a batch of one is timed as a text alone, and eight texts that share a
+// length are about as fast as with the best fixed length, whether their drafts are made together or one after another.
+#include "support/simulated_clock.hpp"
+
+#include <Eigen/Core>
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
+#include <utility>
+#include <vector>
+
+#include "support/catch.hpp"
+
+namespace test_law_clock {
+
+using namespace specdec;
+using namespace specdec::testing;
+using support::SimulatedClock;
+
+namespace {
+
+using Rows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using std::chrono::microseconds;
+
+const std::vector<Token> prompt{1};
+constexpr Index size = 2400;  // of a text
+
+// A model of one text whose calls take `time`, whatever they do.
+struct Timed : TableModel<> {
+  microseconds time;
+
+  Timed(const TableModel<>& table, microseconds t) : TableModel<>(table), time(t) {}
+  decltype(auto) forward(std::span<const Token> tokens, Index rows) {
+    SimulatedClock::time += time;
+    return TableModel<>::forward(tokens, rows);
+  }
+};
+
+// For many texts, in one call.
+struct TimedTogether : ModelPerSequence<TableModel<>> {
+  microseconds time;
+
+  TimedTogether(const TableModel<>& table, microseconds t) : ModelPerSequence(table), time(t) {}
+  decltype(auto) forward(std::span<const BatchFeed> feeds) {
+    SimulatedClock::time += time;
+    return ModelPerSequence::forward(feeds);
+  }
+};
+
+// A target and a draft model that agrees well in some contexts and badly in others, and how long their calls take.
+struct Pair {
+  TableModel<> target, small;
+  microseconds target_time, draft_time;
+};
+
+Pair pair_of(microseconds draft_time) {
+  std::mt19937_64 rng{1};
+  constexpr Index vocabulary = 12, contexts = (vocabulary + 1) * (vocabulary + 1);
+  const auto table = [&](double sharp) {
+    Rows rows(contexts, vocabulary);
+    for (Index i = 0; i < contexts; ++i) {
+      for (Index x = 0; x < vocabulary; ++x)
+        rows(i, x) = std::exp(sharp * (i % 7 < 3 ? 4 : 1) * uniform01(rng));
+      rows.row(i) /= rows.row(i).sum();
+    }
+    return rows;
+  };
+  const Rows p = table(3);
+  return {TableModel<>(p, 2), TableModel<>(Rows(0.75 * p + 0.25 * table(3)), 2), microseconds(400),
+          draft_time};
+}
+
+// Tokens per simulated second.
+template <class F>
+double speed(const F& write) {
+  const auto before = SimulatedClock::now();
+  const Index tokens = write();
+  return static_cast<double>(tokens) / std::chrono::duration<double>(SimulatedClock::now() - before).count();
+}
+
+template <class Length>
+double speed_alone(const Pair& pair, Length length) {
+  std::mt19937_64 rng{1};
+  SpecDec decoder{Timed(pair.target, pair.target_time), ModelDrafter{Timed(pair.small, pair.draft_time)},
+                  BlockVerifier{}, std::move(length)};
+  return speed(
+      [&] { return decoder.generate(prompt, {.max_new_tokens = size, .gamma = 16}, rng).stats.emitted; });
+}
+
+// Of so many texts, until one of them ends.
+template <class Drafter, class Length>
+double speed_of(const Pair& pair, Drafter drafter, Length length, int texts, Index gamma = 16) {
+  Batch batch{TimedTogether(pair.target, pair.target_time), std::move(drafter), BlockVerifier{},
+              std::move(length)};
+  Index tokens = 0;
+  for (int i = 0; i < texts; ++i)
+    batch.add(prompt, {.max_new_tokens = size, .gamma = gamma},
+              std::mt19937_64{static_cast<std::uint64_t>(i) + 1},
+              [&tokens](std::span<const Token> emitted) { tokens += std::ssize(emitted); });
+  return speed([&] {
+    while (batch.size() == texts) batch.step();
+    return tokens;
+  });
+}
+
+auto together(const Pair& pair) { return ModelDrafter{TimedTogether(pair.small, pair.draft_time)}; }
+auto apart(const Pair& pair) { return ModelDrafter{Timed(pair.small, pair.draft_time)}; }
+
+// The speed of eight texts that share a length, over their speed with the best fixed length.
+double share_of_best(const Pair& pair, const auto& drafter_of, auto length) {
+  double best = 0;
+  for (const Index gamma : {0, 1, 2, 3, 4, 6, 8, 12, 16})
+    best = std::max(best, speed_of(pair, drafter_of(pair), FixedLength{}, 8, gamma));
+  return speed_of(pair, drafter_of(pair), shared(length), 8) / best;
+}
+
+}  // namespace
+
+// Exact, since a batch of one and a decoder do the same things in the same order.
+TEST_CASE("in a batch of one a length that measures time is as fast as for a text alone") {
+  for (const int draft_time : {200, 40, 10}) {
+    const Pair pair = pair_of(microseconds(draft_time));
+    const auto check = [&](auto length) {
+      const double alone = speed_alone(pair, length);
+      CHECK(speed_of(pair, together(pair), length, 1) == alone);
+      CHECK(speed_of(pair, apart(pair), length, 1) == alone);
+      auto one = length;
+      CHECK(speed_of(pair, together(pair), shared(one), 1) == alone);
+    };
+    check(CostOptimalLength{});
+    check(EarlyStoppingLength{});
+  }
+}
+
+// EarlyStoppingLength decides draft by draft. Where drafts are made together, a text that goes on alone makes all others wait,
+// which it does not see.
+TEST_CASE(
+    "eight texts that share a length that measures time are about as fast as with the best fixed length") {
+  for (const int draft_time : {200, 40, 10}) {
+    const Pair pair = pair_of(microseconds(draft_time));
+    CHECK(share_of_best(pair, together, CostOptimalLength{}) > 0.95);
+    CHECK(share_of_best(pair, apart, CostOptimalLength{}) > 0.95);
+    CHECK(share_of_best(pair, together, EarlyStoppingLength{}) > 0.8);
+    CHECK(share_of_best(pair, apart, EarlyStoppingLength{}) > 0.9);
+  }
+}
+
+}  // namespace test_law_clock
