@@ -13,6 +13,7 @@
 
 #include "acceptance/hashed_model.hpp"
 #include "acceptance/pool.hpp"
+#include "specdec/analysis/sequoia_shape.hpp"
 #include "specdec/specdec.hpp"
 
 namespace {
@@ -90,7 +91,7 @@ void measure(double overlap, Index steps) {
       print(overlap, "linear", nodes, nodes,
             laboratory.run(ModelDrafter{laboratory.draft()}, BlockVerifier{}, nodes));
     if (nodes < draft_calls) continue;
-    const TreeShape shape = sequoia_shape(by_rank, nodes, draft_calls).shape;
+    const TreeShape shape(sequoia_shape(by_rank, nodes, draft_calls).parents);
     const ModelDrafter drawn{laboratory.small(), Tree{shape, WithoutReplacement{}}};
     print(overlap, "drawn under traversal", nodes, shape.depth(),
           laboratory.run(drawn, TraversalVerifier{}, nodes));

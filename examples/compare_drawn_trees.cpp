@@ -13,6 +13,7 @@
 #include <iomanip>
 #include <iostream>
 #include <random>
+#include <specdec/analysis/sequoia_shape.hpp>
 #include <specdec/specdec.hpp>
 #include <string>
 #include <utility>
@@ -125,7 +126,7 @@ std::vector<Fixed> fixed_trees(const Writing& writing, const std::vector<double>
   for (const Index levels : {1, 2, 3, 4, 5, 6})
     for (const Index nodes : {4, 8, 12, 16, 24, 32, 48, 64}) {
       if (nodes < levels || nodes > 16 * levels) continue;
-      const TreeShape shape = specdec::sequoia_shape(by_rank, nodes, levels).shape;
+      const TreeShape shape(specdec::sequoia_shape(by_rank, nodes, levels).parents);
       all.push_back({shape, writing.with_shape(shape)});
     }
   return all;
@@ -149,7 +150,7 @@ int main(int count, char** arguments) {
   const std::vector<double> by_rank =
       writing.with_shape(TreeShape::of_widths({6, 6})).stats.acceptance_by_rank();
   const std::vector<Fixed> trees = fixed_trees(writing, by_rank);
-  const TreeShape largest = specdec::sequoia_shape(by_rank, most_nodes, most_depth).shape;
+  const TreeShape largest(specdec::sequoia_shape(by_rank, most_nodes, most_depth).parents);
   std::cout << std::fixed << "draft    fed         best fixed tree\n"
             << " call   token   levels  tokens  speed-up    auto   early  levels  tokens\n";
   for (const Costs& costs :

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <iterator>
 #include <span>
-#include <specdec/draft/length/sequoia_shape.hpp>
+#include <specdec/analysis/sequoia_shape.hpp>
 #include <specdec/draft/strategies/tree_shape.hpp>
 #include <string>
 #include <vector>
@@ -53,7 +53,7 @@ inline specdec::TreeShape usual_trunk(Index depth) {
 
 inline specdec::TreeShape usual_shape(Index depth, Index nodes = usual_nodes) {
   constexpr std::array<double, 6> acceptance_by_rank{0.63, 0.084, 0.053, 0.023, 0.02, 0.015};
-  return specdec::sequoia_shape(acceptance_by_rank, nodes, depth).shape;
+  return specdec::TreeShape(specdec::sequoia_shape(acceptance_by_rank, nodes, depth).parents);
 }
 
 inline std::string text_of(const Widths& widths) {

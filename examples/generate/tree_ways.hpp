@@ -1,6 +1,7 @@
 // The trees that a table compares with lines.
 #pragma once
 
+#include <specdec/analysis/sequoia_shape.hpp>
 #include <specdec/specdec.hpp>
 #include <string>
 #include <string_view>
@@ -66,7 +67,8 @@ class TreeWays {
     add(tree_kind_named("independent"), {4, 1, 1, 1}, depth);
     add("confident", tree_of(tree_kind_named("confident"), nodes, depth));
     if (!by_rank_.empty())
-      add("sequoia", tree_of(full_, specdec::sequoia_shape(by_rank_, nodes, depth).shape));
+      add("sequoia",
+          tree_of(full_, specdec::TreeShape(specdec::sequoia_shape(by_rank_, nodes, depth).parents)));
   }
 
   void add_auto(Index most) {

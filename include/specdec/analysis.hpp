@@ -4,5 +4,6 @@
 #include "specdec/analysis/context_free_survival.hpp"
 #include "specdec/analysis/enumerated_survival.hpp"
 #include "specdec/analysis/keyed_agreement.hpp"
+#include "specdec/analysis/sequoia_shape.hpp"
 #include "specdec/analysis/speed_up.hpp"
 #include "specdec/analysis/survival.hpp"

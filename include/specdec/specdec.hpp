@@ -20,7 +20,6 @@
 #include "specdec/draft/length/draft_length.hpp"
 #include "specdec/draft/length/early_stopping_length.hpp"
 #include "specdec/draft/length/goodput_length.hpp"
-#include "specdec/draft/length/sequoia_shape.hpp"
 #include "specdec/draft/length/shared.hpp"
 #include "specdec/draft/length/spare_shapes.hpp"
 #include "specdec/draft/length/tree_shapes.hpp"

@@ -1,6 +1,6 @@
 #include <algorithm>
 #include <random>
-#include <specdec/draft/length/sequoia_shape.hpp>
+#include <specdec/analysis/sequoia_shape.hpp>
 #include <specdec/draft/length/shape_plan.hpp>
 #include <vector>
 

@@ -9,16 +9,15 @@
 #include <utility>
 #include <vector>
 
-#include "specdec/draft/strategies/tree_shape.hpp"
 #include "specdec/error.hpp"
-#include "specdec/lists.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
 
-/// A shape, and how many of its tokens are expected to be accepted.
+/// The parents of a tree's nodes, and how many of its tokens are expected to be accepted.
 struct SequoiaShape {
-  TreeShape shape;
+  /// Node k follows node parents[k], or the context where that is −1. Breadth first. For TreeShape.
+  std::vector<Index> parents;
   double expected_accepted = 0;
 };
 
@@ -40,8 +39,8 @@ class SequoiaTable {
   }
 
   double value() const { return value_.back(); }
-  /// The best tree, without nodes that add nothing.
-  TreeShape shape() const {
+  /// The parents of the best tree's nodes, without nodes that add nothing.
+  std::vector<Index> parents() const {
     // How many nodes and levels go below the context (place 0) and below node k (place k + 1).
     std::vector<Index> budgets{static_cast<Index>(nodes_)}, depths{static_cast<Index>(levels_)}, parents;
     for (std::size_t b = 0; b < budgets.size(); ++b) {
@@ -56,7 +55,7 @@ class SequoiaTable {
         left -= static_cast<std::size_t>(below) + 1;
       }
     }
-    return TreeShape(view_of(parents));
+    return parents;
   }
 
  private:
@@ -129,6 +128,8 @@ inline void check_sequoia(std::span<const double> acceptance_by_rank, Index node
 /// Returns the shape with the most expected accepted tokens, of at most `nodes` nodes and at most `depth` levels.
 /// acceptance_by_rank[k] is the probability that the accepted child of a node is its k-th; it is equal for all nodes.
 ///
+///   Tree{TreeShape(sequoia_shape(acceptance_by_rank, 16).parents), WithoutReplacement{}}
+///
 /// Source: Chen et al., "Sequoia: Scalable, Robust, and Hardware-aware Speculative Decoding" (2024), arXiv:2402.12374,
 /// section 4.1. Nodes that add nothing are left out, so the tree may be smaller than `nodes`.
 /// Throws: std::invalid_argument where a probability is outside [0, 1], the probabilities sum to more than 1, nodes is
@@ -139,7 +140,7 @@ inline SequoiaShape sequoia_shape(std::span<const double> acceptance_by_rank, In
                                   Index depth = unlimited) {
   detail::check_sequoia(acceptance_by_rank, nodes, depth);
   const detail::SequoiaTable table(acceptance_by_rank, nodes, depth);
-  return {table.shape(), table.value()};
+  return {table.parents(), table.value()};
 }
 
 }  // namespace specdec
