@@ -1,9 +1,12 @@
 // Helpers for lists.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <iterator>
 #include <span>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "specdec/types.hpp"
@@ -15,6 +18,44 @@ namespace specdec::detail {
 template <class T>
 std::span<const T> view_of(const std::vector<T>& list) {
   return {list.data(), list.size()};
+}
+
+/// Element i of a vector, a span or an array. The standard library numbers elements with std::size_t, this library with Index.
+template <class List, std::integral I>
+constexpr decltype(auto) at(List&& list, I i) {
+  return std::forward<List>(list)[static_cast<std::size_t>(i)];
+}
+
+/// A span over `count` elements of a vector or a span, from number `begin` on.
+template <class List>
+auto part(const List& list, Index begin, Index count) {
+  using T = std::remove_pointer_t<decltype(list.data())>;
+  return std::span<T>(list.data(), list.size())
+      .subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count));
+}
+/// The first `count` elements.
+template <class List>
+auto first(const List& list, Index count) {
+  return part(list, 0, count);
+}
+/// All elements after the first `count`.
+template <class List>
+auto after(const List& list, Index count) {
+  return part(list, count, std::ssize(list) - count);
+}
+
+/// std::vector's functions, for sizes that are an Index.
+template <class T>
+void resize(std::vector<T>& list, Index size) {
+  list.resize(static_cast<std::size_t>(size));
+}
+template <class T>
+void reserve(std::vector<T>& list, Index size) {
+  list.reserve(static_cast<std::size_t>(size));
+}
+template <class T>
+void assign(std::vector<T>& list, Index size, const std::type_identity_t<T>& value) {
+  list.assign(static_cast<std::size_t>(size), value);
 }
 
 /// Appends a vector or a span. Pointers serve as iterators, so that std::vector::insert is compiled once for each element

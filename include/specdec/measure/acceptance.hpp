@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/block.hpp"
 #include "specdec/verify/draft_limit.hpp"
@@ -32,8 +33,8 @@ namespace detail {
 
 /// Adds 1 to each of the first `length` positions.
 inline void count(std::vector<Index>& positions, Index length) {
-  positions.resize(std::max(positions.size(), static_cast<std::size_t>(length)));
-  for (Index i = 0; i < length; ++i) ++positions[static_cast<std::size_t>(i)];
+  resize(positions, std::max(std::ssize(positions), length));
+  for (Index i = 0; i < length; ++i) ++at(positions, i);
 }
 
 /// a += b, element by element; a grows to the size of b.
@@ -61,11 +62,10 @@ struct Acceptance {
   /// Allocates memory for drafts of gamma tokens. Changes no value.
   void reserve(Index gamma) {
     detail::check_drafted("gamma", gamma);
-    const auto size = static_cast<std::size_t>(gamma);
-    asked.reserve(size);
-    drafted.reserve(size);
-    token.reserve(size);
-    block.reserve(size);
+    detail::reserve(asked, gamma);
+    detail::reserve(drafted, gamma);
+    detail::reserve(token, gamma);
+    detail::reserve(block, gamma);
   }
 
   /// Adds a draft of `length` tokens; `wanted` tokens were asked for. p and q are the probabilities of the drafted tokens,

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
@@ -81,7 +82,7 @@ class CostCurve {
   /// Allocates memory for sizes up to `largest`. Changes no value.
   void reserve(Index largest) {
     check_kept("largest", largest);
-    means_.reserve(static_cast<std::size_t>(largest) + 1);
+    detail::reserve(means_, largest + 1);
   }
 
   /// Adds a measured cost. Allocates nothing after reserve(size).
@@ -89,9 +90,9 @@ class CostCurve {
     check_kept("size", size);
     if (!(cost >= 0 && std::isfinite(cost)))
       detail::invalid_argument("cost = ", cost, " of size ", size, " is no finite number >= 0");
-    if (static_cast<Index>(means_.size()) <= size) means_.resize(static_cast<std::size_t>(size) + 1);
+    if (static_cast<Index>(means_.size()) <= size) detail::resize(means_, size + 1);
     for (FadingMean& other : means_) other.fade(decay_);
-    FadingMean& mean = means_[static_cast<std::size_t>(size)];
+    FadingMean& mean = detail::at(means_, size);
     if (!known(size) || cost < mean.value() / 2) mean = {};
     mean.add(mean.empty() ? cost : std::min(cost, 2 * mean.value()));
   }
@@ -132,8 +133,8 @@ class CostCurve {
       detail::invalid_argument(name, " = ", size, " is more than ", largest_size, ", the largest size");
   }
 
-  bool known(Index size) const { return means_[static_cast<std::size_t>(size)].weight() > faded; }
-  double value(Index size) const { return means_[static_cast<std::size_t>(size)].value(); }
+  bool known(Index size) const { return detail::at(means_, size).weight() > faded; }
+  double value(Index size) const { return detail::at(means_, size).value(); }
 
   // The nearest known size below or above; −1 where there is none.
   Index last_known(Index size) const {

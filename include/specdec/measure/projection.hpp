@@ -3,11 +3,11 @@
 
 #include <cmath>
 #include <concepts>
-#include <cstddef>
 #include <iterator>
 #include <span>
 #include <vector>
 
+#include "specdec/lists.hpp"
 #include "specdec/measure/cost_curve.hpp"
 #include "specdec/measure/stats.hpp"
 #include "specdec/types.hpp"
@@ -53,7 +53,7 @@ std::vector<Projection> project(std::span<const double> survival, std::span<cons
                                 const TargetCost& target_cost, const DraftCost& draft_cost, Index most = 16) {
   detail::check_drafted("most", most);
   const auto continued = [](std::span<const double> p, Index i) {
-    if (i < std::ssize(p)) return p[static_cast<std::size_t>(i)];
+    if (i < std::ssize(p)) return detail::at(p, i);
     if (p.empty()) return 0.0;
     const double last = p.back(), before = p.size() > 1 ? p[p.size() - 2] : 1.0;
     if (!(last < before)) return last;

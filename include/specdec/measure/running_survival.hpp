@@ -2,11 +2,11 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
 #include <iterator>
 #include <vector>
 
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/measure/cost_curve.hpp"
 #include "specdec/measure/step_record.hpp"
 #include "specdec/types.hpp"
@@ -35,8 +35,8 @@ class RunningSurvival {
     detail::check_drafted("most", most);
     if (most <= this->most()) return;
     const bool first = survived_.empty();
-    proposed_.resize(static_cast<std::size_t>(most));
-    survived_.resize(static_cast<std::size_t>(most));
+    detail::resize(proposed_, most);
+    detail::resize(survived_, most);
     if (first) survived_[0].add(1);  // so that drafting does not stop after a bad start
   }
 
@@ -61,13 +61,13 @@ class RunningSurvival {
     if (step.asked == 0) return;
     longest_ = std::max(longest_, step.drafted);
     for (Index i = 0; i < most(); ++i) {
-      const auto place = static_cast<std::size_t>(i);
-      proposed_[place].fade(decay_);
-      survived_[place].fade(decay_);
+      auto &proposed = detail::at(proposed_, i), &survived = detail::at(survived_, i);
+      proposed.fade(decay_);
+      survived.fade(decay_);
       if (i >= step.asked) continue;
       const bool drafted = i < step.drafted;
-      proposed_[place].add(drafted ? 1 : 0);
-      survived_[place].add(drafted ? step.survival[place] : 0);
+      proposed.add(drafted ? 1 : 0);
+      survived.add(drafted ? detail::at(step.survival, i) : 0);
     }
   }
 
@@ -82,11 +82,10 @@ class RunningSurvival {
   void for_each_position(F&& f) const {
     double proposed = 1, before = 1, here = 1;
     for (Index i = 0; i < most(); ++i) {
-      const auto place = static_cast<std::size_t>(i);
-      if (!proposed_[place].empty()) proposed = proposed_[place].value();
+      const auto &drafted = detail::at(proposed_, i), &survived = detail::at(survived_, i);
+      if (!drafted.empty()) proposed = drafted.value();
       const double falling = before > 0 ? here * std::min(1.0, here / before) : 0;
-      const double survival =
-          i == 0 ? survived_[place].value() : survived_[place].with(falling, guess_weight);
+      const double survival = i == 0 ? survived.value() : survived.with(falling, guess_weight);
       before = here;
       here = survival;
       f(i, proposed, survival);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/measure/acceptance.hpp"
 #include "specdec/measure/clock.hpp"
 #include "specdec/measure/cost_curve.hpp"
@@ -78,13 +79,12 @@ struct Stats {
   /// Allocates memory for steps of up to gamma drafted tokens. Changes no value.
   void reserve(Index gamma) {
     detail::check_drafted("gamma", gamma);
-    const auto size = static_cast<std::size_t>(gamma);
-    accepted_lengths.reserve(size + 1);
-    asked_by_position.reserve(size);
-    drafted_by_position.reserve(size);
-    accepted_by_position.reserve(size);
-    offered_by_rank.reserve(size);
-    accepted_by_rank.reserve(size);
+    detail::reserve(accepted_lengths, gamma + 1);
+    detail::reserve(asked_by_position, gamma);
+    detail::reserve(drafted_by_position, gamma);
+    detail::reserve(accepted_by_position, gamma);
+    detail::reserve(offered_by_rank, gamma);
+    detail::reserve(accepted_by_rank, gamma);
     acceptance.reserve(gamma);
     draft_cost.reserve(gamma);
     target_cost.reserve(gamma + 1);
@@ -100,8 +100,8 @@ struct Stats {
     drafted += step.drafted;
     accepted += step_accepted;
     emitted += step_emitted;
-    accepted_lengths.resize(std::max(accepted_lengths.size(), static_cast<std::size_t>(step.depth()) + 1));
-    ++accepted_lengths[static_cast<std::size_t>(step_accepted)];
+    detail::resize(accepted_lengths, std::max(std::ssize(accepted_lengths), step.depth() + 1));
+    ++detail::at(accepted_lengths, step_accepted);
     detail::count(asked_by_position, step.tree.depth < 0 ? std::max(step.asked, step.drafted) : step.depth());
     detail::count(drafted_by_position, step.depth());
     detail::count(accepted_by_position, step_accepted);
@@ -149,7 +149,7 @@ struct Stats {
   void add_ranks(const TreeRecord& tree) {
     for (const Index children : tree.offered) detail::count(offered_by_rank, children);
     accepted_by_rank.resize(offered_by_rank.size());
-    for (const Index rank : tree.ranks) ++accepted_by_rank[static_cast<std::size_t>(rank)];
+    for (const Index rank : tree.ranks) ++detail::at(accepted_by_rank, rank);
   }
 
   void print_totals(std::ostream& out) const {

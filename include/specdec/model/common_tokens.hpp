@@ -41,7 +41,7 @@ class CommonTokensRows {
   Index rows() const { return std::ssize(places_); }
   Index vocab_size() const { return map_->vocab_size(); }
   CommonTokensRow<Row> row(Index i) const {
-    const Index place = places_[static_cast<std::size_t>(i)];
+    const Index place = at(places_, i);
     if (place == SpelledText::nowhere) return no_common_tokens<Row>(*map_, otherwise_);
     return common_tokens<Row>(rows_->row(place), *map_, otherwise_);
   }

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "specdec/lists.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::detail {
@@ -27,7 +28,7 @@ class DepthFirst {
     for (Index token = -1;;) {
       while (child(token) >= 0) token = child(token);
       visit(token);
-      while (token >= 0 && sibling(token) < 0) token = parents[static_cast<std::size_t>(token)];
+      while (token >= 0 && sibling(token) < 0) token = at(parents, token);
       if (token < 0) return;
       token = sibling(token);
     }
@@ -41,14 +42,14 @@ class DepthFirst {
     next_.assign(parents.size(), -1);
     for (Index token = size - 1; token >= 0; --token) {
       if (token < size - wanted && child(token) < 0) continue;
-      const auto k = static_cast<std::size_t>(token);
-      next_[k] = child(parents[k]);
-      first_[static_cast<std::size_t>(parents[k] + 1)] = token;
+      const Index parent = at(parents, token);
+      at(next_, token) = child(parent);
+      at(first_, parent + 1) = token;
     }
   }
 
-  Index child(Index token) const { return first_[static_cast<std::size_t>(token + 1)]; }
-  Index sibling(Index token) const { return next_[static_cast<std::size_t>(token)]; }
+  Index child(Index token) const { return at(first_, token + 1); }
+  Index sibling(Index token) const { return at(next_, token); }
 
   std::vector<Index> first_;  // the first child of the context, and of every token
   std::vector<Index> next_;   // the next sibling

@@ -105,7 +105,7 @@ class EagleModel
     // The number of the token that a token follows.
     Index before(Index token) const {
       const Index node = token - length();
-      return node < 0 ? token - 1 : length() + parents[static_cast<std::size_t>(node)];
+      return node < 0 ? token - 1 : length() + detail::at(parents, node);
     }
     // The column of the layer's state after a token.
     Index after(Index token) const { return token + 1 - exact; }
@@ -213,9 +213,7 @@ class EagleModel
   BatchFeed feed_of(const Task& task, Index count) const {
     const Text& text = *task.text;
     const Index node = text.fed - text.length();
-    const auto part = [&](const auto& list, Index first) {
-      return detail::view_of(list).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
-    };
+    const auto part = [&](const auto& list, Index first) { return detail::part(list, first, count); };
     return {{.tokens = part(text.tokens, text.fed),
              .from = std::min(text.fed, text.length()),
              .rows = std::clamp<Index>(text.fed + count - task.wanted, 0, count),
@@ -289,11 +287,11 @@ class EagleModel
       cut(*text, sequence, length);
     }
     for (Index i = 0; i < kept; ++i) {
-      const Index from = length + path[static_cast<std::size_t>(i)];
-      text->tokens[static_cast<std::size_t>(length + i)] = text->tokens[static_cast<std::size_t>(from)];
+      const Index from = length + detail::at(path, i);
+      detail::at(text->tokens, length + i) = detail::at(text->tokens, from);
       text->own.col(text->after(length + i)) = text->own.col(text->after(from));
     }
-    text->tokens.resize(static_cast<std::size_t>(length + kept));
+    detail::resize(text->tokens, length + kept);
     text->parents.clear();
   }
 
@@ -301,7 +299,7 @@ class EagleModel
     Text* const text = texts_.find(sequence);
     if (text == nullptr) return;
     length = std::clamp<Index>(length, 0, text->length());
-    text->tokens.resize(static_cast<std::size_t>(length));
+    detail::resize(text->tokens, length);
     text->parents.clear();
     cut(*text, sequence, length);
   }

@@ -167,7 +167,7 @@ class HeadModel
 
     Index size() const { return std::ssize(tokens); }
     Index first() const { return parents.empty() ? 0 : std::ssize(text->nodes); }
-    Index parent(Index i) const { return parents.empty() ? i - 1 : parents[static_cast<std::size_t>(i)]; }
+    Index parent(Index i) const { return parents.empty() ? i - 1 : detail::at(parents, i); }
     bool wants(Index i) const { return i >= size() - rows; }
   };
 
@@ -219,7 +219,7 @@ class HeadModel
     }
     const Index end = text.length + task.size();
     begin_again(text, sequence, end - task.rows);
-    task.tokens = task.tokens.last(static_cast<std::size_t>(end - text.length));
+    task.tokens = detail::after(task.tokens, std::ssize(task.tokens) - end + text.length);
   }
 
   // Begins again from the target's hidden state, if it is of a later token than the known one, and of none after the first
@@ -242,7 +242,7 @@ class HeadModel
     wanted_.clear();
     each_of_level([this](const Task& task, Index i) {
       from_.col(std::ssize(tokens_)) = task.text->states.col(task.text->column(task.parent(i)));
-      tokens_.push_back(task.tokens[static_cast<std::size_t>(i)]);
+      tokens_.push_back(detail::at(task.tokens, i));
       if (task.wants(i)) wanted_.push_back(task.first_row + i - (task.size() - task.rows));
     });
     return !tokens_.empty();
@@ -255,7 +255,7 @@ class HeadModel
     detail::check_shape("head", logits.rows(), logits.cols(), wanted, head_.vocab_size());
     const TokenMap* const map = detail::token_map_of(head_);
     for (Index r = 0; r < wanted; ++r)
-      detail::copy_logits(map, logits.row(r), logits_.row(wanted_[static_cast<std::size_t>(r)]));
+      detail::copy_logits(map, logits.row(r), logits_.row(detail::at(wanted_, r)));
     Index column = 0;
     each_of_level([&](const Task& task, Index i) {
       task.text->states.col(task.text->column(task.first() + i)) = next_.col(column++);

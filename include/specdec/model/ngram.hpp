@@ -61,7 +61,7 @@ class BasicNgramModel {
   class Row {
    public:
     Index vocab_size() const { return static_cast<Index>(values_.size()); }
-    double probability(Token x) const { return static_cast<double>(values_[static_cast<std::size_t>(x)]); }
+    double probability(Token x) const { return static_cast<double>(detail::at(values_, x)); }
     Token argmax() const {
       return static_cast<Token>(std::max_element(values_.begin(), values_.end()) - values_.begin());
     }
@@ -124,19 +124,17 @@ class BasicNgramModel {
     if (rows < 1 || rows > fed)
       detail::invalid_argument("rows = ", rows, " is outside 1..", fed, ", the number of tokens");
     detail::check_tokens("tokens", tokens, vocab_size());
-    const auto size = static_cast<std::size_t>(rows * vocab_size());
-    if (output_.size() < size) output_.resize(size);
+    const Index size = rows * vocab_size();
+    if (std::ssize(output_) < size) detail::resize(output_, size);
     append(tokens);
     for (Index i = 0; i < rows; ++i)
-      fill(std::span<const Token>(context_).first(context_.size() - static_cast<std::size_t>(rows - 1 - i)),
-           output_.data() + i * vocab_size());
+      fill(detail::first(context_, std::ssize(context_) - rows + 1 + i), output_.data() + i * vocab_size());
     return Rows(output_.data(), rows, vocab_size());
   }
 
   /// Keeps the first `length` tokens of the context.
   void truncate(Index length) {
-    const auto kept = static_cast<std::size_t>(std::max<Index>(length, 0));
-    if (kept < context_.size()) context_.resize(kept);
+    if (length < std::ssize(context_)) detail::resize(context_, std::max<Index>(length, 0));
   }
 
   /// The distribution after `context`, with the bits that a row of forward() has. The model's own context plays no part.

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <concepts>
-#include <cstddef>
 #include <numeric>
 #include <span>
 #include <vector>
 
+#include "specdec/lists.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::detail {
@@ -57,8 +57,7 @@ class NgramCounts {
   /// The T(h) distinct tokens that follow the context, ascending, each at least once.
   std::span<const Successor> successors(Index node) const {
     const Index first = at(node).first_successor, last = at(node + 1).first_successor;
-    return std::span(successors_)
-        .subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first));
+    return part(successors_, first, last - first);
   }
 
  private:
@@ -71,7 +70,7 @@ class NgramCounts {
     Count total;
   };
 
-  const Node& at(Index node) const { return nodes_[static_cast<std::size_t>(node)]; }
+  const Node& at(Index node) const { return detail::at(nodes_, node); }
 
   Index order_, vocab_size_;
   std::vector<Node> nodes_;  // and a sentinel at the end
@@ -133,7 +132,7 @@ class NgramCounts<Count>::Builder {
     const Index size = node_count();
     Index child = 1;
     for (Index node = 0; node < size; ++node) {
-      nodes()[static_cast<std::size_t>(node)].first_child = child;
+      detail::at(nodes(), node).first_child = child;
       while (child < size && counts_.at(child).parent == node) ++child;
     }
     nodes().push_back({0, none, size, static_cast<Index>(counts_.successors_.size()), 0});
@@ -142,19 +141,18 @@ class NgramCounts<Count>::Builder {
   // Sorts the positions by a key in 0..keys−1, equal ones left in their order.
   template <class Key>
   void sort(Key&& key, Index keys) {
-    begins_.assign(static_cast<std::size_t>(keys) + 1, 0);
-    for (const Index i : positions_) ++begins_[static_cast<std::size_t>(key(i)) + 1];
+    detail::assign(begins_, keys + 1, 0);
+    for (const Index i : positions_) ++detail::at(begins_, key(i) + 1);
     std::partial_sum(begins_.begin(), begins_.end(), begins_.begin());
     sorted_.resize(positions_.size());
-    for (const Index i : positions_)
-      sorted_[static_cast<std::size_t>(begins_[static_cast<std::size_t>(key(i))]++)] = i;
+    for (const Index i : positions_) detail::at(sorted_, detail::at(begins_, key(i))++) = i;
     positions_.swap(sorted_);
   }
 
   std::vector<Node>& nodes() { return counts_.nodes_; }
   Index node_count() const { return static_cast<Index>(counts_.nodes_.size()); }
-  Token token(Index i) const { return text_[static_cast<std::size_t>(i)]; }
-  Index& node_of(Index i) { return node_[static_cast<std::size_t>(i)]; }
+  Token token(Index i) const { return detail::at(text_, i); }
+  Index& node_of(Index i) { return detail::at(node_, i); }
 
   NgramCounts& counts_;
   std::span<const Token> text_;

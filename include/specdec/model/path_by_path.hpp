@@ -70,8 +70,8 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
 
     Index length() const { return cached + std::ssize(uncached); }
     Index size() const { return std::ssize(tree); }
-    Token token(Index node) const { return tree[static_cast<std::size_t>(node)]; }
-    Index parent(Index node) const { return parents[static_cast<std::size_t>(node)]; }
+    Token token(Index node) const { return detail::at(tree, node); }
+    Index parent(Index node) const { return detail::at(parents, node); }
     void forget_tree() {
       tree.clear();
       parents.clear();
@@ -115,11 +115,10 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
     Text& text = texts_.make(sequence);
     detail::check_path(path, text.parents);
     const Index common = detail::common_length(path, text.cached_way);
-    text.cached_way.resize(static_cast<std::size_t>(common));
+    detail::resize(text.cached_way, common);
     text.cached += common;
     this->inner().keep(sequence, text.cached);
-    for (const Index node : path.subspan(static_cast<std::size_t>(common)))
-      text.uncached.push_back(text.token(node));
+    for (const Index node : detail::after(path, common)) text.uncached.push_back(text.token(node));
     text.forget_tree();
   }
 
@@ -128,7 +127,7 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
     if (text == nullptr) return this->inner().keep(sequence, Index{0});  // what others left there
     text->forget_tree();
     const Index uncached = std::max<Index>(length - text->cached, 0);
-    if (uncached < std::ssize(text->uncached)) text->uncached.resize(static_cast<std::size_t>(uncached));
+    if (uncached < std::ssize(text->uncached)) detail::resize(text->uncached, uncached);
     text->cached = std::clamp<Index>(length, 0, text->cached);
     this->inner().keep(sequence, text->cached);
   }
@@ -214,7 +213,7 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
   // Keeps the first `kept` of the tree's cached tokens.
   void leave(Index kept, Index sequence, Text& text) {
     if (kept == std::ssize(text.cached_way)) return;
-    text.cached_way.resize(static_cast<std::size_t>(kept));
+    detail::resize(text.cached_way, kept);
     this->inner().keep(sequence, text.cached + kept);
   }
 
@@ -243,8 +242,8 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
 
   // Forgets the tree's tokens from number `size` on. The model may have cached some of them before it failed.
   void forget_from(Index size, Index sequence, Text& text) {
-    text.tree.resize(static_cast<std::size_t>(size));
-    text.parents.resize(static_cast<std::size_t>(size));
+    detail::resize(text.tree, size);
+    detail::resize(text.parents, size);
     text.cached_way.erase(std::lower_bound(text.cached_way.begin(), text.cached_way.end(), size),
                           text.cached_way.end());
     this->inner().keep(sequence, text.cached + std::ssize(text.cached_way));

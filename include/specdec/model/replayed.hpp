@@ -149,7 +149,7 @@ class Replayed : public detail::WrapsModel<Replayed<M>, M, false> {
     if (text == nullptr) return;
     length = std::clamp<Index>(length, 0, text->size());
     if (text->cached > length) text->cached = unknown;
-    text->tokens.resize(static_cast<std::size_t>(length));
+    detail::resize(text->tokens, length);
     text->states.forget_beyond(length);
   }
 
@@ -207,8 +207,7 @@ class Replayed : public detail::WrapsModel<Replayed<M>, M, false> {
   }
 
   void add(Index sequence, const Text& text, Index count, Index rows) {
-    const auto tokens = std::span<const Token>(text.tokens)
-                            .subspan(static_cast<std::size_t>(text.cached), static_cast<std::size_t>(count));
+    const auto tokens = detail::part(text.tokens, text.cached, count);
     call_.push_back({{.tokens = tokens, .from = text.cached, .rows = rows}, sequence});
   }
 

@@ -34,9 +34,9 @@ class RereadText {
   void add(std::span<const Token> tokens) { append(tokens_, tokens); }
   void add(std::span<const Token> tokens, std::span<const Index> parents) {
     check_parents(tokens, parents, tree_.size());
-    const std::size_t nodes = static_cast<std::size_t>(tree_.size()) + tokens.size();
-    tokens_.reserve(tokens_.size() + nodes);  // for keep()
-    depths_.reserve(nodes);
+    const Index nodes = tree_.size() + std::ssize(tokens);
+    reserve(tokens_, std::ssize(tokens_) + nodes);  // for keep()
+    reserve(depths_, nodes);
     tree_.reserve(tokens.size());
     const Index before = tree_.size();
     tree_.add(tokens, parents);
@@ -49,15 +49,12 @@ class RereadText {
   void forget_from(Index node) { tree_.forget_from(node); }
   void truncate(Index length) {
     tree_.clear();
-    if (length < this->length()) tokens_.resize(static_cast<std::size_t>(std::max<Index>(length, 0)));
+    if (length < this->length()) resize(tokens_, std::max<Index>(length, 0));
   }
 
   /// How many tokens of the context the model has cached, and those from there up to number `end`.
   Index cached() const { return cached_; }
-  std::span<const Token> uncached(Index end) const {
-    return view_of(tokens_).subspan(static_cast<std::size_t>(cached_),
-                                    static_cast<std::size_t>(end - cached_));
-  }
+  std::span<const Token> uncached(Index end) const { return detail::part(tokens_, cached_, end - cached_); }
 
   /// The model is about to take more tokens in, and has taken in a line. A tree's tokens are not cached before keep().
   void lengthen(Index tokens) { longest_ = std::max(longest_, held_ += tokens); }
@@ -76,7 +73,7 @@ class RereadText {
   void check_reach() {
     depth(tree_.parents(), depths_);
     for (Index node = 0; node < tree_.size(); ++node) {
-      const Index beside = node + 1 - depths_[static_cast<std::size_t>(node)];
+      const Index beside = node + 1 - at(depths_, node);
       if (beside > reach_)
         invalid_argument("before token ", node, " of the tree stand ", beside,
                          " tokens that are not on the way to it, more than the reach of ", reach_);

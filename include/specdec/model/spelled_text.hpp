@@ -39,10 +39,9 @@ class Spellings {
 
   /// The spelling of x, never empty. A token beyond the map is shown as `unknown`.
   std::span<const Token> of(Token x) const& {
-    const auto i = static_cast<std::size_t>(x);
-    if (i >= ends_.size()) return {&unknown, 1};
-    const Index begin = i == 0 ? 0 : ends_[i - 1];
-    return {tokens_.data() + begin, static_cast<std::size_t>(ends_[i] - begin)};
+    if (x < 0 || x >= std::ssize(ends_)) return {&unknown, 1};
+    const Index begin = x == 0 ? 0 : detail::at(ends_, x - 1);
+    return detail::part(tokens_, begin, detail::at(ends_, x) - begin);
   }
 
  private:
@@ -71,12 +70,12 @@ class SpelledText {
             std::vector<Index>& places) {
     const auto begin = nodes_.size();
     // The part of the text that the model has not cached is a line; the tree branches from its end.
-    if (lasts_.empty()) root_ = add_chain(view_of(shown_).subspan(at(cached_)), context, room);
+    if (lasts_.empty()) root_ = add_chain(detail::after(shown_, cached_), context, room);
     for (std::size_t k = 0; k < told.tokens.size(); ++k)
       add(told.tokens[k], told.parents.empty() ? std::ssize(tokens_) - 1 : told.parents[k], spellings, room);
     reserve_for_keep();
 
-    const auto wanted = view_of(lasts_).last(at(told.rows));
+    const auto wanted = detail::after(lasts_, std::ssize(lasts_) - told.rows);
     Index first_node = std::ssize(nodes_);
     for (const Index node : wanted)
       if (node != lost) first_node = std::min(first_node, node);
@@ -98,8 +97,8 @@ class SpelledText {
   /// Keeps the first tokens of the text and forgets the tree. Returns how many tokens the model's context keeps.
   Index keep(Index length) {
     forget_tree();
-    ends_.resize(at(std::clamp<Index>(length, 0, this->length())));
-    shown_.resize(ends_.empty() ? 0 : at(ends_.back()));
+    detail::resize(ends_, std::clamp<Index>(length, 0, this->length()));
+    detail::resize(shown_, ends_.empty() ? 0 : ends_.back());
     return cached_ = std::min(cached_, std::ssize(shown_));
   }
 
@@ -110,11 +109,11 @@ class SpelledText {
     check_path(path, view_of(parents_));
     Index end = root_;
     for (const Index node : path) {
-      append(tokens_[at(node)], spellings);
-      if (lasts_[at(node)] != lost) end = lasts_[at(node)];
+      append(detail::at(tokens_, node), spellings);
+      if (detail::at(lasts_, node) != lost) end = detail::at(lasts_, node);
     }
     path_.clear();
-    for (; end >= 0; end = node_parents_[at(end)]) path_.push_back(end);
+    for (; end >= 0; end = detail::at(node_parents_, end)) path_.push_back(end);
     std::reverse(path_.begin(), path_.end());
     cached_ += std::ssize(path_);
     forget_tree();
@@ -123,8 +122,6 @@ class SpelledText {
 
  private:
   static constexpr Index context = -1, lost = -2;
-
-  static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
   void append(Token x, const Spellings& spellings) {
     const auto spelled = spellings.of(x);
@@ -136,7 +133,7 @@ class SpelledText {
     const auto spelled = spellings.of(x);
     tokens_.push_back(x);
     parents_.push_back(parent);
-    lasts_.push_back(add_chain(spelled, parent < 0 ? root_ : lasts_[at(parent)], room));
+    lasts_.push_back(add_chain(spelled, parent < 0 ? root_ : detail::at(lasts_, parent), room));
     spelled_ += spelled.size();
   }
 

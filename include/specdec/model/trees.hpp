@@ -31,6 +31,7 @@
 #include <vector>
 
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/parents.hpp"
 #include "specdec/types.hpp"
 
@@ -39,15 +40,13 @@ namespace specdec::detail {
 /// Throws if the parents make no tree of the tokens. The first token has the number `first`.
 inline void check_parents(std::span<const Token> tokens, std::span<const Index> parents, Index first = 0) {
   check_parent_count(std::ssize(parents), std::ssize(tokens));
-  for (Index k = 0; k < std::ssize(parents); ++k)
-    check_parent(k, parents[static_cast<std::size_t>(k)], first);
+  for (Index k = 0; k < std::ssize(parents); ++k) check_parent(k, at(parents, k), first);
 }
 
 /// The number of tokens on the longest path. Sets `depths` to the number of tokens on the path to each token.
 inline Index depth(std::span<const Index> parents, std::vector<Index>& depths) {
   depths.clear();
-  for (const Index parent : parents)
-    depths.push_back(parent < 0 ? 1 : depths[static_cast<std::size_t>(parent)] + 1);
+  for (const Index parent : parents) depths.push_back(parent < 0 ? 1 : at(depths, parent) + 1);
   return depths.empty() ? 0 : *std::max_element(depths.begin(), depths.end());
 }
 
@@ -57,9 +56,8 @@ inline void check_path(std::span<const Index> path, std::span<const Index> paren
   for (std::size_t i = 0; i < path.size(); ++i) {
     if (path[i] <= last || path[i] >= std::ssize(parents))
       invalid_argument("path[", i, "] = ", path[i], " is outside ", last + 1, "..", std::ssize(parents) - 1);
-    if (parents[static_cast<std::size_t>(path[i])] != last)
-      invalid_argument("path[", i, "] = ", path[i], " follows ", parents[static_cast<std::size_t>(path[i])],
-                       ", not ", last);
+    if (at(parents, path[i]) != last)
+      invalid_argument("path[", i, "] = ", path[i], " follows ", at(parents, path[i]), ", not ", last);
     last = path[i];
   }
 }

@@ -110,7 +110,7 @@ class Windowed : public detail::WrapsModel<Windowed<M>, M, false> {
     Text* const text = texts_.find(sequence);
     if (text == nullptr) return this->inner().keep(sequence, Index{0});  // what others left there
     length = std::clamp<Index>(length, 0, std::ssize(text->tokens));
-    text->tokens.resize(static_cast<std::size_t>(length));
+    detail::resize(text->tokens, length);
     if (length <= first_) text->cached = std::min(text->cached, length);
     else text->cached = std::min(text->cached, std::max(first_, shown(length, text->begin)));
     this->inner().keep(sequence, text->cached);
@@ -152,7 +152,7 @@ class Windowed : public detail::WrapsModel<Windowed<M>, M, false> {
       const Index end = std::min(std::ssize(text.tokens), text.begin + last_), rows = end - text.wanted + 1;
       text.fed.clear();
       for (Index i = text.cached; i < shown(end, text.begin); ++i)
-        text.fed.push_back(text.tokens[static_cast<std::size_t>(i < first_ ? i : i - first_ + text.begin)]);
+        text.fed.push_back(detail::at(text.tokens, i < first_ ? i : i - first_ + text.begin));
       round_.push_back(
           {{.tokens = text.fed, .from = text.cached, .rows = feed.rows == 0 ? 0 : rows}, feed.sequence});
       text.wanted = end + 1;

@@ -17,8 +17,8 @@ class WrappedTree {
  public:
   Index size() const { return std::ssize(tokens_); }
   bool empty() const { return tokens_.empty(); }
-  Token token(Index node) const { return tokens_[static_cast<std::size_t>(node)]; }
-  Index parent(Index node) const { return parents_[static_cast<std::size_t>(node)]; }
+  Token token(Index node) const { return at(tokens_, node); }
+  Index parent(Index node) const { return at(parents_, node); }
   std::span<const Index> parents() const& { return view_of(parents_); }
 
   /// Makes room for `more` tokens and for any path. No other function allocates.
@@ -39,9 +39,9 @@ class WrappedTree {
   void taken(Index tokens) { cached_ += tokens; }
 
   void forget_from(Index node) {
-    tokens_.resize(static_cast<std::size_t>(node));
-    parents_.resize(static_cast<std::size_t>(node));
-    numbers_.resize(static_cast<std::size_t>(node));
+    resize(tokens_, node);
+    resize(parents_, node);
+    resize(numbers_, node);
   }
   void clear() {
     forget_from(0);
@@ -51,8 +51,7 @@ class WrappedTree {
   /// The numbers that these tokens have in the model's tree; −1, the context, stays −1. They live until the next call.
   std::span<const Index> of_model(std::span<const Index> nodes) & {
     numbered_.clear();
-    for (const Index node : nodes)
-      numbered_.push_back(node < 0 ? node : numbers_[static_cast<std::size_t>(node)]);
+    for (const Index node : nodes) numbered_.push_back(node < 0 ? node : at(numbers_, node));
     return view_of(numbered_);
   }
 

@@ -1,7 +1,6 @@
 // Rows of logits without the tokens below a cut.
 #pragma once
 
-#include <cstddef>
 #include <exception>
 #include <vector>
 
@@ -35,9 +34,8 @@ class CutLogits {
   auto row(Index i) const {
     detail::rethrow_error_of(left_->errors, i);
     using Row = decltype(LogitsRow(logits_.row(i)));
-    const auto k = static_cast<std::size_t>(i);
-    return LogitsRow(logits_.row(i), left_->temperatures[k],
-                     static_cast<typename Row::Scalar>(left_->cuts[k]));
+    return LogitsRow(logits_.row(i), detail::at(left_->temperatures, i),
+                     static_cast<typename Row::Scalar>(detail::at(left_->cuts, i)));
   }
 
  private:

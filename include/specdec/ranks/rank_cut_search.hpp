@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/ranks/communicator.hpp"
 #include "specdec/ranks/exchange.hpp"
 #include "specdec/sample/threshold/ordered_key.hpp"
@@ -56,7 +57,7 @@ class RankCut {
     round_ = 0;
   }
   /// Makes room for the final lists of all ranks. put() may need more.
-  void make_room(Index ranks) { near_.reserve(static_cast<std::size_t>(ranks) * pivots); }
+  void make_room(Index ranks) { detail::reserve(near_, ranks * pivots); }
   void put(Scalar logit) { near_.push_back(static_cast<double>(logit)); }
   void put_above(double weight) { above_ += weight; }
 

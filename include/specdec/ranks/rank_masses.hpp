@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
 #include <limits>
 #include <span>
 #include <vector>
 
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/ranks/rank_columns.hpp"
 #include "specdec/types.hpp"
 
@@ -19,8 +19,8 @@ class RankMasses {
  public:
   void resize(Index rows, Index ranks) {
     ranks_ = ranks;
-    masses_.resize(static_cast<std::size_t>(rows * ranks));
-    kinds_.resize(static_cast<std::size_t>(rows));
+    detail::resize(masses_, rows * ranks);
+    detail::resize(kinds_, rows);
   }
 
   /// Sets the masses of row i; weight_of(r) is the number that rank r gave.
@@ -28,7 +28,7 @@ class RankMasses {
   /// number. A row whose parts all sum to 0 is a dead end (rows/read/dead_end.hpp).
   template <class WeightOf>
   void take(Index i, RankWeight kind, const WeightOf& weight_of, double most) {
-    kinds_[static_cast<std::size_t>(i)] = kind;
+    detail::at(kinds_, i) = kind;
     constexpr double infinity = std::numeric_limits<double>::infinity();
     double largest = -infinity, all = 0;
     for (Index r = 0; r < ranks_; ++r) largest = std::max(largest, weight_of(r));
@@ -62,7 +62,7 @@ class RankMasses {
     return true;
   }
 
-  double of(Index i, Index rank) const { return masses_[static_cast<std::size_t>(i * ranks_ + rank)]; }
+  double of(Index i, Index rank) const { return detail::at(masses_, i * ranks_ + rank); }
 
   /// The factor from the rank's own probabilities to the whole row's.
   double share(Index i, Index rank) const { return normalised_alone(i) ? of(i, rank) : 1.0; }
@@ -96,8 +96,8 @@ class RankMasses {
     return u < all ? u : (u - all) / (1 - all) * all;
   }
 
-  double& at(Index i, Index rank) { return masses_[static_cast<std::size_t>(i * ranks_ + rank)]; }
-  bool normalised_alone(Index i) const { return kinds_[static_cast<std::size_t>(i)] != RankWeight::mass; }
+  double& at(Index i, Index rank) { return detail::at(masses_, i * ranks_ + rank); }
+  bool normalised_alone(Index i) const { return detail::at(kinds_, i) != RankWeight::mass; }
 
   Index ranks_ = 0;
   std::vector<double> masses_;

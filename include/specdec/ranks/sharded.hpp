@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/parents.hpp"
 #include "specdec/ranks/communicator.hpp"
 #include "specdec/ranks/exchange.hpp"
@@ -109,7 +110,7 @@ class Shards {
       }
       drawing_.clear();
       drawing_.reserve(draws);
-      used_.reserve(static_cast<std::size_t>(size()));
+      detail::reserve(used_, size());
       looked_up_.make_room(draws);
     });
     draws_.draw(us_, count, [&](Index i, const auto& told) {
@@ -117,13 +118,13 @@ class Shards {
       if (is_dead_end(i)) return;  // an error only where the row is drawn from
       about(i, [&] { drawing_.back() = learn(i, told()); });
     });
-    used_.assign(static_cast<std::size_t>(size()), 0);
+    detail::assign(used_, size(), 0);
     drawn_.swap(drawing_);
     ahead_ = count;
   }
 
   /// The k-th token drawn ahead from row i.
-  Token drawn(Index i, Index k) const { return drawn_[static_cast<std::size_t>(i * ahead_ + k)]; }
+  Token drawn(Index i, Index k) const { return detail::at(drawn_, i * ahead_ + k); }
 
   /// Looks up tokens[k] in row rows[k], for all k in one exchange. Looked-up and drawn probabilities are cached.
   void look_up(std::span<const Index> rows, std::span<const Token> tokens) {
@@ -191,7 +192,7 @@ class Shards {
     if (!row_by_row_) f();
     else if (!has_failed(i)) errors_.about(i, 1, f);
   }
-  bool has_failed(Index i) const { return row_by_row_ && errors_.all()[static_cast<std::size_t>(i)]; }
+  bool has_failed(Index i) const { return row_by_row_ && detail::at(errors_.all(), i); }
   void check_row(Index i) const { detail::rethrow_error_of(errors_.all(), i); }
 
   // Sets the masses of row i, from the k-th number of each rank.
@@ -299,7 +300,7 @@ class Shards {
   Token next_draw(Index i, double u) {
     check_drawable(i);
     if (ahead_ == 0) return draw(i, u);
-    Index& used = used_[static_cast<std::size_t>(i)];
+    Index& used = detail::at(used_, i);
     return used < ahead_ ? drawn(i, used++) : draw(i, u);
   }
   Token draw(Index i, double u) {

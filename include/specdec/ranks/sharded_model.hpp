@@ -14,6 +14,7 @@
 
 #include "specdec/chance/random.hpp"
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/model/fed_texts.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"
@@ -214,9 +215,8 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
     const Index vocab_size = this->vocab_size();
     shards_.emplace(cuts_(*output_, vocab_size, options_.temperature, steps_), output_->first(), vocab_size,
                     *ranks_, std::span<const Token>(tokens_), TokenIds(parents_), for_many);
-    shards_->draw_ahead(options_.draws, [this](Index row) {
-      return uniform01(texts_of_rows_[static_cast<std::size_t>(row)]->source);
-    });
+    shards_->draw_ahead(options_.draws,
+                        [this](Index row) { return uniform01(detail::at(texts_of_rows_, row)->source); });
   }
 
   static constexpr Index nowhere = -2;  // for Shards: no row to look the token up in

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <Eigen/Core>
-#include <cstddef>
 #include <span>
 
+#include "specdec/lists.hpp"
 #include "specdec/ranks/communicator.hpp"
 #include "specdec/ranks/rank_part.hpp"
 #include "specdec/rows/distribution.hpp"
@@ -98,7 +98,7 @@ class ShardedRows {
   /// Looks up tokens[i] in row first + i. Tokens that were passed to the constructor of Shards need no exchange.
   void probabilities(TokenIds tokens, std::span<double> out, Index first = 0) const {
     for (Index i = 0; i < tokens.size(); ++i)
-      out[static_cast<std::size_t>(i)] = shards_->probability(first + i, static_cast<Token>(tokens[i]));
+      detail::at(out, i) = shards_->probability(first + i, static_cast<Token>(tokens[i]));
   }
 
  private:

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/ranks/communicator.hpp"
 #include "specdec/ranks/cut_logits.hpp"
 #include "specdec/ranks/exchange.hpp"
@@ -53,12 +54,12 @@ class StepsOverRanks {
                  RowsLeft& left, Searches& searches)
       : logits_(logits), vocab_size_(vocab_size), exchange_(exchange), left_(left), searches_(searches) {
     exchange_.prepare([&] {
-      const auto rows = static_cast<std::size_t>(logits.rows());
-      left_.temperatures.assign(rows, temperature);
-      left_.cuts.assign(rows, static_cast<double>(Row::no_cut));
+      const Index rows = logits.rows();
+      detail::assign(left_.temperatures, rows, temperature);
+      detail::assign(left_.cuts, rows, static_cast<double>(Row::no_cut));
       left_.cuts_before.clear();
-      left_.errors.assign(rows, nullptr);
-      left_.dead_ends.assign(rows, 0);
+      detail::assign(left_.errors, rows, nullptr);
+      detail::assign(left_.dead_ends, rows, 0);
       searches_.resize(rows);
     });
   }
@@ -182,36 +183,38 @@ class StepsOverRanks {
   void take_min_keep(const StepOf& step_of) {
     const auto n = [&](Index i) { return step_of(i).value(); };
     std::vector<double>& before = left_.cuts_before;
-    const std::size_t first = before.size();
+    const Index first = std::ssize(before);
     exchange_.prepare([&] { before.insert(before.end(), left_.cuts.begin(), left_.cuts.end()); });
     (*this)([&](Index i) -> const auto& { return step_of(i).step(); });
-    const auto swap_cuts = [&](Index i) { std::swap(left_.cuts[at(i)], before[first + at(i)]); };
+    const auto swap_cuts = [&](Index i) {
+      std::swap(detail::at(left_.cuts, i), detail::at(before, first + i));
+    };
     for (Index i = 0; i < logits_.rows(); ++i)
       if (n(i) > 1) swap_cuts(i);
     take_top_k([&](Index i) { return TopK(n(i) > 1 ? n(i) : 0); });
     for (Index i = 0; i < logits_.rows(); ++i)
-      if (n(i) > 1 && before[first + at(i)] < left_.cuts[at(i)]) swap_cuts(i);
-    before.resize(first);
+      if (n(i) > 1 && detail::at(before, first + i) < detail::at(left_.cuts, i)) swap_cuts(i);
+    detail::resize(before, first);
   }
 
   // ---- Without an exchange
 
-  static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-  double temperature(Index i) const { return left_.temperatures[at(i)]; }
+  double temperature(Index i) const { return detail::at(left_.temperatures, i); }
   void temper(Index i, double factor) {
     if (factor != 1)
-      left_.temperatures[at(i)] = std::min(temperature(i) * factor, std::numeric_limits<double>::max());
+      detail::at(left_.temperatures, i) =
+          std::min(temperature(i) * factor, std::numeric_limits<double>::max());
   }
-  Scalar cut(Index i) const { return static_cast<Scalar>(left_.cuts[at(i)]); }
+  Scalar cut(Index i) const { return static_cast<Scalar>(detail::at(left_.cuts, i)); }
   Row row(Index i) const { return Row(logits_.row(i), temperature(i), cut(i)); }
   void raise(Index i, Scalar cut) {
-    double& old = left_.cuts[at(i)];
+    double& old = detail::at(left_.cuts, i);
     old = std::max(old, static_cast<double>(cut));
   }
   // Whether a step may cut the row: it has not failed, it has a finite logit, and its temperature does not give the argmax
   // all probability.
   bool is_open(Index i) const {
-    return !left_.errors[at(i)] && left_.dead_ends[at(i)] == 0 &&
+    return !detail::at(left_.errors, i) && detail::at(left_.dead_ends, i) == 0 &&
            1 / temperature(i) <= static_cast<double>(std::numeric_limits<Scalar>::max());
   }
 
@@ -229,7 +232,9 @@ class StepsOverRanks {
   struct Told {
     const Exchange<C>& exchange;
 
-    double from(Index r, Index i, std::size_t k) const { return exchange.from(r, at(i) * count + k); }
+    double from(Index r, Index i, std::size_t k) const {
+      return exchange.from(r, static_cast<std::size_t>(i) * count + k);
+    }
     // The largest of the ranks' k-th numbers about row i.
     double largest(Index i, std::size_t k) const {
       double largest = none;
@@ -273,7 +278,7 @@ class StepsOverRanks {
     constexpr std::size_t count = std::tuple_size_v<decltype(numbers(Index{0}))>;
     const Told<count> told{exchange_};
     const Index rows = logits_.rows();
-    exchange_(count * at(rows), [&](std::vector<double>& out) {
+    exchange_(count * static_cast<std::size_t>(rows), [&](std::vector<double>& out) {
       for (Index i = 0; i < rows; ++i) {
         std::array<double, count> mine{};
         const auto error = error_of([&] {
@@ -285,8 +290,8 @@ class StepsOverRanks {
     });
     for (Index i = 0; i < rows; ++i)
       if (cuts(i)) {
-        left_.errors[at(i)] = error_of([&] { check_told(i, told); });
-        left_.dead_ends[at(i)] = told.largest(i, 0) == none ? 1 : 0;
+        detail::at(left_.errors, i) = error_of([&] { check_told(i, told); });
+        detail::at(left_.dead_ends, i) = told.largest(i, 0) == none ? 1 : 0;
       }
     return told;
   }
@@ -304,15 +309,15 @@ class StepsOverRanks {
   void find(const Cuts& cuts, const Begin& begin) {
     for (Index i = 0; i < logits_.rows(); ++i) {
       if (cuts(i)) begin(i);
-      else searches_[at(i)].begin(cut(i), cut(i), 0, {.counts = true});  // an empty search
+      else detail::at(searches_, i).begin(cut(i), cut(i), 0, {.counts = true});  // an empty search
     }
     find_cuts(exchange_, searches_);
-    for (Index i = 0; i < logits_.rows(); ++i) raise(i, searches_[at(i)].cut());
+    for (Index i = 0; i < logits_.rows(); ++i) raise(i, detail::at(searches_, i).cut());
   }
 
   // Begins the search in row i for a cut in [low, high].
   void search(Index i, double low, double high, double target, const RankTokenWeight& weight) {
-    auto& search = searches_[at(i)];
+    auto& search = detail::at(searches_, i);
     const auto least = static_cast<Scalar>(low), most = static_cast<Scalar>(high);
     search.begin(least, most, target, weight);
     if (search.found()) return;

@@ -16,6 +16,7 @@
 #include "specdec/kernels/machine_width.hpp"
 #include "specdec/kernels/reductions.hpp"
 #include "specdec/kernels/widen.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/owning_temporary.hpp"
 #include "specdec/types.hpp"
@@ -75,8 +76,7 @@ class NumberRow {
       std::array<Scalar, detail::lot> wide;
       for (; done < count; done += detail::lot) {
         const Index size = std::min(detail::lot, count - done);
-        for (Index i = 0; i < size; ++i)
-          narrow[static_cast<std::size_t>(i)] = data_[(start + done + i) * step()];
+        for (Index i = 0; i < size; ++i) detail::at(narrow, i) = data_[(start + done + i) * step()];
         detail::run_wide<Widen>(static_cast<const S*>(narrow.data()), detail::lot, wide.data());
         std::copy_n(wide.begin(), size, out + done);
       }
@@ -110,7 +110,7 @@ class NumberRow {
       done = count / lot * lot;
       if (done > 0) f(data_ + start, Index{0}, done);
     }
-    std::array<Scalar, room> copy;
+    std::array<Scalar, std::size_t{room}> copy;
     for (; done < count; done += room) {
       const Index size = std::min(room, count - done), filled = (size + lot - 1) / lot * lot;
       read(start + done, size, copy.data());
@@ -226,15 +226,14 @@ class RowPointers {
         (Stride != Eigen::Dynamic && stride != Stride))
       detail::invalid_argument("rows by pointer cannot have ", vocab_size, " entries ", stride, " apart");
     for (Index i = 0; vocab_size > 0 && i < rows(); ++i)
-      if (pointers[static_cast<std::size_t>(i)] == nullptr)
-        detail::invalid_argument("pointers[", i, "] is null");
+      if (detail::at(pointers, i) == nullptr) detail::invalid_argument("pointers[", i, "] is null");
   }
   template <detail::OwningTemporary Temporary>
   RowPointers(Temporary&& pointers, Index vocab_size, Index stride = 1) = delete;
 
   Index rows() const { return static_cast<Index>(pointers_.size()); }
   Index cols() const { return cols_; }
-  NumberRow<S, Stride> row(Index i) const { return {pointers_[static_cast<std::size_t>(i)], cols_, stride_}; }
+  NumberRow<S, Stride> row(Index i) const { return {detail::at(pointers_, i), cols_, stride_}; }
 
  private:
   std::span<const S* const> pointers_;
@@ -277,7 +276,7 @@ class RowVectors {
 
  private:
   static Index length(const Row& row) { return static_cast<Index>(std::ranges::size(row)); }
-  const Row& at(Index i) const { return rows_[static_cast<std::size_t>(i)]; }
+  const Row& at(Index i) const { return detail::at(rows_, i); }
 
   std::span<const Row> rows_;
   Index cols_;
@@ -295,7 +294,7 @@ class NumberRows {
 
   Index rows() const { return std::ssize(rows_); }
   Index cols() const { return cols_; }
-  Row row(Index i) const { return rows_[static_cast<std::size_t>(i)]; }
+  Row row(Index i) const { return detail::at(rows_, i); }
 
  private:
   std::span<const Row> rows_;

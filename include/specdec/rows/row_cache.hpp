@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "specdec/lists.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/scratch.hpp"
 
@@ -36,8 +37,8 @@ class RowCache {
   const Row& operator[](Index i) const {
     if (i >= few_rows) {
       // Not before: a caller compares the number of rows with what it expects before it asks for one.
-      if (more_.empty()) more_.resize(static_cast<std::size_t>(matrix_.rows() - few_rows));
-      std::optional<Row>& slot = more_[static_cast<std::size_t>(i - few_rows)];
+      if (more_.empty()) resize(more_, matrix_.rows() - few_rows);
+      std::optional<Row>& slot = at(more_, i - few_rows);
       return slot ? *slot : slot.emplace(matrix_.row(i));
     }
     Slot& slot = few_[i];

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
 #include <span>
 #include <vector>
 
@@ -20,7 +19,7 @@ class HookedContext {
   WrappedTree& tree() { return tree_; }
 
   void add(std::span<const Token> tokens) {
-    tokens_.resize(static_cast<std::size_t>(length_));
+    resize(tokens_, length_);
     append(tokens_, tokens);
     length_ += static_cast<Index>(tokens.size());
   }
@@ -28,15 +27,14 @@ class HookedContext {
   void add(std::span<const Token> tokens, std::span<const Index> parents) {
     check_parents(tokens, parents, tree_.size());
     tree_.reserve(tokens.size());
-    tokens_.reserve(static_cast<std::size_t>(length_ + tree_.size()) +
-                    tokens.size());  // room for any path, and for keep()
+    reserve(tokens_, length_ + tree_.size() + std::ssize(tokens));  // room for any path, and for keep()
     tree_.add(tokens, parents);
   }
 
   /// All tokens before the i-th of the last `rows` rows. They live until the next call.
   std::span<const Token> before(Index i, Index rows) & {
-    if (tree_.empty()) return view_of(tokens_).first(static_cast<std::size_t>(length_ - rows + 1 + i));
-    tokens_.resize(static_cast<std::size_t>(length_));
+    if (tree_.empty()) return detail::first(tokens_, length_ - rows + 1 + i);
+    resize(tokens_, length_);
     for (Index node = tree_.size() - rows + i; node >= 0; node = tree_.parent(node))
       tokens_.push_back(tree_.token(node));
     std::reverse(tokens_.begin() + length_, tokens_.end());
@@ -44,7 +42,7 @@ class HookedContext {
   }
 
   void keep(std::span<const Index> path) {
-    tokens_.resize(static_cast<std::size_t>(length_));
+    resize(tokens_, length_);
     for (const Index node : path) tokens_.push_back(tree_.token(node));
     length_ += static_cast<Index>(path.size());
     tree_.clear();

@@ -40,16 +40,16 @@ class ProcessedText {
 
   void add(std::span<const Token> tokens, std::span<const Index> parents) {
     check_parents(tokens, parents, tree_.size());
-    const std::size_t size = static_cast<std::size_t>(tree_.size()) + tokens.size();
+    const Index size = tree_.size() + std::ssize(tokens);
     tree_.reserve(tokens.size());
-    pending_.reserve(pending_.size() + size);  // for keep()
-    refused_.reserve(size);
-    entered_.reserve(size);
-    way_.reserve(size);
-    depth_first_.reserve(size);
+    reserve(pending_, std::ssize(pending_) + size);  // for keep()
+    reserve(refused_, size);
+    reserve(entered_, size);
+    reserve(way_, size);
+    depth_first_.reserve(static_cast<std::size_t>(size));
     new_tree_ = tree_.empty();
     tree_.add(tokens, parents);
-    refused_.resize(size);
+    resize(refused_, size);
     added_ = std::ssize(tokens);
   }
 
@@ -72,8 +72,7 @@ class ProcessedText {
     const Index common = common_length(path, entered_);
     leave(common);
     seen_ += common;
-    for (const Index node : path.subspan(static_cast<std::size_t>(common)))
-      pending_.push_back(tree_.token(node));
+    for (const Index node : detail::after(path, common)) pending_.push_back(tree_.token(node));
     asked_from_ = seen_;
     entered_.clear();
     clear_tree();
@@ -82,7 +81,7 @@ class ProcessedText {
   void forget_from(Index node) {
     leave(std::lower_bound(entered_.begin(), entered_.end(), node) - entered_.begin());
     tree_.forget_from(node);
-    refused_.resize(static_cast<std::size_t>(node));
+    resize(refused_, node);
   }
 
   void truncate(Index length) {
@@ -94,7 +93,7 @@ class ProcessedText {
     asked_from_ = std::min(asked_from_, seen);
     if (seen < seen_) processor_.pop(seen_ - seen);
     seen_ = seen;
-    pending_.resize(static_cast<std::size_t>(length - seen));
+    resize(pending_, length - seen);
     if (pending_.empty()) broken_off_ = false;
   }
 
@@ -106,7 +105,7 @@ class ProcessedText {
     Index taken = 0;
     const auto go = [&] {
       for (; taken < size; ++taken) {
-        const Token x = pending_[static_cast<std::size_t>(taken)];
+        const Token x = at(pending_, taken);
         if (!push_token(processor_, x)) {
           if (first == 0 && taken == 0 && seen_ == fork_) break;
           if (taken <= first) refuse_text(x, seen_ + taken);
@@ -139,7 +138,7 @@ class ProcessedText {
     leave(common_length(way_, entered_));
     for (std::size_t i = entered_.size(); i < way_.size(); ++i) {
       const Index node = way_[i];
-      if (refused_[static_cast<std::size_t>(node)] == 1 || !enter(node, first, logits)) return;
+      if (at(refused_, node) == 1 || !enter(node, first, logits)) return;
       if (node < first) continue;
       auto row = logits(node - first);
       processor_.apply(row);
@@ -155,7 +154,7 @@ class ProcessedText {
     }
     if (new_tree_ && node <= first) refuse_text(x, seen_ + node);
     if (tree_.parent(node) >= first) check_forbidden(logits(tree_.parent(node) - first), x);
-    refused_[static_cast<std::size_t>(node)] = 1;
+    at(refused_, node) = 1;
     return false;
   }
 
@@ -170,7 +169,7 @@ class ProcessedText {
     const Index left = std::ssize(entered_) - kept;
     if (left == 0) return;
     processor_.pop(left);
-    entered_.resize(static_cast<std::size_t>(kept));
+    resize(entered_, kept);
   }
 
   void clear_tree() {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
 #include <exception>
 #include <span>
 #include <vector>
@@ -15,8 +14,7 @@ namespace specdec::detail {
 
 /// Rethrows the exception about row i, if there is one. `errors` may be empty.
 inline void rethrow_error_of(std::span<const std::exception_ptr> errors, Index i) {
-  const auto k = static_cast<std::size_t>(i);
-  if (k < errors.size() && errors[k]) std::rethrow_exception(errors[k]);
+  if (i < std::ssize(errors) && at(errors, i)) std::rethrow_exception(at(errors, i));
 }
 
 /// Rows of many texts, and for each row the exception about it, if there is one. A view of the rows and the exceptions.
@@ -44,7 +42,7 @@ template <bool kept>
 class RowErrors {
  public:
   /// Call this before each call of the model that returns `rows` rows.
-  void begin(Index rows) { errors_.assign(static_cast<std::size_t>(rows), nullptr); }
+  void begin(Index rows) { detail::assign(errors_, rows, nullptr); }
   /// Calls f(), which changes `count` rows from number `first` on. Keeps an exception of f() for these rows.
   template <class F>
   void about(Index first, Index count, F&& f) {

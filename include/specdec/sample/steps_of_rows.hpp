@@ -2,11 +2,11 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "specdec/lists.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/rows/numbers.hpp"
 #include "specdec/sample/chain.hpp"
@@ -44,7 +44,7 @@ class RowsOfOwnSteps {
 
   Index rows() const { return numbers_.rows(); }
   Index vocab_size() const { return numbers_.cols(); }
-  auto row(Index i) const { return ProcessedRow(numbers_.row(i), steps_[static_cast<std::size_t>(i)]); }
+  auto row(Index i) const { return ProcessedRow(numbers_.row(i), at(steps_, i)); }
 
  private:
   Numbers numbers_;
@@ -68,7 +68,7 @@ class StepsOfRows<F> {
       for (Index i = 0; i < feed.rows; ++i) steps_.push_back(steps);
     }
   }
-  const Steps& operator[](Index i) const { return steps_[static_cast<std::size_t>(i)]; }
+  const Steps& operator[](Index i) const { return at(steps_, i); }
   template <class Logits>
   auto of(const Logits& logits) const {
     return RowsOfOwnSteps<NumbersOf<Logits>, Steps>(numbers(logits), steps_);

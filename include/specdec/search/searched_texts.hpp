@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
 #include <span>
 #include <vector>
 
@@ -28,7 +27,7 @@ class SearchedTexts {
     if (k >= 0) return k;
     k = size();
     nodes_.push_back({.token = token, .parent = node, .next_sibling = at(node).first_child});
-    nodes_[static_cast<std::size_t>(node)].first_child = k;
+    detail::at(nodes_, node).first_child = k;
     return k;
   }
 
@@ -51,7 +50,7 @@ class SearchedTexts {
     Token token;
     Index parent = -1, first_child = -1, next_sibling = -1;
   };
-  const Node& at(Index node) const { return nodes_[static_cast<std::size_t>(node)]; }
+  const Node& at(Index node) const { return detail::at(nodes_, node); }
 
   std::vector<Node> nodes_;
 };
@@ -79,7 +78,7 @@ class BestContinuations {
                const LikeliestOf& likeliest, const Stops& stops) {
     found_.clear();
     for (Index b = 0; b < std::ssize(beams); ++b) {
-      const SearchedBeam& beam = beams[static_cast<std::size_t>(b)];
+      const SearchedBeam& beam = detail::at(beams, b);
       if (beam.stopped) {
         found_.push_back({b, none, beam.log_probability});
       } else {
@@ -88,11 +87,11 @@ class BestContinuations {
       }
     }
     std::sort(found_.begin(), found_.end());
-    if (std::ssize(found_) > width) found_.resize(static_cast<std::size_t>(width));
+    if (std::ssize(found_) > width) resize(found_, width);
     before_.swap(beams);
     beams.clear();
     for (const Continuation& next : found_) {
-      const SearchedBeam& beam = before_[static_cast<std::size_t>(next.beam)];
+      const SearchedBeam& beam = detail::at(before_, next.beam);
       if (next.token == none) beams.push_back(beam);
       else beams.push_back({texts.child(beam.node, next.token), next.log_probability, stops(next.token)});
     }

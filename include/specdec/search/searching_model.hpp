@@ -112,7 +112,7 @@ class SearchingModel {
     const auto rows = distributions(output);
     check_shape(name_, rows.rows(), row_size(rows), wanted_, vocab_size());
     for (Index i = 0; i < wanted_; ++i)
-      take(rows.row(i), i, fed_[fed_.size() - static_cast<std::size_t>(wanted_ - i)]);
+      take(rows.row(i), i, detail::at(fed_, std::ssize(fed_) - wanted_ + i));
     return 1;
   }
 
@@ -136,7 +136,7 @@ class SearchingModel {
     bool known = false, dead_end = false;
     Index row = -1;  // of the call that told it
   };
-  const Seen& at(Index node) const { return nodes_[static_cast<std::size_t>(node)]; }
+  const Seen& at(Index node) const { return detail::at(nodes_, node); }
   bool in_tree(Index node) const { return node < std::ssize(nodes_) && at(node).number >= 0; }
   Index in_context() const { return std::min(cached_ + prompt_in_tree_, std::ssize(prompt_)); }
 
@@ -176,7 +176,7 @@ class SearchingModel {
 
   // Sets fed_ to the nodes that must be fed, and wanted_ to the number of rows: from the first node on whose row is unknown.
   void collect(const SearchedTexts& texts, std::span<const Index> nodes) {
-    nodes_.resize(static_cast<std::size_t>(texts.size()));
+    resize(nodes_, texts.size());
     fed_.clear();
     for (const Index node : nodes) {
       if (at(node).known) continue;
@@ -190,7 +190,7 @@ class SearchingModel {
 
   void add_prompt() {
     for (Index i = in_context(); i < std::ssize(prompt_); ++i) {
-      tokens_.push_back(prompt_[static_cast<std::size_t>(i)]);
+      tokens_.push_back(detail::at(prompt_, i));
       parents_.push_back(size_ - 1);
       ++size_, ++prompt_in_tree_;
     }
@@ -199,7 +199,7 @@ class SearchingModel {
     const Index parent = texts.parent(node);
     tokens_.push_back(texts.token(node));
     parents_.push_back(parent == base_ ? prompt_in_tree_ - 1 : at(parent).number);
-    nodes_[static_cast<std::size_t>(node)].number = size_++;
+    detail::at(nodes_, node).number = size_++;
   }
 
   template <class Row>
@@ -212,7 +212,7 @@ class SearchingModel {
       for (const TopToken& top : found)
         if (top.token < most_id_) likely_.push_back({top.token, log_probability(row, top.token)});
     });
-    Seen& seen = nodes_[static_cast<std::size_t>(node)];
+    Seen& seen = detail::at(nodes_, node);
     seen.first = first;
     seen.count = likely_.size() - first;
     seen.known = true;

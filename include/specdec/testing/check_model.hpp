@@ -16,6 +16,7 @@
 
 #include "specdec/chance/random.hpp"
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/model/batch_model.hpp"
 #include "specdec/model/feeds.hpp"
 #include "specdec/model/model.hpp"
@@ -102,7 +103,7 @@ struct CheckedSequence {
   void keep(Index length) {
     close();
     if (length >= size()) return;
-    context.resize(static_cast<std::size_t>(length));
+    specdec::detail::resize(context, length);
     if (length > 0) return;
     uncut.clear();
     longest = 0;
@@ -368,7 +369,7 @@ class ModelCheck {
       sequence.longest = std::max(sequence.longest, sequence.size() + open + size);
       sequence.tree.insert(sequence.tree.end(), tokens[f].begin(), tokens[f].end());
       for (Index k = 0; k < size; ++k)
-        sequence.parents.push_back(parents[f].empty() ? k - 1 : parents[f][static_cast<std::size_t>(k)]);
+        sequence.parents.push_back(parents[f].empty() ? k - 1 : specdec::detail::at(parents[f], k));
       for (Index place = size - feeds[f].rows; place < size; ++place)
         see(sequence, feeds[f], open, place, rows[next++], std::ssize(feeds));
       if (parents[f].empty()) append(sequence, way_to(sequence, size - 1));
@@ -379,7 +380,7 @@ class ModelCheck {
   // The numbers of the tokens on the way to token `end` of the open tree, itself included.
   static std::vector<Index> way_to(const CheckedSequence& sequence, Index end) {
     std::vector<Index> way;
-    for (Index k = end; k >= 0; k = sequence.parents[static_cast<std::size_t>(k)]) way.push_back(k);
+    for (Index k = end; k >= 0; k = specdec::detail::at(sequence.parents, k)) way.push_back(k);
     std::reverse(way.begin(), way.end());
     return way;
   }
@@ -398,15 +399,15 @@ class ModelCheck {
                  .together = together,
                  .row = row};
     for (const Index k : way_to(sequence, open + place)) {
-      seen.context.push_back(sequence.tree[static_cast<std::size_t>(k)]);
-      seen.uncut.push_back(sequence.tree[static_cast<std::size_t>(k)]);
+      seen.context.push_back(specdec::detail::at(sequence.tree, k));
+      seen.uncut.push_back(specdec::detail::at(sequence.tree, k));
     }
     seen.line.insert(seen.line.end(), sequence.tree.begin(), sequence.tree.begin() + open + place + 1);
     seen_.push_back(std::move(seen));
   }
 
   void append(CheckedSequence& sequence, const std::vector<Index>& path) {
-    for (const Index k : path) sequence.append(sequence.tree[static_cast<std::size_t>(k)]);
+    for (const Index k : path) sequence.append(specdec::detail::at(sequence.tree, k));
     sequence.close();
   }
 

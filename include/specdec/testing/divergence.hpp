@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/model/feeds.hpp"
 #include "specdec/rows/numbers.hpp"
 #include "specdec/sample/model_logits.hpp"
@@ -116,7 +117,7 @@ class AtParting {
 
  private:
   decltype(auto) feed(Index at, Index count, Index rows) {
-    return model_.forward(text_.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(count)), rows);
+    return model_.forward(specdec::detail::part(text_, at, count), rows);
   }
 
   M& model_;

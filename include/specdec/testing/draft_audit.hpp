@@ -36,6 +36,7 @@
 
 #include "specdec/chance/random.hpp"
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/testing/chi_square.hpp"
@@ -99,7 +100,7 @@ inline std::optional<SampledReport> check_uniform(std::span<const Index> counts,
   Token cell = 0;
   Index told = 0;
   const auto next = [&] {
-    for (; told == counts[static_cast<std::size_t>(cell)]; ++cell) told = 0;
+    for (; told == specdec::detail::at(counts, cell); ++cell) told = 0;
     ++told;
     return std::vector<Token>{cell};
   };
@@ -137,7 +138,7 @@ class DraftAudit {
     const auto rows = distributions(reported);
     State next = state_;
     for (Index i = 0; i < std::min<Index>(rows.rows(), std::ssize(tokens)); ++i)
-      next.add(rows.row(i), tokens[static_cast<std::size_t>(i)]);
+      next.add(rows.row(i), specdec::detail::at(tokens, i));
     state_ = next;
   }
 

@@ -13,6 +13,7 @@
 #include "specdec/chance/random.hpp"
 #include "specdec/draft/draft.hpp"
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/testing/table_model.hpp"
 #include "specdec/types.hpp"
@@ -102,8 +103,8 @@ class FormDrafter {
     depths_.clear();
     for (std::size_t k = 0; k < numbers_.size(); ++k) {
       const Index above = form_.parents[k];
-      depths_.push_back(above < 0 ? 1 : depths_[static_cast<std::size_t>(above)] + 1);
-      const Index parent = above < 0 ? -1 : numbers_[static_cast<std::size_t>(above)];
+      depths_.push_back(above < 0 ? 1 : specdec::detail::at(depths_, above) + 1);
+      const Index parent = above < 0 ? -1 : specdec::detail::at(numbers_, above);
       if (parent == left_out || depths_[k] > limits.depth || static_cast<Index>(k) >= limits.nodes) continue;
       const Eigen::RowVectorXd row =
           detail::sibling_row(row_after(context, parent), form_.kinds[k], elders(parent));
@@ -132,8 +133,7 @@ class FormDrafter {
 
   Eigen::RowVectorXd row_after(std::span<const Token> context, Index k) const {
     std::vector<Token> way;
-    for (; k >= 0; k = parents_[static_cast<std::size_t>(k)])
-      way.push_back(tokens_[static_cast<std::size_t>(k)]);
+    for (; k >= 0; k = specdec::detail::at(parents_, k)) way.push_back(specdec::detail::at(tokens_, k));
     std::vector<Token> all(context.begin(), context.end());
     all.insert(all.end(), way.rbegin(), way.rend());
     const auto row = model_.distribution(all);

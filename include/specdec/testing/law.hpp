@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/loop/spec_dec.hpp"
 #include "specdec/testing/enumerator.hpp"
 
@@ -219,12 +220,12 @@ StepLaw exact_step(Target& target, Drafter& drafter, const V& verifier, std::spa
   SpecDec<Target&, Drafter&, V> decoder(target, drafter, verifier);
   const Options options{.max_new_tokens = gamma + 1, .gamma = gamma};
   StepLaw out;
-  out.beyond.resize(static_cast<std::size_t>(gamma));
+  specdec::detail::resize(out.beyond, gamma);
   enumerate([&](Enumerator& chance) {
     auto sequence = decoder.start(prompt, options);
     sequence.step(chance);
     const double p = chance.probability();
-    for (Index i = 0; i < sequence.stats().accepted; ++i) out.beyond[static_cast<std::size_t>(i)] += p;
+    for (Index i = 0; i < sequence.stats().accepted; ++i) specdec::detail::at(out.beyond, i) += p;
     std::vector<Token> context(sequence.context().begin(), sequence.context().end());
     detail::continue_law(target, context, prompt.size(), p, options, detail::sampled, out.law);
   });

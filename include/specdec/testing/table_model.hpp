@@ -14,6 +14,7 @@
 
 #include "specdec/chance/random.hpp"
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/model/trees.hpp"
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/token_ids.hpp"
@@ -51,8 +52,7 @@ class TableModel {
       }
       std::sort(cuts.begin(), cuts.end());
       for (Index x = 0; x < vocab_size; ++x) {
-        const auto k = static_cast<std::size_t>(x);
-        table(i, x) = (cuts[k + 1] - cuts[k]) / 1024;
+        table(i, x) = (specdec::detail::at(cuts, x + 1) - specdec::detail::at(cuts, x)) / 1024;
       }
     }
     return TableModel(std::move(table), order);
@@ -75,8 +75,8 @@ class TableModel {
     Rows output(rows, vocab_size());
     context_.insert(context_.end(), tokens.begin(), tokens.end());
     for (Index i = 0; i < rows; ++i)
-      output.row(i) = table_.row(
-          state(std::span(context_).first(context_.size() - static_cast<std::size_t>(rows - 1 - i))));
+      output.row(i) =
+          table_.row(state(specdec::detail::first(context_, std::ssize(context_) - rows + 1 + i)));
     output_ = std::move(output);
     return output_;
   }
@@ -100,14 +100,13 @@ class TableModel {
 
   void keep(std::span<const Index> path) {
     specdec::detail::check_path(path, parents_);
-    for (const Index node : path) context_.push_back(tree_[static_cast<std::size_t>(node)]);
+    for (const Index node : path) context_.push_back(specdec::detail::at(tree_, node));
     forget_tree();
   }
 
   void truncate(Index length) {
     forget_tree();
-    const auto kept = static_cast<std::size_t>(std::max<Index>(length, 0));
-    if (kept < context_.size()) context_.resize(kept);
+    if (length < std::ssize(context_)) specdec::detail::resize(context_, std::max<Index>(length, 0));
   }
 
   /// The distribution after `context`. It does not depend on the tokens that the model was fed.
@@ -153,8 +152,8 @@ class TableModel {
   // The table's row after a token of the tree. The tokens on the path to it are the last digits.
   Index state_after(Index node) const {
     Index row = 0, unit = 1, missing = order_;
-    for (; node >= 0 && missing > 0; node = parents_[static_cast<std::size_t>(node)], --missing) {
-      row += unit * (tree_[static_cast<std::size_t>(node)] + 1);
+    for (; node >= 0 && missing > 0; node = specdec::detail::at(parents_, node), --missing) {
+      row += unit * (specdec::detail::at(tree_, node) + 1);
       unit *= vocab_size() + 1;
     }
     return row + unit * state(context_, missing);

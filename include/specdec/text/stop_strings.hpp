@@ -1,7 +1,6 @@
 // Strings that end a text, wherever its tokens break them.
 #pragma once
 
-#include <cstddef>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -71,7 +70,7 @@ class StopSearcherOf final : public StopSearcher {
       ++search.bytes;
       const Index string = matcher_.string(search.state);
       if (string < 0) continue;
-      const Index length = std::ssize(this->strings()[static_cast<std::size_t>(string)]);
+      const Index length = std::ssize(at(this->strings(), string));
       return StopMatch{string, search.bytes - length, search.bytes};
     }
     return std::nullopt;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::detail {
@@ -34,10 +35,10 @@ class StringMatcher {
   State next(State state, char byte) const { return next_[place(state, static_cast<unsigned char>(byte))]; }
 
   /// The number of the longest string that ends in this state, the first of equal strings; −1 if no string ends here.
-  Index string(State state) const { return strings_[static_cast<std::size_t>(state)]; }
+  Index string(State state) const { return at(strings_, state); }
 
   /// How many of the last bytes read may be the beginning of a string.
-  Index depth(State state) const { return depths_[static_cast<std::size_t>(state)]; }
+  Index depth(State state) const { return at(depths_, state); }
 
  private:
   static std::size_t place(State state, std::size_t byte) {
@@ -61,7 +62,7 @@ class StringMatcher {
       }
       state = next_[at];
     }
-    Index& known = strings_[static_cast<std::size_t>(state)];
+    Index& known = at(strings_, state);
     if (known < 0) known = number;
   }
 
@@ -71,8 +72,8 @@ class StringMatcher {
     std::vector<State> order, shorter(depths_.size(), 0);  // shorter[state]: the state of that end
     order.push_back(0);
     for (std::size_t i = 0; i < order.size(); ++i) {
-      const State state = order[i], end = shorter[static_cast<std::size_t>(state)];
-      Index& known = strings_[static_cast<std::size_t>(state)];
+      const State state = order[i], end = at(shorter, state);
+      Index& known = at(strings_, state);
       if (known < 0) known = string(end);
       for (std::size_t byte = 0; byte < 256; ++byte) {
         State& next = next_[place(state, byte)];
@@ -80,7 +81,7 @@ class StringMatcher {
         if (next == 0) {
           next = beside;
         } else {
-          shorter[static_cast<std::size_t>(next)] = beside;
+          at(shorter, next) = beside;
           order.push_back(next);
         }
       }

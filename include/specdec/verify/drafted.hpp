@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <concepts>
+#include <cstddef>
 #include <optional>
 #include <span>
 #include <type_traits>
 #include <utility>
 
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/rows/list.hpp"
@@ -248,7 +250,7 @@ class Drafted {
 
   // The target row of a node.
   Index row_of(Index node) const {
-    return rows_.rows_of_nodes.empty() ? node : rows_.rows_of_nodes[static_cast<std::size_t>(node)];
+    return rows_.rows_of_nodes.empty() ? node : detail::at(rows_.rows_of_nodes, node);
   }
   // How many target rows there must be.
   Index wanted_rows() const {

@@ -100,13 +100,12 @@ class GreedyBlockVerifier : public detail::Callable<GreedyBlockVerifier> {
     std::vector<detail::TargetLevel> levels;  // levels[k]: the target under the first k modifications
   };
 
-  Position& at(Index i) { return positions_[static_cast<std::size_t>(i)]; }
+  Position& at(Index i) { return detail::at(positions_, i); }
 
   // Forward pass: g_i, the live modifications and the modified target of every row.
   void score(const auto& drafted) {
     const Index gamma = drafted.gamma();
-    if (static_cast<Index>(positions_.size()) <= gamma)
-      positions_.resize(static_cast<std::size_t>(gamma) + 1);
+    if (static_cast<Index>(positions_.size()) <= gamma) detail::resize(positions_, gamma + 1);
     reserve(gamma);
     at(0).g = 1;
     at(0).live.assign(live_.begin(), live_.end());

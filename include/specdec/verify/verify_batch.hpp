@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <concepts>
-#include <cstddef>
 #include <exception>
 #include <iterator>
 #include <span>  // and std::ranges::random_access_range: <ranges> takes a while to compile
@@ -13,6 +12,7 @@
 #include "specdec/chance/chance.hpp"
 #include "specdec/error.hpp"
 #include "specdec/executor.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/rows/kinds/row_range.hpp"
 #include "specdec/token_ids.hpp"
@@ -71,7 +71,7 @@ void verify_batch(Rule&& rule, const Target& target, const Draft& draft, TokenId
     else return verify(std::as_const(rule), p, q, ids, source);
   };
   for_each(drafts, [&](Index i) {
-    BatchVerdict& out = verdicts[static_cast<std::size_t>(i)];
+    BatchVerdict& out = detail::at(verdicts, i);
     out = {};
     out.error = detail::error_of([&] { out.verdict = judge(i); });
   });
@@ -112,7 +112,7 @@ void write_emitted(TokenIds tokens, const Layout& layout, Index draft_rows,
     detail::invalid_argument("emitted has ", size, " entries, expected a multiple of ", drafts,
                              ", the number of drafts");
   for (Index i = 0; i < drafts; ++i) {
-    const auto& [verdict, error] = verdicts[static_cast<std::size_t>(i)];
+    const auto& [verdict, error] = detail::at(verdicts, i);
     if (error) continue;
     const Index gamma = detail::place_of(layout, tokens, draft_rows, i).gamma;
     if (verdict.accepted < 0 || verdict.accepted > gamma)
@@ -122,15 +122,14 @@ void write_emitted(TokenIds tokens, const Layout& layout, Index draft_rows,
                                " emits ", verdict.accepted + 1);
   }
   for (Index i = 0; i < drafts; ++i) {
-    const auto& [verdict, error] = verdicts[static_cast<std::size_t>(i)];
-    const auto row = emitted.subspan(static_cast<std::size_t>(i * width), static_cast<std::size_t>(width));
+    const auto& [verdict, error] = detail::at(verdicts, i);
+    const auto row = detail::part(emitted, i * width, width);
     std::fill(row.begin(), row.end(), padding);
-    accepted[static_cast<std::size_t>(i)] = static_cast<Count>(error ? -1 : verdict.accepted);
+    detail::at(accepted, i) = static_cast<Count>(error ? -1 : verdict.accepted);
     if (error) continue;
     const DraftPlace here = layout.place(tokens, draft_rows, i);
-    for (Index k = 0; k < verdict.accepted; ++k)
-      row[static_cast<std::size_t>(k)] = static_cast<Id>(tokens[here.token + k]);
-    row[static_cast<std::size_t>(verdict.accepted)] = static_cast<Id>(verdict.token);
+    for (Index k = 0; k < verdict.accepted; ++k) detail::at(row, k) = static_cast<Id>(tokens[here.token + k]);
+    detail::at(row, verdict.accepted) = static_cast<Id>(verdict.token);
   }
 }
 

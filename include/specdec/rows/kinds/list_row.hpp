@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/row_copy.hpp"
 #include "specdec/rows/list.hpp"
@@ -139,7 +140,7 @@ class ListRow {
   }
 
   Index size() const { return std::ssize(list_); }
-  const T& at(Index k) const { return list_[static_cast<std::size_t>(k)]; }
+  const T& at(Index k) const { return detail::at(list_, k); }
   // An id that does not fit into a Token is the largest Token, which no vocabulary has.
   Token id_at(Index k) const {
     const Id id = at(k).*id_;
@@ -238,7 +239,7 @@ class ListRows {
   Index rows() const { return std::ssize(lists_); }
   Index vocab_size() const { return vocab_size_; }
   auto row(Index i) const {
-    const List& list = lists_[static_cast<std::size_t>(i)];
+    const List& list = detail::at(lists_, i);
     return ListRow(std::span<const T>(std::ranges::data(list), std::ranges::size(list)), id_, value_,
                    vocab_size_);
   }

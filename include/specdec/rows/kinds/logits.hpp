@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/rows/kinds/logits_row.hpp"
 #include "specdec/rows/numbers.hpp"
 #include "specdec/rows/owning_temporary.hpp"
@@ -48,8 +49,7 @@ class Logits {
 
   auto row(Index i) const {
     if (options_.log_sum_exp.empty()) return LogitsRow(numbers_.row(i), options_.temperature);
-    return LogitsRow(numbers_.row(i), options_.temperature,
-                     LogSumExp{options_.log_sum_exp[static_cast<std::size_t>(i)]});
+    return LogitsRow(numbers_.row(i), options_.temperature, LogSumExp{detail::at(options_.log_sum_exp, i)});
   }
 
  private:

@@ -11,6 +11,7 @@
 #include "specdec/error.hpp"
 #include "specdec/kernels/exponentials.hpp"
 #include "specdec/kernels/machine_width.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/numbers.hpp"
 #include "specdec/rows/read/prefix_sampler.hpp"
@@ -262,7 +263,7 @@ class LogitsRow {
     while (start < end) {
       const Index next = std::min(end, (start / stretch_ + 1) * stretch_);
       const bool whole = start % stretch_ == 0 && next - start == stretch_size(start);
-      sum += whole ? static_cast<double>(sums_[static_cast<std::size_t>(start / stretch_)])
+      sum += whole ? static_cast<double>(detail::at(sums_, start / stretch_))
                    : sum_of_exponentials(start, next - start);
       start = next;
     }

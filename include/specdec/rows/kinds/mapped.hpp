@@ -58,7 +58,7 @@ class TokenMap {
     Content(std::span<const Token> targets, Index vocab_size)
         : to(targets.begin(), targets.end()), mapped(targets.size()) {
       if (vocab_size < 0) detail::invalid_argument("vocab_size = ", vocab_size, " is negative");
-      from.assign(static_cast<std::size_t>(vocab_size), none);
+      detail::assign(from, vocab_size, none);
       for (std::size_t d = 0; d < to.size(); ++d)
         if (to[d] != none) add(d, vocab_size);
     }
@@ -67,7 +67,7 @@ class TokenMap {
       if (to[d] < 0 || to[d] >= vocab_size)
         detail::invalid_argument("targets[", d, "] = ", to[d], " is outside the target's vocabulary 0..",
                                  vocab_size - 1);
-      Token& partner = from[static_cast<std::size_t>(to[d])];
+      Token& partner = detail::at(from, to[d]);
       if (partner != none)
         detail::invalid_argument("targets[", partner, "] and targets[", d, "] are both ", to[d],
                                  ": two draft tokens cannot stand for one");
@@ -82,8 +82,7 @@ class TokenMap {
   };
 
   static Token at(const std::vector<Token>& tokens, Token x) {
-    const auto i = static_cast<std::size_t>(x);
-    return i < tokens.size() ? tokens[i] : none;
+    return x >= 0 && x < std::ssize(tokens) ? detail::at(tokens, x) : none;
   }
 
   std::shared_ptr<const Content> content_;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
 #include <cstdint>
 
 #include "specdec/error.hpp"
@@ -22,10 +21,7 @@ struct OnlyTokens {
 
   static constexpr bool leaves_most = false;
   static constexpr const char* name = "the tokens that are kept";
-  bool has(Token x) const {
-    const auto i = static_cast<std::size_t>(x);
-    return i < kept.size() && kept[i] != 0;
-  }
+  bool has(Token x) const { return x >= 0 && x < std::ssize(kept) && detail::at(kept, x) != 0; }
 };
 
 /// All tokens except a few: the candidates for the next sibling, if siblings are drawn without replacement. A token that the

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <concepts>
-#include <cstddef>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "specdec/lists.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/rows/kinds/sparse.hpp"
@@ -38,7 +38,7 @@ class RowCopy<Row> {
 
   View assign(const Row& row) & {
     const Index size = row.vocab_size();
-    copy_.resize(static_cast<std::size_t>(size));
+    detail::resize(copy_, size);
     detail::each_segment(row, [this](const auto& ids, const auto& p) {
       Eigen::Map<Eigen::Array<Scalar, Eigen::Dynamic, 1>>(copy_.data() + ids(0), p.size()) = p;
     });
@@ -48,8 +48,7 @@ class RowCopy<Row> {
   /// In place of a copy, a row of this size in which all tokens are equally likely.
   View uniform(const Row& like) & {
     const Index vocab_size = like.vocab_size();
-    copy_.assign(static_cast<std::size_t>(vocab_size),
-                 static_cast<Scalar>(1.0 / static_cast<double>(vocab_size)));
+    detail::assign(copy_, vocab_size, static_cast<Scalar>(1.0 / static_cast<double>(vocab_size)));
     return {copy_.data(), vocab_size};
   }
 
@@ -68,7 +67,7 @@ class RowCopy<Row> {
       std::remove_cvref_t<decltype(std::declval<const Row&>().over(static_cast<const Stored*>(nullptr)))>;
 
   View assign(const Row& row) & {
-    copy_.resize(static_cast<std::size_t>(row.vocab_size()));
+    detail::resize(copy_, row.vocab_size());
     row.logits().copy_to(copy_.data());
     return row.over(copy_.data());
   }
@@ -78,7 +77,7 @@ class RowCopy<Row> {
           { like.anew(copy) } -> std::same_as<View>;
         }
   {
-    copy_.assign(static_cast<std::size_t>(like.vocab_size()), Stored(0));
+    detail::assign(copy_, like.vocab_size(), Stored(0));
     return like.anew(copy_.data());
   }
 
@@ -93,7 +92,7 @@ class RowCopy<NumberRow<S, Stride>> {
   using View = NumberRow<S>;
 
   View assign(const NumberRow<S, Stride>& row) & {
-    copy_.resize(static_cast<std::size_t>(row.size()));
+    detail::resize(copy_, row.size());
     row.copy_to(copy_.data());
     return {copy_.data(), row.size()};
   }
@@ -125,7 +124,7 @@ class RowCopy<Row> {
     const Index vocab_size = like.vocab_size();
     ids_.clear();
     for (Index x = 0; x < vocab_size; ++x) ids_.push_back(static_cast<Token>(x));
-    probabilities_.assign(static_cast<std::size_t>(vocab_size), 1.0 / static_cast<double>(vocab_size));
+    detail::assign(probabilities_, vocab_size, 1.0 / static_cast<double>(vocab_size));
     return {ids_, probabilities_, vocab_size};
   }
 

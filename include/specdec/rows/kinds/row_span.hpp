@@ -1,11 +1,11 @@
 // A matrix put together from rows.
 #pragma once
 
-#include <cstddef>
 #include <iterator>
 #include <span>
 
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/owning_temporary.hpp"
 
@@ -31,7 +31,7 @@ class RowSpan {
 
   Index rows() const { return std::ssize(rows_); }
   Index vocab_size() const { return vocab_size_; }
-  const Row& row(Index i) const { return rows_[static_cast<std::size_t>(i)]; }
+  const Row& row(Index i) const { return detail::at(rows_, i); }
 
  private:
   std::span<const Row> rows_;

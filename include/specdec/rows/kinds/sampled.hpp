@@ -1,13 +1,13 @@
 // Rows with a token that the engine has already drawn.
 #pragma once
 
-#include <cstddef>
 #include <iterator>
 #include <optional>
 #include <span>
 #include <utility>
 
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/rows/list.hpp"
@@ -96,7 +96,7 @@ class SampledRows {
   {
     return rows_.vocab_size();
   }
-  auto row(Index i) const { return SampledRow(rows_.row(i), tokens_[static_cast<std::size_t>(i)]); }
+  auto row(Index i) const { return SampledRow(rows_.row(i), detail::at(tokens_, i)); }
 
  private:
   M rows_;

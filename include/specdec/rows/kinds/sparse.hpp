@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <concepts>
-#include <cstddef>
 #include <iterator>
 #include <limits>
 #include <span>
 #include <utility>
 
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/list.hpp"
 #include "specdec/rows/numbers.hpp"
@@ -52,11 +52,11 @@ class SparseRow {
   Index support_size() const { return std::ssize(ids_); }
   /// An id that does not fit into a Token is returned as the largest Token, which no vocabulary has.
   Token support(Index k) const {
-    const Id id = ids_[static_cast<std::size_t>(k)];
+    const Id id = detail::at(ids_, k);
     return std::in_range<Token>(id) ? static_cast<Token>(id) : std::numeric_limits<Token>::max();
   }
   double listed(Index k) const {
-    return static_cast<double>(static_cast<Arithmetic<S>>(probabilities_[static_cast<std::size_t>(k)]));
+    return static_cast<double>(static_cast<Arithmetic<S>>(detail::at(probabilities_, k)));
   }
 
   double probability(Token x) const {

@@ -2,12 +2,12 @@
 #pragma once
 
 #include <concepts>
-#include <cstddef>
 #include <iterator>
 #include <span>
 #include <type_traits>
 #include <vector>
 
+#include "specdec/lists.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/rows/kinds/row_copy.hpp"
@@ -58,8 +58,8 @@ class StoredRows {
 
   /// Adds a row for in_places(), where it is row number `place`.
   void add(const Row& row, Index place) {
-    if (place >= std::ssize(numbers_)) numbers_.resize(static_cast<std::size_t>(place + 1));
-    numbers_[static_cast<std::size_t>(place)] = size();
+    if (place >= std::ssize(numbers_)) detail::resize(numbers_, place + 1);
+    detail::at(numbers_, place) = size();
     add(row);
   }
 
@@ -77,12 +77,10 @@ class StoredRows {
   }
 
   Index size() const { return std::ssize(rows_); }
-  const Stored& operator[](Index i) const& { return rows_[static_cast<std::size_t>(i)]; }
+  const Stored& operator[](Index i) const& { return detail::at(rows_, i); }
 
   /// The first `count` rows as a matrix, which lives until the next add() or clear().
-  Matrix first(Index count, Index vocab_size) const& {
-    return {std::span<const Stored>(rows_).first(static_cast<std::size_t>(count)), vocab_size};
-  }
+  Matrix first(Index count, Index vocab_size) const& { return {detail::first(rows_, count), vocab_size}; }
   const Stored& operator[](Index i) const&& = delete;
   void first(Index count, Index vocab_size) const&& = delete;
 
@@ -90,7 +88,7 @@ class StoredRows {
   /// the next add() or clear().
   Matrix in_places(Index vocab_size) & {
     in_places_.clear();
-    for (const Index k : numbers_) in_places_.push_back(rows_[static_cast<std::size_t>(k)]);
+    for (const Index k : numbers_) in_places_.push_back(detail::at(rows_, k));
     return {in_places_, vocab_size};
   }
 

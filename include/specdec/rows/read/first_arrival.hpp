@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
 #include <cstdint>
 
 #include "specdec/error.hpp"
 #include "specdec/kernels/arrivals.hpp"
 #include "specdec/kernels/machine_width.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/list.hpp"
 #include "specdec/rows/named_row.hpp"
@@ -67,7 +67,7 @@ class FirstOfRow {
       ids.fill(0);
       numbers.fill(0);
       std::copy_n(p + start, n, numbers.begin());
-      for (Index i = 0; i < n; ++i) ids[static_cast<std::size_t>(i)] = id_of(start + i);
+      for (Index i = 0; i < n; ++i) at(ids, i) = id_of(start + i);
       run(static_cast<const Scalar*>(numbers.data()), lot, ListedTokens{ids.data()});
     }
   }

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstddef>
 
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/types.hpp"
 
@@ -67,7 +67,7 @@ class PrefixSampler {
     const auto last = sums_.begin() + segments_;
     const auto found = std::upper_bound(sums_.begin(), last, u);
     const Index segment = std::min<Index>(found - sums_.begin(), segments_ - 1);
-    return search(segment, u - (segment == 0 ? 0.0 : sums_[static_cast<std::size_t>(segment - 1)]));
+    return search(segment, u - (segment == 0 ? 0.0 : detail::at(sums_, segment - 1)));
   }
 
   /// Whether draws have summed the whole row, and its sum.
@@ -81,7 +81,7 @@ class PrefixSampler {
 
   double most() const { return detail::most_mass<Row>(size_); }
 
-  double total() const { return segments_ == 0 ? 0.0 : sums_[static_cast<std::size_t>(segments_ - 1)]; }
+  double total() const { return segments_ == 0 ? 0.0 : detail::at(sums_, segments_ - 1); }
 
   void extend() {
     const Index count = std::min(segment_size_, size_ - read_);
@@ -93,7 +93,7 @@ class PrefixSampler {
     if (total() + sum > most())
       detail::invalid_distribution("probabilities of tokens 0..", read_ + count - 1, " sum to ",
                                    total() + sum, ", which is more than 1");
-    sums_[static_cast<std::size_t>(segments_)] = total() + sum;
+    detail::at(sums_, segments_) = total() + sum;
     read_ += count;
     ++segments_;
   }

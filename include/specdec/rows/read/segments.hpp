@@ -8,11 +8,11 @@
 #include <algorithm>
 #include <array>
 #include <concepts>
-#include <cstddef>
 #include <type_traits>
 
 #include "specdec/kernels/machine_width.hpp"
 #include "specdec/kernels/reductions.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/list.hpp"
 
@@ -53,11 +53,11 @@ void each_segment(const R& row, Visit&& visit) {
     GatheredSegment<R> p(max_segment_size);
     Index count = 0;
     const auto hand_out = [&] {
-      if (count > 0) visit([&](Index k) { return ids[static_cast<std::size_t>(k)]; }, p.head(count));
+      if (count > 0) visit([&](Index k) { return at(ids, k); }, p.head(count));
       count = 0;
     };
     each_token(row, [&](Token x, double p_x) {
-      ids[static_cast<std::size_t>(count)] = x;
+      at(ids, count) = x;
       p[count] = p_x;
       if (++count == max_segment_size) hand_out();
     });

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/sample/partial_logits.hpp"
 #include "specdec/types.hpp"
 
@@ -50,7 +51,7 @@ class BadWords {
         *logit = -std::numeric_limits<Scalar>::infinity();
   }
   void push(Token x) { text_.push_back(x); }
-  void pop(Index n) { text_.resize(text_.size() - static_cast<std::size_t>(n)); }
+  void pop(Index n) { detail::resize(text_, std::ssize(text_) - n); }
 
  private:
   // Whether the text ends with all tokens of the word but the last.

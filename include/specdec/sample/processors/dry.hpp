@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
 #include <limits>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/sample/partial_logits.hpp"
 #include "specdec/sample/processors/finite_logit.hpp"
 #include "specdec/types.hpp"
@@ -65,11 +65,11 @@ class Dry {
       if (auto* const logit = row.find(token)) lower(*logit, length);
   }
   void push(Token x) { text_.push_back(x); }
-  void pop(Index n) { text_.resize(text_.size() - static_cast<std::size_t>(n)); }
+  void pop(Index n) { detail::resize(text_, std::ssize(text_) - n); }
 
  private:
   // The token `back` tokens before the end of the text.
-  Token at(Index back) const { return text_[text_.size() - 1 - static_cast<std::size_t>(back)]; }
+  Token at(Index back) const { return detail::at(text_, std::ssize(text_) - 1 - back); }
 
   // How many of the last `size` tokens come after the last breaker.
   Index after_breaker(Index size) const {
@@ -95,12 +95,12 @@ class Dry {
   // Sets repeats_[k] to how many tokens before place k from the end agree with the end of the text. This is the Z function of
   // the reversed text: what is known of one repetition is used for those inside it, so that each token is compared once.
   void find_repetitions(Index size) {
-    repeats_.assign(static_cast<std::size_t>(size), 0);
+    detail::assign(repeats_, size, 0);
     Index from = 0, to = 0;  // the places that the repetition reaching furthest back covers
     for (Index k = 1; k < size; ++k) {
-      Index n = k < to ? std::min(to - k, repeats_[static_cast<std::size_t>(k - from)]) : 0;
+      Index n = k < to ? std::min(to - k, detail::at(repeats_, k - from)) : 0;
       while (k + n < size && at(n) == at(k + n)) ++n;
-      repeats_[static_cast<std::size_t>(k)] = n;
+      detail::at(repeats_, k) = n;
       if (k + n > to) from = k, to = k + n;
     }
   }
@@ -109,7 +109,7 @@ class Dry {
   void find_longest(Index size, Index limit) {
     longest_.clear();
     for (Index k = 1; k < size; ++k) {
-      const Index n = std::min(repeats_[static_cast<std::size_t>(k)], limit);
+      const Index n = std::min(detail::at(repeats_, k), limit);
       if (n >= set_.allowed_length && !is_breaker(at(k - 1))) longest_.emplace_back(at(k - 1), n);
     }
     std::sort(longest_.begin(), longest_.end(), [](const Longest& a, const Longest& b) {

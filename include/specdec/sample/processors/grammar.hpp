@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <concepts>
-#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -11,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "specdec/lists.hpp"
 #include "specdec/sample/partial_logits.hpp"
 #include "specdec/sample/processors/snapshots.hpp"
 #include "specdec/sample/text_processor.hpp"
@@ -117,13 +117,13 @@ class Grammar {
     M& matcher = matcher_.state().matcher;
     const Index tokens = vocab_size(matcher, row.vocab_size()),
                 known = std::clamp<Index>(tokens - row.first(), 0, columns.size());
-    mask_.assign(static_cast<std::size_t>((tokens + 31) / 32), 0);
+    detail::assign(mask_, (tokens + 31) / 32, 0);
     matcher.allow(std::span<std::uint32_t>(mask_));
     // One word of the mask at a time. The first word may begin before the first column.
     for (Index k = 0, count = 0; k < known; k += count) {
       const Index x = row.first() + k;
       count = std::min<Index>(32 - x % 32, known - k);
-      if (const std::uint32_t allowed = mask_[static_cast<std::size_t>(x / 32)] >> (x % 32); ~allowed != 0)
+      if (const std::uint32_t allowed = detail::at(mask_, x / 32) >> (x % 32); ~allowed != 0)
         forbid(columns.segment(k, count), ~allowed);
     }
     columns.tail(columns.size() - known).setConstant(-std::numeric_limits<Scalar>::infinity());

@@ -40,8 +40,8 @@ class NoRepeatNgrams {
     if (size() < n_ - 1 || latest_.empty()) return;
     const auto row = detail::partial(logits);
     const std::span<const Token> begun = ngram_before(size());
-    for (Index end = latest_[slot(begun)]; end >= 0; end = previous_[static_cast<std::size_t>(end)]) {
-      Scalar* const logit = row.find(text_[static_cast<std::size_t>(end)]);
+    for (Index end = latest_[slot(begun)]; end >= 0; end = detail::at(previous_, end)) {
+      Scalar* const logit = row.find(detail::at(text_, end));
       if (logit != nullptr && std::equal(begun.begin(), begun.end(), ngram_before(end).begin()))
         *logit = -std::numeric_limits<Scalar>::infinity();
     }
@@ -56,7 +56,7 @@ class NoRepeatNgrams {
   void pop(Index n) {
     for (; n > 0; --n) {
       const Index last = size() - 1;
-      if (last >= n_ - 1) latest_[slot(ngram_before(last))] = previous_[static_cast<std::size_t>(last)];
+      if (last >= n_ - 1) latest_[slot(ngram_before(last))] = detail::at(previous_, last);
       text_.pop_back();
       previous_.pop_back();
     }
@@ -66,10 +66,7 @@ class NoRepeatNgrams {
   Index size() const { return std::ssize(text_); }
 
   // The n − 1 tokens before place `end`.
-  std::span<const Token> ngram_before(Index end) const {
-    return detail::view_of(text_).subspan(static_cast<std::size_t>(end - n_ + 1),
-                                          static_cast<std::size_t>(n_ - 1));
-  }
+  std::span<const Token> ngram_before(Index end) const { return detail::part(text_, end - n_ + 1, n_ - 1); }
 
   std::size_t slot(std::span<const Token> tokens) const {
     std::uint64_t h = 0;

@@ -30,21 +30,20 @@ class SequenceMatcher {
     for (std::size_t i = 0; i < sequence_.size(); ++i)
       if (sequence_[i] < 0) invalid_argument(name, "[", i, "] = ", sequence_[i], " is negative");
     shorter_.assign(sequence_.size(), 0);
-    for (Index i = 1; i < size(); ++i) shorter_[at(i)] = next(shorter_[at(i - 1)], sequence_[at(i)]);
+    for (Index i = 1; i < size(); ++i)
+      detail::at(shorter_, i) = next(detail::at(shorter_, i - 1), detail::at(sequence_, i));
   }
 
   Index size() const { return std::ssize(sequence_); }
-  Token operator[](Index i) const { return sequence_[at(i)]; }
+  Token operator[](Index i) const { return detail::at(sequence_, i); }
 
   /// The state after one more token. Pre: state < size().
   Index next(Index state, Token x) const {
-    while (state > 0 && sequence_[at(state)] != x) state = shorter_[at(state - 1)];
-    return sequence_[at(state)] == x ? state + 1 : 0;
+    while (state > 0 && detail::at(sequence_, state) != x) state = detail::at(shorter_, state - 1);
+    return detail::at(sequence_, state) == x ? state + 1 : 0;
   }
 
  private:
-  static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-
   std::vector<Token> sequence_;
   std::vector<Index>
       shorter_;  // of the first i + 1 tokens: how many of the last ones begin the sequence, but not all
@@ -100,7 +99,7 @@ class ReasoningBudget {
     if (forced != nullptr) *forced = logit;
   }
   void push(Token x) { states_.push_back(after(states_.back(), x)); }
-  void pop(Index n) { states_.resize(states_.size() - static_cast<std::size_t>(n)); }
+  void pop(Index n) { detail::resize(states_, std::ssize(states_) - n); }
 
  private:
   static constexpr Index outside = -1;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <concepts>
-#include <cstddef>
 #include <iterator>
 #include <span>
 #include <type_traits>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/sample/text_processor.hpp"
 #include "specdec/types.hpp"
 
@@ -62,7 +62,7 @@ class Snapshots {
 
   void pop(Index n) {
     if (n < 1) return;
-    text_.resize(text_.size() - static_cast<std::size_t>(n));
+    detail::resize(text_, std::ssize(text_) - n);
     if (lost_) return;
     if (size() >= oldest_) go_back();
     else lost_ = true;
@@ -70,7 +70,7 @@ class Snapshots {
 
  private:
   Index size() const { return std::ssize(text_); }
-  State& saved(Index length) { return saved_[static_cast<std::size_t>(length % most_)]; }
+  State& saved(Index length) { return detail::at(saved_, length % most_); }
   void go_back() {
     using std::swap;
     swap(state_, saved(size()));

@@ -8,6 +8,7 @@
 
 #include "specdec/chance/random.hpp"
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::detail {
@@ -53,13 +54,13 @@ class TokenCounts {
 
   Index size() const { return std::ssize(text_); }
   // The token that leaves the window when the text has `size` tokens.
-  Token leaves_window(Index size) const { return text_[static_cast<std::size_t>(size - 1 - window_)]; }
+  Token leaves_window(Index size) const { return at(text_, size - 1 - window_); }
 
   std::size_t mask() const { return slots_.size() - 1; }
   std::size_t home(Token x) const {
     return static_cast<std::size_t>(SplitMix64(static_cast<std::uint32_t>(x))()) & mask();
   }
-  Token token_of(std::size_t slot) const { return tokens_[static_cast<std::size_t>(slots_[slot])]; }
+  Token token_of(std::size_t slot) const { return at(tokens_, slots_[slot]); }
   // The slot of the token, or the empty slot for it.
   std::size_t find(Token x) const {
     std::size_t at = home(x);
@@ -84,7 +85,7 @@ class TokenCounts {
       counts_[distinct_] = 0;
       place = static_cast<Index>(distinct_++);
     }
-    ++counts_[static_cast<std::size_t>(place)];
+    ++at(counts_, place);
   }
 
   void drop(Token x) {
