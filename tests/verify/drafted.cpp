@@ -716,6 +716,52 @@ TEST_CASE(
   CHECK(complaint(RaceOfNothing{}, 2) == "specdec: target row 1: a coin has probability nan");
 }
 
+namespace {
+
+// Rules that read rows by themselves.
+struct RaceByHand {
+  Verdict judge(const auto& drafted, auto& chance) const {
+    chance.race(std::numeric_limits<double>::quiet_NaN(), drafted.target(1), drafted.draft(0));
+    return {};
+  }
+};
+struct DrawFromResidual {
+  Verdict judge(const auto& drafted, auto& chance) const {
+    return {0, chance.draw(ResidualRow(1.0, drafted.target(1), 2.0, drafted.draft(1)))};
+  }
+};
+struct Residual {
+  Verdict judge(const auto& drafted, auto&) const {
+    residual_mass(1.7e308, drafted.target(1), -1.7e308, drafted.draft(0));
+    return {};
+  }
+};
+struct Overlap {
+  Verdict judge(const auto& drafted, auto&) const {
+    lenient_overlap(drafted.target(0), drafted.draft(1), 1e-308);
+    return {};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("an error of what a rule computes from a row names the row, whoever asks") {
+  const Eigen::MatrixXd target = Eigen::RowVector2d(0.75, 0.25).replicate(3, 1),
+                        draft = Eigen::RowVector2d(0.5, 0.5).replicate(2, 1);
+  const std::vector<Token> tokens{1, 1};
+  const auto complaint = [&](auto rule, const Eigen::MatrixXd& p) {
+    std::mt19937_64 rng{1};
+    return message_of<InvalidDistribution>([&] { (void)verify(rule, p, draft, tokens, rng); });
+  };
+  CHECK(complaint(RaceByHand{}, target) == "specdec: target row 1: a coin has probability nan");
+  CHECK(complaint(DrawFromResidual{}, target).starts_with("specdec: target row 1: probabilities"));
+  CHECK(complaint(Residual{}, target) ==
+        "specdec: target row 1: the residual of target and draft sums to inf");
+  Eigen::MatrixXd broken = target;
+  broken(0, 0) = std::numeric_limits<double>::quiet_NaN();
+  CHECK(complaint(Overlap{}, broken) == "specdec: target row 0: the overlap of target and draft sums to nan");
+}
+
 TEST_CASE("numbers of rows and tokens are compared before there is memory for the tokens") {
   constexpr auto huge = static_cast<std::size_t>(std::numeric_limits<Index>::max() / 8);
   const Token token = 0;

@@ -8,11 +8,13 @@
 #include <cmath>
 #include <concepts>
 #include <optional>
+#include <type_traits>
 
 #include "specdec/chance/race.hpp"
 #include "specdec/chance/random.hpp"
 #include "specdec/error.hpp"
 #include "specdec/rows/kinds/one_hot.hpp"
+#include "specdec/rows/named_row.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
@@ -36,6 +38,12 @@ concept Chance = requires(C& chance, double h, const OneHotRow& row, Index place
   { chance.race(h, row, row) } -> std::same_as<std::optional<Token>>;
   { chance.race(h, row) } -> std::same_as<std::optional<Token>>;
 };
+
+class Keyed;
+
+/// Whether a source of chance is keyed: its random numbers belong to positions (chance/keyed.hpp).
+template <class C>
+inline constexpr bool is_keyed = std::derived_from<std::remove_cvref_t<C>, Keyed>;
 
 namespace detail {
 
@@ -71,8 +79,10 @@ class RandomChance {
 
   template <Distribution R>
   Token draw(const R& row, Index /*place*/ = 0) {
-    auto sampler = row.sampler();
-    return draw_again(sampler, row);
+    return detail::in_name_of(row, [&] {
+      auto sampler = row.sampler();
+      return draw_again(sampler, row);
+    });
   }
 
   /// Draws with a sampler of the row. A sampler with draw(uniform) may take several random numbers, to read less of the row.
@@ -85,13 +95,12 @@ class RandomChance {
 
   template <Distribution P, Distribution Q>
   std::optional<Token> race(double w, const P& p, const Q& q) {
-    return run_race(*this, w, p, q);
+    return detail::in_name_of(p, [&] { return run_race(*this, w, p, q); });
   }
 
   template <Distribution P>
   std::optional<Token> race(double w, const P& p) {
-    if (!coin(w)) return std::nullopt;
-    return draw(p);
+    return detail::in_name_of(p, [&] { return coin(w) ? std::optional<Token>(draw(p)) : std::nullopt; });
   }
 
  private:

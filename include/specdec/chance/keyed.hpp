@@ -1,13 +1,13 @@
 // Keyed chance: random numbers that depend on the position in the text only. Target and drafter share them.
 #pragma once
 
-#include <concepts>
 #include <cstdint>
 #include <optional>
-#include <type_traits>
 
+#include "specdec/chance/chance.hpp"
 #include "specdec/chance/random.hpp"
 #include "specdec/rows/distribution.hpp"
+#include "specdec/rows/named_row.hpp"
 #include "specdec/rows/read/first_arrival.hpp"
 #include "specdec/types.hpp"
 
@@ -65,9 +65,7 @@ class Keyed {
   /// Draws for the position `place` tokens further. Does not move.
   template <Distribution R>
   Token draw(const R& row, Index place) const {
-    if constexpr (requires { row.named([] { return Token{}; }); })
-      return row.named([&] { return detail::first_to_arrive(row, key(place)); });
-    else return detail::first_to_arrive(row, key(place));
+    return detail::in_name_of(row, [&] { return detail::first_to_arrive(row, key(place)); });
   }
 
   template <class W>
@@ -96,9 +94,5 @@ class Keyed {
   std::uint64_t seed_;
   Index position_;
 };
-
-/// Whether a source of chance is keyed: its random numbers belong to positions.
-template <class C>
-inline constexpr bool is_keyed = std::derived_from<std::remove_cvref_t<C>, Keyed>;
 
 }  // namespace specdec

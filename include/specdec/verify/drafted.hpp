@@ -197,12 +197,11 @@ class Drafted {
   std::optional<Token> race(Chance& chance, double w, Index i) const {
     static_assert(linear, "what a race in a tree subtracts depends on the siblings that were judged before");
     const auto p = target(i);
-    return p.named([&] { return i == gamma() ? chance.race(w, p) : chance.race(w, p, draft(i)); });
+    return i == gamma() ? chance.race(w, p) : chance.race(w, p, draft(i));
   }
   template <class Chance>
   Token draw(Chance& chance, Index i) const {
-    const auto p = target(i);
-    return p.named([&] { return chance.draw(p, links_.depth(i)); });
+    return chance.draw(target(i), links_.depth(i));
   }
 
   auto target(Index i) const& {

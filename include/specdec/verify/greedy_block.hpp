@@ -139,7 +139,7 @@ class GreedyBlockVerifier : public detail::Callable<GreedyBlockVerifier> {
     for (const Modification& m : here.live) {
       detail::TargetLevel next = here.levels.back();
       next.b += m.ratio * next.mass;
-      next.mass = p.named([&] { return residual_mass(1.0, p, next.b, q); });
+      next.mass = residual_mass(1.0, p, next.b, q);
       here.levels.push_back(next.mass > 0 ? next : here.levels.back());
     }
   }
@@ -169,7 +169,7 @@ class GreedyBlockVerifier : public detail::Callable<GreedyBlockVerifier> {
     if (t.b == 0) return drafted.race(chance, at(i).g, i);
     const auto p = drafted.target(i);
     const auto q = drafted.draft(i);
-    return p.named([&] { return chance.race(at(i).g, ResidualRow(1.0, p, t.b, q, t.mass), q); });
+    return chance.race(at(i).g, ResidualRow(1.0, p, t.b, q, t.mass), q);
   }
 
   // The modifications for the tokens after Y.

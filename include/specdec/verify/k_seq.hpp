@@ -32,9 +32,9 @@ struct KSeqVerifier : detail::Callable<KSeqVerifier> {
       const auto p = drafted.target(node);
       const auto q = drafted.draft(eldest);
       const Index siblings = count(drafted, eldest, q);
-      const double rho = p.named([&] { return solve(p, q, siblings); });
+      const double rho = solve(p, q, siblings);
       const Index accepted = first_accepted(drafted, chance, eldest, rho);
-      if (accepted < 0) return {node, p.named([&] { return correct(chance, p, q, rho); })};
+      if (accepted < 0) return {node, correct(chance, p, q, rho)};
       node = accepted + 1;
     }
     return {node, drafted.draw(chance, node)};

@@ -70,7 +70,7 @@ class SiblingResiduals {
       mass_[node] = others;
     } else {
       const auto p = drafted_.target(node);
-      mass_[node] = p.named([&] { return row(node, k).left(); });
+      mass_[node] = row(node, k).left();
       // A dead end keeps its mass: no drafted token has any of it.
       if (mass_[node] == 0 && is_dead_end(p)) mass_[node] = before;
     }
@@ -83,7 +83,7 @@ class SiblingResiduals {
     const Index node = drafted_.parent(k) + 1;
     const auto p = drafted_.target(node);
     const auto q = drafted_.draft(k);
-    return p.named([&] { return eldest(k) ? chance.race(w, p, q) : chance.race(w, row(node, k - 1), q); });
+    return eldest(k) ? chance.race(w, p, q) : chance.race(w, row(node, k - 1), q);
   }
 
  private:

@@ -7,6 +7,7 @@
 #include "specdec/error.hpp"
 #include "specdec/kernels/machine_width.hpp"
 #include "specdec/rows/distribution.hpp"
+#include "specdec/rows/named_row.hpp"
 #include "specdec/rows/read/residual.hpp"
 #include "specdec/rows/read/segments.hpp"
 
@@ -43,10 +44,12 @@ template <Distribution P, Distribution Q>
 double lenient_overlap(const P& p, const Q& q, double lenience) {
   if (!(lenience > 0 && lenience <= 1 && std::isfinite(1 / lenience)))
     detail::invalid_argument("lenience = ", lenience, " is outside (0, 1]");
-  const double mass = detail::sum_over(detail::OverlapOf{1 / lenience, 1.0}, p, q, 0,
-                                       std::min<Index>(p.vocab_size(), q.vocab_size()));
-  if (!std::isfinite(mass)) detail::invalid_distribution("the overlap of target and draft sums to ", mass);
-  return mass;
+  return detail::in_name_of(p, [&] {
+    const double mass = detail::sum_over(detail::OverlapOf{1 / lenience, 1.0}, p, q, 0,
+                                         std::min<Index>(p.vocab_size(), q.vocab_size()));
+    if (!std::isfinite(mass)) detail::invalid_distribution("the overlap of target and draft sums to ", mass);
+    return mass;
+  });
 }
 
 /// The acceptance at one prefix, β = Σ min(p, q): the probability that token verification accepts a token drawn from q. Its

@@ -10,6 +10,7 @@
 #include "specdec/error.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/list.hpp"
+#include "specdec/rows/named_row.hpp"
 #include "specdec/rows/read/segments.hpp"
 #include "specdec/types.hpp"
 
@@ -52,15 +53,17 @@ class Remainder {
   /// Σ left(x).
   /// Throws: InvalidDistribution if the sum is not finite.
   double left() const {
-    double sum = 0;
-    if constexpr (ListedRow<P>) {
-      each_token(p_, [&](Token x, double p) { sum += left(x, p); });
-    } else {
-      sum = left_of(0, vocab_size());
-    }
-    if (!(sum <= std::numeric_limits<double>::max()))
-      invalid_distribution("what is left of the row sums to ", sum);
-    return sum;
+    return named([&] {
+      double sum = 0;
+      if constexpr (ListedRow<P>) {
+        each_token(p_, [&](Token x, double p) { sum += left(x, p); });
+      } else {
+        sum = left_of(0, vocab_size());
+      }
+      if (!(sum <= std::numeric_limits<double>::max()))
+        invalid_distribution("what is left of the row sums to ", sum);
+      return sum;
+    });
   }
 
   /// Σ left(x) over `count` tokens from `start` on.
@@ -106,6 +109,10 @@ class Remainder {
     return left(p_.support(k), p_.listed(k)) / mass_;
   }
 
+  template <class F>
+  auto named(F&& f) const {
+    return in_name_of(p_, std::forward<F>(f));
+  }
   auto spread() const
     requires SpreadRow<P>
   {

@@ -7,11 +7,13 @@
 #include <algorithm>
 #include <cmath>
 #include <type_traits>
+#include <utility>
 
 #include "specdec/error.hpp"
 #include "specdec/kernels/machine_width.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/list.hpp"
+#include "specdec/rows/named_row.hpp"
 #include "specdec/rows/read/segments.hpp"
 
 namespace specdec {
@@ -66,9 +68,11 @@ double residual_mass(double a, const P& p, double b, const Q& q, Index start, In
 /// Throws: InvalidDistribution if the sum is not finite.
 template <Distribution P, Distribution Q>
 double residual_mass(double a, const P& p, double b, const Q& q) {
-  const double mass = residual_mass(a, p, b, q, 0, p.vocab_size());
-  if (!std::isfinite(mass)) detail::invalid_distribution("the residual of target and draft sums to ", mass);
-  return mass;
+  return detail::in_name_of(p, [&] {
+    const double mass = residual_mass(a, p, b, q, 0, p.vocab_size());
+    if (!std::isfinite(mass)) detail::invalid_distribution("the residual of target and draft sums to ", mass);
+    return mass;
+  });
 }
 
 /// The distribution ∝ (a·p − b·q)+ as a row. It lists its tokens if p does.
@@ -107,6 +111,10 @@ class ResidualRow {
     return probability(support(k));
   }
 
+  template <class F>
+  auto named(F&& f) const {
+    return detail::in_name_of(p_, std::forward<F>(f));
+  }
   auto spread() const
     requires detail::SpreadRow<P>
   {
