@@ -38,6 +38,12 @@ concept IdRange = std::integral<IdOf<Ids>> && (sizeof(IdOf<Ids>) == 4 || sizeof(
                   !std::same_as<IdOf<Ids>, wchar_t> && !std::same_as<IdOf<Ids>, char32_t> &&
                   std::is_convertible_v<const Ids&, std::span<const IdOf<Ids>>>;
 
+/// The id as a Token. An id that does not fit into one becomes the largest Token, which no vocabulary has.
+template <std::integral Id>
+constexpr Token as_token(Id id) {
+  return std::in_range<Token>(id) ? static_cast<Token>(id) : std::numeric_limits<Token>::max();
+}
+
 /// A list of integers of another width.
 template <class Ids>
 concept ForeignIds = std::integral<typename Ids::value_type> && !IdRange<Ids>;

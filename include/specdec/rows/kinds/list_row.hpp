@@ -8,7 +8,6 @@
 #include <iterator>
 #include <limits>
 #include <span>  // and std::ranges::contiguous_range: <ranges> takes a while to compile
-#include <utility>
 #include <vector>
 
 #include "specdec/error.hpp"
@@ -18,6 +17,7 @@
 #include "specdec/rows/list.hpp"
 #include "specdec/rows/numbers.hpp"
 #include "specdec/rows/owning_temporary.hpp"
+#include "specdec/token_ids.hpp"
 
 namespace specdec {
 
@@ -142,10 +142,7 @@ class ListRow {
   Index size() const { return std::ssize(list_); }
   const T& at(Index k) const { return detail::at(list_, k); }
   // An id that does not fit into a Token is the largest Token, which no vocabulary has.
-  Token id_at(Index k) const {
-    const Id id = at(k).*id_;
-    return std::in_range<Token>(id) ? static_cast<Token>(id) : std::numeric_limits<Token>::max();
-  }
+  Token id_at(Index k) const { return detail::as_token(at(k).*id_); }
   double value(Index k) const { return static_cast<double>(static_cast<Arithmetic<S>>(at(k).*value_)); }
   double listed(Index k) const {
     if (!logits_) return value(k);

@@ -1,10 +1,6 @@
 // One-hot rows: the draft rows of a drafter that proposes tokens without probabilities.
 #pragma once
 
-#include <cstdint>
-#include <limits>
-#include <utility>
-
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/owning_temporary.hpp"
 #include "specdec/token_ids.hpp"
@@ -47,10 +43,7 @@ class OneHotRows {
 
   Index rows() const { return tokens_.size(); }
   /// An id that does not fit into a Token is taken as the largest Token, which no vocabulary has.
-  OneHotRow row(Index i) const {
-    const std::int64_t id = tokens_[i];
-    return OneHotRow(std::in_range<Token>(id) ? static_cast<Token>(id) : std::numeric_limits<Token>::max());
-  }
+  OneHotRow row(Index i) const { return OneHotRow(detail::as_token(tokens_[i])); }
 
  private:
   TokenIds tokens_;

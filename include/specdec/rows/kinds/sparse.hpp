@@ -4,9 +4,7 @@
 #include <algorithm>
 #include <concepts>
 #include <iterator>
-#include <limits>
 #include <span>
-#include <utility>
 
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
@@ -14,6 +12,7 @@
 #include "specdec/rows/list.hpp"
 #include "specdec/rows/numbers.hpp"
 #include "specdec/rows/owning_temporary.hpp"
+#include "specdec/token_ids.hpp"
 
 namespace specdec {
 /// A row of probabilities for some tokens only, by ascending id; all other tokens have probability 0.
@@ -51,10 +50,7 @@ class SparseRow {
   Index vocab_size() const { return vocab_size_; }
   Index support_size() const { return std::ssize(ids_); }
   /// An id that does not fit into a Token is returned as the largest Token, which no vocabulary has.
-  Token support(Index k) const {
-    const Id id = detail::at(ids_, k);
-    return std::in_range<Token>(id) ? static_cast<Token>(id) : std::numeric_limits<Token>::max();
-  }
+  Token support(Index k) const { return detail::as_token(detail::at(ids_, k)); }
   double listed(Index k) const {
     return static_cast<double>(static_cast<Arithmetic<S>>(detail::at(probabilities_, k)));
   }
