@@ -15,5 +15,5 @@ struct Guesser {
 };
 
 void use(specdec::testing::TableModel<>& target, Guesser& drafter) {
-  specdec::SpecDec decoder{target, drafter, specdec::BlockVerifier{}};
+  specdec::SpecDec decoder{target, drafter, specdec::TokenVerifier{}};
 }

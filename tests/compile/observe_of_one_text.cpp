@@ -1,0 +1,23 @@
+// must say: it is observe(sequence, judged), see specdec::Drafter
+// A drafter for requests that would learn from the target's calls, by the arguments of a drafter of one text.
+#include <random>
+#include <span>
+#include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
+#include <vector>
+
+struct Learning : specdec::LiftedDrafter<specdec::NoDrafter> {
+  using LiftedDrafter::LiftedDrafter;
+#ifdef FIXED
+  void observe(specdec::Index, const auto& /*judged*/) {}
+#else
+  void observe(const auto&, std::span<const specdec::Token>, std::span<const specdec::Index>,
+               const specdec::NodeVerdict&) {}
+#endif
+};
+
+void use(specdec::testing::TableModel<>& target, Learning& drafter) {
+  specdec::SpecDec decoder{target, drafter};
+  std::mt19937_64 rng;
+  decoder.generate(std::vector<specdec::Token>{0}, {}, rng);
+}
