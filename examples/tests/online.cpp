@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
@@ -260,6 +262,125 @@ TEST_CASE("an online drafter shows the rows up to the correction token, each wit
   CHECK(records.learnt.empty());
   by_hand.truncate(4);
   CHECK(cut == 4);
+}
+
+namespace {
+
+using testing::TableModel;
+using ManyTexts = ModelPerSequence<TableModel<>>;
+
+// Guesses token 0 again and again.
+struct Zeros {
+  Tokens tokens = {};
+  Draft<OneHotRows> draft(std::span<const Token>, Index gamma, auto&) {
+    tokens.assign(static_cast<std::size_t>(std::max<Index>(gamma, 0)), 0);
+    return {tokens, OneHotRows(tokens)};
+  }
+  void truncate(Index) {}
+};
+
+// Records the places of the rows that it is shown, text by text.
+struct RecordsOfMany {
+  std::map<Index, std::vector<std::pair<Index, Eigen::ArrayXf>>> learnt;
+  void learn(Index sequence, Index length, const Eigen::ArrayXf& row) {
+    learnt[sequence].emplace_back(length, row);
+  }
+};
+
+// A draft model for many texts. It looks at the last token, and is sure of nothing until it has learnt.
+struct LearntBigrams {
+  static constexpr bool steady_rows = false;
+
+  Index vocab_size() const { return 4; }
+  const TableModel<>::Rows& forward(std::span<const BatchFeed> feeds) {
+    rows.resize(0, 4);
+    for (const BatchFeed& feed : feeds) {
+      Tokens& text = texts[feed.sequence];
+      text.resize(static_cast<std::size_t>(feed.from));
+      text.insert(text.end(), feed.tokens.begin(), feed.tokens.end());
+      for (auto at = text.end() - feed.rows; at != text.end(); ++at) {
+        rows.conservativeResize(rows.rows() + 1, 4);
+        rows.row(rows.rows() - 1) = after.row(*at);
+      }
+    }
+    return rows;
+  }
+  void keep(Index sequence, Index length) {
+    Tokens& text = texts[sequence];
+    text.resize(std::min(text.size(), static_cast<std::size_t>(length)));
+  }
+  void release(Index sequence) { texts.erase(sequence); }
+  void learn(Index sequence, Index length, const Eigen::ArrayXf& row) {
+    after.row(texts.at(sequence).at(static_cast<std::size_t>(length - 1))) =
+        row.matrix().transpose().cast<double>();
+  }
+
+  TableModel<>::Rows after = TableModel<>::Rows::Constant(4, 4, 0.25), rows;
+  std::map<Index, Tokens> texts;
+};
+
+}  // namespace
+
+TEST_CASE("in a batch one learner is shown the rows of all texts, each with its text and its place") {
+  std::mt19937_64 rng{1};
+  const auto table = TableModel<>::random(3, 2, rng);
+  const std::vector<Tokens> prompts{{0}, {2, 1, 0}, {1, 1}};
+  const Options options{.max_new_tokens = 20, .gamma = 3};
+  RecordsOfMany records;
+  Batch batch{ManyTexts{table}, OnlineDrafter{Zeros{}, records}};
+  for (std::size_t i = 0; i < prompts.size(); ++i) batch.add(prompts[i], options, SplitMix64{i});
+  for (const Finished& done : batch.run()) {
+    REQUIRE_FALSE(done.error);
+    Records alone;
+    SpecDec decoder{TableModel<>(table), OnlineDrafter{Zeros{}, alone}};
+    SplitMix64 numbers{static_cast<std::uint64_t>(done.sequence)};
+    const Tokens& prompt = prompts[static_cast<std::size_t>(done.sequence)];
+    CHECK(decoder.generate(prompt, options, numbers).tokens == done.result.tokens);
+    const auto& shown = records.learnt.at(done.sequence);
+    REQUIRE(shown.size() == alone.learnt.size());
+    REQUIRE(shown.size() > 5);
+    for (std::size_t k = 0; k < shown.size(); ++k) {
+      CHECK(shown[k].first == alone.learnt[k].first);
+      CHECK((shown[k].second == alone.learnt[k].second).all());
+      Tokens text = prompt;
+      text.insert(text.end(), done.result.tokens.begin(), done.result.tokens.end());
+      const auto expected =
+          table.distribution(std::span(text).first(static_cast<std::size_t>(shown[k].first)));
+      for (Token x = 0; x < 3; ++x) CHECK(shown[k].second[x] == static_cast<float>(expected.probability(x)));
+    }
+  }
+}
+
+TEST_CASE("a learner that knows one text is refused by a batch") {
+  std::mt19937_64 rng{1};
+  const auto table = TableModel<>::random(3, 2, rng);
+  Records records;
+  CHECK(message_of<std::invalid_argument>([&] {
+          Batch{ManyTexts{table}, OnlineDrafter{Zeros{}, records}};
+        }) == "OnlineDrafter: the learner knows one text only");
+}
+
+TEST_CASE(
+    "what is learnt from one text of a batch is drafted in the others, and the texts are the target's") {
+  std::mt19937_64 rng{2};
+  const auto table = TableModel<>::random(4, 1, rng);
+  const Options options{.max_new_tokens = 60, .gamma = 3};
+  LearntBigrams model;
+  Batch batch{ManyTexts{table}, OnlineDrafter{ModelDrafter{model}, model}, KeyedVerifier{}};
+  Index calls = 0;
+  for (const std::uint64_t first : {0, 4}) {
+    for (std::uint64_t seed = first; seed < first + 4; ++seed) batch.add(Tokens{0}, options, Keyed{seed});
+    calls = 0;
+    for (const Finished& done : batch.run()) {
+      REQUIRE_FALSE(done.error);
+      Keyed keyed{static_cast<std::uint64_t>(done.sequence)};
+      CHECK(autoregressive<KeyedVerifier>(TableModel<>(table), Tokens{0}, options, keyed).tokens ==
+            done.result.tokens);
+      calls += done.result.stats.target_calls;
+    }
+    if (first == 0) CHECK(calls > 4 * 15);
+  }
+  CHECK(calls == 4 * 15);  // it has learnt the target by now
 }
 
 namespace {
