@@ -5,6 +5,7 @@
 #include <iostream>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <span>
 #include <specdec/model/eagle_model.hpp>
 #include <specdec/model/head_model.hpp>
@@ -109,6 +110,22 @@ struct MyTreeDrafter {  // every token as a child of the context
   void truncate(Index /*length*/) {}
   std::vector<Token> tokens{0, 1, 2, 3};
   std::vector<Index> parents{-1, -1, -1, -1};
+};
+
+struct MyDrafterForMany {  // the last token of each text, once
+  static constexpr bool drafts_trees = false;
+  template <class Request>
+  void draft(std::span<Request> requests) {
+    for (const Request& request : requests)
+      drafts[request.sequence].assign(request.limits.length() > 0 ? 1 : 0, request.context.back());
+  }
+  specdec::Draft<specdec::OneHotRows> drafted(Index sequence) const {
+    const std::vector<Token>& tokens = drafts.at(sequence);
+    return {tokens, specdec::OneHotRows(tokens)};
+  }
+  void keep(Index /*sequence*/, Index /*length*/) {}
+  void release(Index sequence) { drafts.erase(sequence); }
+  std::map<Index, std::vector<Token>> drafts;
 };
 
 struct MyStrategy {  // the likeliest token after the context
@@ -251,6 +268,12 @@ int main() {
   for (const std::uint64_t seed : {1U, 2U}) batch.add(prompt, options, MyGenerator{seed});
   for (const specdec::Finished& done : batch.run(my_executor))
     std::cout << "text " << done.sequence << " of a batch: " << done.result.text(my_bytes) << "\n";
+
+  specdec::FallbackDrafter chain{specdec::PromptLookupDrafter{}, MyDrafterForMany{}};
+  specdec::Batch chained{MyModelForMany{}, chain, MyRule{}};
+  for (const std::uint64_t seed : {1U, 2U}) chained.add(prompt, options, MyGenerator{seed});
+  for (const specdec::Finished& done : chained.run())
+    std::cout << "text " << done.sequence << " by a chain: " << done.result.text(my_bytes) << "\n";
 
   MyModelWithHidden shows;
   specdec::HeadModel head{shows, MyHead{}};
