@@ -1,10 +1,10 @@
-// Statistics of a generation.
+// Statistics of a generation. measure/print_stats.hpp prints them.
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
-#include <ostream>
-#include <string_view>
+#include <iterator>
 #include <vector>
 
 #include "specdec/error.hpp"
@@ -134,70 +134,11 @@ struct Stats {
     return *this;
   }
 
-  friend std::ostream& operator<<(std::ostream& out, const Stats& stats) {
-    const auto flags = out.flags();
-    const auto precision = out.precision(3);
-    out << std::fixed;
-    stats.print_totals(out);
-    if (!stats.drafted_by_position.empty()) stats.print_positions(out);
-    out.precision(precision);
-    out.flags(flags);
-    return out;
-  }
-
  private:
   void add_ranks(const TreeRecord& tree) {
     for (const Index children : tree.offered) detail::count(offered_by_rank, children);
     accepted_by_rank.resize(offered_by_rank.size());
     for (const Index rank : tree.ranks) ++detail::at(accepted_by_rank, rank);
-  }
-
-  void print_totals(std::ostream& out) const {
-    const auto ms = [](std::chrono::nanoseconds t) { return 1e3 * detail::seconds(t); };
-    out << "target calls       " << target_calls << "\n"
-        << "emitted            " << emitted << "\n"
-        << "drafted, accepted  " << drafted << ", " << accepted << "\n"
-        << "block efficiency   " << block_efficiency() << " tokens per target call\n"
-        << "accepted fraction  " << accepted_fraction() << "\n";
-    if (!acceptance.drafted.empty()) {
-      const Interval rate = acceptance.rate_interval();
-      out << "acceptance rate    " << acceptance.rate().value << ", with 95 % confidence in " << rate.low
-          << ".." << rate.high << "\n"
-          << "expected accepted  " << acceptance.expected_token() << " a step under token verification, "
-          << acceptance.expected_block() << " under block\n";
-    }
-    out << "time (ms)          draft " << ms(draft_time) << ", target " << ms(target_time) << ", verify "
-        << ms(verify_time) << "\n"
-        << "accepted lengths  ";
-    for (const Index steps : accepted_lengths) out << " " << steps;
-    out << "\n";
-  }
-
-  void print_positions(std::ostream& out) const {
-    const auto row = [&](std::string_view name, const auto& values) {
-      out << name << std::string_view("                  ").substr(name.size());
-      for (const auto& value : values) {
-        out.width(7);
-        out << value;
-      }
-      out << "\n";
-    };
-    row("position", numbers_to(std::ssize(drafted_by_position)));
-    row("drafted", drafted_by_position);
-    row("accepted", detail::shares(accepted_by_position, drafted_by_position));
-    if (!offered_by_rank.empty()) {
-      row("rank of sibling", numbers_to(std::ssize(offered_by_rank)));
-      row("accepted", acceptance_by_rank());
-    }
-    if (acceptance.drafted.empty()) return;
-    row("  expected, token", acceptance.token_acceptance());
-    row("  expected, block", acceptance.block_acceptance());
-  }
-
-  static std::vector<Index> numbers_to(Index last) {
-    std::vector<Index> numbers;
-    for (Index i = 1; i <= last; ++i) numbers.push_back(i);
-    return numbers;
   }
 
   bool drafts_every_step_ = false;  // whether the last step drafted

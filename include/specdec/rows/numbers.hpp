@@ -6,7 +6,6 @@
 #include <cmath>
 #include <concepts>
 #include <cstddef>
-#include <iterator>
 #include <limits>
 #include <span>
 #include <type_traits>
@@ -247,68 +246,11 @@ template <class Pointers>
 RowPointers(const Pointers&, Index, Index)
     -> RowPointers<std::remove_const_t<std::remove_pointer_t<typename Pointers::value_type>>, Eigen::Dynamic>;
 
-/// Rows given as a range of vectors (or of arrays, spans or other contiguous ranges of numbers): row i is rows[i]. Every
-/// function that takes an Eigen matrix takes RowVectors. The rows must outlive it; a temporary container of rows is refused.
-///
-///   std::vector<std::vector<float>> target, draft;
-///   verifier(RowVectors{target}, RowVectors{draft}, tokens, rng)
-///
-/// Throws: std::invalid_argument if the rows differ in length.
-/// Cost: one check of each row's length.
-template <std::ranges::contiguous_range Row>
-  requires std::ranges::sized_range<const Row> && Real<std::ranges::range_value_t<Row>>
-class RowVectors {
-  using S = std::ranges::range_value_t<Row>;
-
- public:
-  explicit RowVectors(std::span<const Row> rows)
-      : rows_(rows), cols_(rows.empty() ? 0 : length(rows.front())) {
-    for (Index i = 0; i < this->rows(); ++i)
-      if (length(at(i)) != cols_)
-        detail::invalid_argument("rows[", i, "] has ", length(at(i)), " numbers, but rows[0] has ", cols_);
-  }
-  template <detail::OwningTemporary Temporary>
-  explicit RowVectors(Temporary&& rows) = delete;
-
-  Index rows() const { return std::ssize(rows_); }
-  Index cols() const { return cols_; }
-  NumberRow<S> row(Index i) const { return {std::ranges::data(at(i)), cols_}; }
-
- private:
-  static Index length(const Row& row) { return static_cast<Index>(std::ranges::size(row)); }
-  const Row& at(Index i) const { return detail::at(rows_, i); }
-
-  std::span<const Row> rows_;
-  Index cols_;
-};
-
-template <std::ranges::contiguous_range Rows>
-RowVectors(const Rows&) -> RowVectors<std::ranges::range_value_t<Rows>>;
-
 namespace detail {
-/// A list of NumberRows of `cols` numbers each, as a matrix. The rows must outlive it.
-template <class Row>
-class NumberRows {
- public:
-  NumberRows(std::span<const Row> rows, Index cols) : rows_(rows), cols_(cols) {}
-
-  Index rows() const { return std::ssize(rows_); }
-  Index cols() const { return cols_; }
-  Row row(Index i) const { return detail::at(rows_, i); }
-
- private:
-  std::span<const Row> rows_;
-  Index cols_;
-};
-
 template <class M>
 inline constexpr bool is_row_list = false;
-template <class Row>
-inline constexpr bool is_row_list<NumberRows<Row>> = true;
 template <Real S, int Stride>
 inline constexpr bool is_row_list<RowPointers<S, Stride>> = true;
-template <class Row>
-inline constexpr bool is_row_list<RowVectors<Row>> = true;
 }  // namespace detail
 
 /// A matrix of numbers in memory, one row per distribution: an Eigen expression with direct access (Matrix, Map, Ref, Block;

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "specdec/chance/chance.hpp"
-#include "specdec/chance/keyed.hpp"
 #include "specdec/chance/random.hpp"
 #include "specdec/error.hpp"
 #include "specdec/rows/kinds/dense.hpp"
@@ -156,14 +155,11 @@ auto ask(R& rule, const D& drafted, C& chance) {
 /// Compiles only if the rule has judge(); the error says what it takes and returns.
 template <class R, class D, class C>
 consteval bool fits_judge() {
-  if constexpr (HasJudge<R, D, C>) {
-    static_assert(ReturnsVerdict<R, D, C>,
-                  "the verifier's judge(drafted, chance) returns no specdec::Verdict, and for trees no "
-                  "specdec::NodeVerdict: see specdec::Verifier");
-  } else {
-    static_assert(never<R>,
-                  "the verifier has no judge(const auto& drafted, auto& chance): see specdec::Verifier");
-  }
+  static_assert(HasJudge<R, D, C>,
+                "the verifier has no judge(const auto& drafted, auto& chance): see specdec::Verifier");
+  static_assert(!HasJudge<R, D, C> || ReturnsVerdict<R, D, C>,
+                "the verifier's judge(drafted, chance) returns no specdec::Verdict, and for trees no "
+                "specdec::NodeVerdict: see specdec::Verifier");
   return true;
 }
 

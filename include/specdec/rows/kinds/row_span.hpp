@@ -7,6 +7,7 @@
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/rows/distribution.hpp"
+#include "specdec/rows/numbers.hpp"
 #include "specdec/rows/owning_temporary.hpp"
 
 namespace specdec {
@@ -40,5 +41,27 @@ class RowSpan {
 
 template <class Rows>
 RowSpan(const Rows&, Index) -> RowSpan<typename Rows::value_type>;
+
+namespace detail {
+
+/// A list of NumberRows of `cols` numbers each, as a matrix. The rows must outlive it.
+template <class Row>
+class NumberRows {
+ public:
+  NumberRows(std::span<const Row> rows, Index cols) : rows_(rows), cols_(cols) {}
+
+  Index rows() const { return std::ssize(rows_); }
+  Index cols() const { return cols_; }
+  Row row(Index i) const { return detail::at(rows_, i); }
+
+ private:
+  std::span<const Row> rows_;
+  Index cols_;
+};
+
+template <class Row>
+inline constexpr bool is_row_list<NumberRows<Row>> = true;
+
+}  // namespace detail
 
 }  // namespace specdec
