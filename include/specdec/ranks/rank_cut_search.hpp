@@ -57,7 +57,7 @@ class RankCut {
     round_ = 0;
   }
   /// Makes room for the final lists of all ranks. put() may need more.
-  void make_room(Index ranks) { detail::reserve(near_, ranks * pivots); }
+  void make_room(Index ranks) { detail::reserve(near_, ranks * Index{pivots}); }
   void put(Scalar logit) { near_.push_back(static_cast<double>(logit)); }
   void put_above(double weight) { above_ += weight; }
 
