@@ -9,7 +9,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
-#include <functional>
 #include <iomanip>
 #include <iostream>
 #include <random>
@@ -85,17 +84,10 @@ class Writing {
     Told length(specdec::EarlyStoppingLength{}, costs);
     return with(largest, length);
   }
-  // Chooses a shape before each draft.
-  Work automatic(const Costs& costs) const {
-    using Policy = specdec::CostOptimalLength<specdec::TreeShapes>;
-    Told<Policy> length(Policy(specdec::TreeShapes{.most_nodes = most_nodes, .most_depth = most_depth}),
-                        costs);
-    return with(std::cref<Policy>(length), length);
-  }
 
  private:
-  template <class Shape, class Length>
-  Work with(const Shape& shape, Told<Length>& length) const {
+  template <class Length>
+  Work with(const TreeShape& shape, Told<Length>& length) const {
     Work work;
     std::mt19937_64 rng{1};
     for (const Tokens& prompt : prompts_) {
@@ -152,7 +144,7 @@ int main(int count, char** arguments) {
   const std::vector<Fixed> trees = fixed_trees(writing, by_rank);
   const TreeShape largest(specdec::sequoia_shape(by_rank, most_nodes, most_depth).parents);
   std::cout << std::fixed << "draft    fed         best fixed tree\n"
-            << " call   token   levels  tokens  speed-up    auto   early  levels  tokens\n";
+            << " call   token   levels  tokens  speed-up   early  levels  tokens\n";
   for (const Costs& costs :
        {Costs{0.03, 0.01}, Costs{0.05, 0.002}, Costs{0.05, 0.005}, Costs{0.1, 0.005}, Costs{0.2, 0.02}}) {
     const Fixed& best =
@@ -162,8 +154,7 @@ int main(int count, char** arguments) {
     std::cout << std::setprecision(2) << std::setw(5) << costs.draft_call << std::setprecision(3)
               << std::setw(8) << costs.fed_token << std::setw(9) << best.shape.depth() << std::setw(8)
               << best.shape.size() << std::setprecision(2) << std::setw(10) << speed << std::setprecision(3)
-              << std::setw(8) << writing.automatic(costs).speed(costs) / speed << std::setw(8)
-              << early.speed(costs) / speed << std::setprecision(1) << std::setw(8)
+              << std::setw(8) << early.speed(costs) / speed << std::setprecision(1) << std::setw(8)
               << static_cast<double>(early.levels) / early.steps() << std::setw(8)
               << static_cast<double>(early.stats.drafted) / early.steps() << std::endl;
   }

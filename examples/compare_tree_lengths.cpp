@@ -9,7 +9,6 @@
 #include <cmath>
 #include <cstddef>
 #include <fstream>
-#include <functional>
 #include <iomanip>
 #include <iostream>
 #include <map>
@@ -201,12 +200,6 @@ Work fixed(const std::vector<Text>& texts, Remembered& draft, const specdec::Con
   Told length(specdec::FixedLength{});
   return work(texts, draft, tree, length);
 }
-// Chooses a shape before each draft.
-Work automatic(const std::vector<Text>& texts, Remembered& draft, const Costs& costs) {
-  using Policy = specdec::CostOptimalLength<specdec::TreeShapes>;
-  Told<Policy> length(Policy(specdec::TreeShapes{.most_nodes = most_nodes, .most_depth = deepest}), costs);
-  return work(texts, draft, specdec::Tree{std::cref<Policy>(length), specdec::Likeliest{}}, length);
-}
 // Grows each tree by the rows.
 Work early(const std::vector<Text>& texts, Remembered& draft, const Costs& costs) {
   Told length(specdec::EarlyStoppingLength<>{}, costs);
@@ -251,8 +244,8 @@ int main() {
   for (std::string line; prompts.size() < 10 && std::getline(lines, line);)
     prompts.push_back(tokenizer.encode(line));
 
-  std::cout << std::fixed << "     draft    fed         best fixed tree                   early\n"
-            << " T    call   token   levels  tokens  speed-up    auto   early  levels  tokens  oracle\n";
+  std::cout << std::fixed << "     draft    fed         best fixed tree           early\n"
+            << " T    call   token   levels  tokens  speed-up   early  levels  tokens  oracle\n";
   for (const double temperature : {0.0, 0.8}) {
     const std::vector<Text> texts = written(target, prompts, temperature);
     Remembered remembered(draft);
@@ -268,12 +261,10 @@ int main() {
       std::cout << std::setprecision(1) << std::setw(4) << temperature << std::setprecision(2) << std::setw(6)
                 << costs.draft_call << std::setprecision(3) << std::setw(8) << costs.fed_token << std::setw(9)
                 << best.levels << std::setw(8) << best.nodes << std::setprecision(2) << std::setw(10) << speed
-                << std::setprecision(3) << std::setw(8)
-                << automatic(texts, remembered, costs).speed(costs) / speed << std::setw(8)
-                << by_rows.speed(costs) / speed << std::setprecision(1) << std::setw(8)
-                << static_cast<double>(by_rows.calls) / steps << std::setw(8)
-                << static_cast<double>(by_rows.drafted) / steps << std::setprecision(3) << std::setw(8)
-                << all.oracle_speed(costs) / speed << "\n";
+                << std::setprecision(3) << std::setw(8) << by_rows.speed(costs) / speed
+                << std::setprecision(1) << std::setw(8) << static_cast<double>(by_rows.calls) / steps
+                << std::setw(8) << static_cast<double>(by_rows.drafted) / steps << std::setprecision(3)
+                << std::setw(8) << all.oracle_speed(costs) / speed << "\n";
     }
   }
 }

@@ -27,7 +27,6 @@
 #include <utility>
 #include <vector>
 
-#include "generate/auto_trees.hpp"
 #include "generate/comparison.hpp"
 #include "generate/drafters.hpp"
 #include "generate/last_draft.hpp"
@@ -128,7 +127,7 @@ struct Settings {
     if (tree == "none") return {};
     const generate::TreeKind& kind = generate::tree_kind_named(tree);
     if (!tree_widths.empty()) return generate::tree_of(kind, tree_widths);
-    if (gamma == "auto" || (gamma == "early" && !tree_nodes)) return generate::auto_tree(kind, most());
+    if (gamma == "early" && !tree_nodes) return generate::largest_tree(kind, most());
     if (tree_nodes) return generate::tree_of(kind, *tree_nodes, draft_length().most);
     return generate::usual_tree(kind, draft_length().most);
   }
@@ -280,10 +279,7 @@ void check_tree(const Settings& settings) {
       generate::tree_kind_named(settings.tree).siblings != generate::Siblings::drawn)
     throw std::invalid_argument(
         "--gamma early is for lines and for trees that grow by the draft model's rows, not for " + option);
-  if (settings.gamma == "auto" &&
-      generate::auto_trees_of(generate::tree_kind_named(settings.tree)) == nullptr)
-    throw std::invalid_argument("--gamma auto is for drafts of a shape that is chosen beforehand, not for " +
-                                option);
+  if (settings.gamma == "auto") throw std::invalid_argument("--gamma auto is for lines, not for " + option);
   const bool draws =
       generate::draft_temperature(generate::rule_named(settings.verifier), settings.temperature) > 0;
   const std::string_view objection =

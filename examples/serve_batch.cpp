@@ -252,11 +252,12 @@ Outcome serve_all(const Pair& pair, const Settings& settings, const std::vector<
   if (!settings.automatic()) return run(specdec::Batch{target, drafter, rule, room});
   specdec::CostCurve target_costs = serve::target_costs(large, most, settings.most_gamma());
   specdec::CostCurve draft_costs = serve::draft_costs(small, most);
+  specdec::BatchCosts costs{std::move(target_costs), std::move(draft_costs)};
   if (settings.gamma == "early") {
-    specdec::EarlyStoppingLength length{specdec::BatchCosts{std::move(target_costs), std::move(draft_costs)}};
+    specdec::EarlyStoppingLength length{std::move(costs)};
     return run(specdec::Batch{target, drafter, rule, specdec::shared(length), room});
   }
-  specdec::GoodputLength length{most, std::move(target_costs), std::move(draft_costs)};
+  specdec::CostOptimalLength length{std::move(costs)};
   return run(specdec::Batch{target, drafter, rule, specdec::shared(length), room});
 }
 

@@ -211,22 +211,6 @@ struct MyLength {  // one token more than the last step accepted
   Index accepted = 0;
 };
 
-struct MyShapes {  // lines of up to 8 tokens; it believes that each token survives every other time
-  static constexpr double usual_window = 100;
-  struct Learner {
-    static constexpr bool branches = false;
-    Learner(const MyShapes&, double /*decay*/) {}
-    specdec::DraftLimits reach(Index most) const { return {.nodes = std::min<Index>(most, 8), .depth = 8}; }
-    void observe(const specdec::StepRecord&) {}
-    void limit(double /*steps*/) {}
-    void estimate() {}
-    double proposed(Index /*i*/) const { return 1; }
-    double reached(double before, Index /*depth*/, Index /*rank*/, bool /*after_trunk*/) const {
-      return before / 2;
-    }
-  };
-};
-
 // ---- What the library runs on ----
 
 constexpr auto my_executor = [](Index n, const auto& f) {
@@ -298,9 +282,6 @@ int main() {
   specdec::ProcessedModel model{MyModel{}, specdec::Processors{MyProcessor{}, specdec::Grammar{MyMatcher{}}}};
   const auto rows = model.forward(prompt, 1);
   std::cout << "token 2 after token 0, processed: " << rows.row(0).probability(2) << "\n";
-
-  specdec::CostOptimalLength length{MyShapes{}};
-  std::cout << "a first draft of " << length.next(16) << " tokens\n";
 
   MyRanks ranks;
   const Eigen::RowVectorXf columns = Eigen::RowVector4f(0.4f, 0.3f, 0.2f, 0.1f);

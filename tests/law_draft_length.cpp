@@ -165,7 +165,8 @@ Findings law_over_models(const LawOf& law_of) {
 constexpr auto honest = [](const TableModel<>& small) { return ModelDrafter{TableModel<>(small)}; };
 
 using Cost = std::function<double(Index)>;
-using Blind = OneOf<FixedLength, ScheduledLength, CostOptimalLength<>, GoodputLength<Cost, Cost>>;
+using Blind =
+    OneOf<FixedLength, ScheduledLength, CostOptimalLength<>, CostOptimalLength<BatchCosts<Cost, Cost>>>;
 
 // Drops a drawn token that is unlikely under q, and all tokens after it: the tempting mistake.
 class Dropping {
@@ -204,11 +205,11 @@ void check(const char* rule, const Findings& found) {
 }  // namespace
 
 TEST_CASE("any policy leaves the law as it is") {
-  const Cost target = [](Index tokens) { return 20 + static_cast<double>(tokens); },
+  const Cost target = [](Index tokens) { return 12 + static_cast<double>(tokens); },
              draft = [](Index) { return 0.1; };
   for (const Blind& fresh :
        {Blind{FixedLength{}}, Blind{ScheduledLength(1)}, Blind{CostOptimalLength({.window = 20})},
-        Blind{GoodputLength(4, target, draft, 2, 0.5)}})
+        Blind{CostOptimalLength(BatchCosts(target, draft), {.window = 2, .probing = 0.5})}})
     for (const AnyVerifier& rule : support::rules_for_drafters) {
       const auto verifier = support::for_loops(rule);
       const Blind length = experienced(honest, verifier, fresh);

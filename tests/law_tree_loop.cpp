@@ -249,7 +249,7 @@ class AnyStrategy {
   template <class Siblings>
   using OfShape = ModelDrafter<TableModel<>, Tree<Siblings>>;
   using Any = std::variant<OfShape<Independent>, OfShape<WithoutReplacement>, OfShape<Likeliest>,
-                           ModelDrafter<TableModel<>, Spares<>>, ModelDrafter<TableModel<>, ConfidentTree>>;
+                           ModelDrafter<TableModel<>, Spares>, ModelDrafter<TableModel<>, ConfidentTree>>;
 
   static Any of(int kind, const TableModel<>& small, std::mt19937_64& rng) {
     const auto below = [&](Index n) { return static_cast<Index>(uniform01(rng) * static_cast<double>(n)); };
@@ -265,8 +265,8 @@ class AnyStrategy {
       case 2:
         return OfShape<Likeliest>(TableModel<>(small), Tree{shape, Likeliest{}});
       case 3:
-        return ModelDrafter<TableModel<>, Spares<>>(TableModel<>(small),
-                                                    Spares{trunk, {below(3), 1 + below(2)}, below(3)});
+        return ModelDrafter<TableModel<>, Spares>(TableModel<>(small),
+                                                  Spares{trunk, {below(3), 1 + below(2)}, below(3)});
       default:
         return ModelDrafter<TableModel<>, ConfidentTree>(TableModel<>(small),
                                                          ConfidentTree{.width = 2, .depth = 2, .nodes = 3});

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "generate/auto_trees.hpp"
 #include "generate/comparison.hpp"
 #include "generate/pair.hpp"
 #include "generate/rules.hpp"
@@ -33,8 +32,7 @@ inline std::vector<double> measured_acceptance_by_rank(Pair& pair, const Rule& r
 }
 
 /// The rows of the table: the target alone; lines of up to `most` tokens; after each line the trees of its depth (with up to
-/// 16 tokens at 4 levels); at the end automatic lines and trees, and trees by the rows. Trees that do not go with the
-/// rule are left out.
+/// 16 tokens at 4 levels); at the end automatic lines, and trees by the rows. Trees that do not go with the rule are left out.
 class TreeWays {
  public:
   TreeWays(Pair& pair, const Rule& rule, const DrafterKind& drafter, const Texts& texts)
@@ -73,14 +71,13 @@ class TreeWays {
 
   void add_auto(Index most) {
     ways_.push_back({"auto", &rule_, &drafter_, {true, most}});
-    for (const TreeKind* kind : {&tree_kind_named("spares"), &full_})
-      if (auto_trees_of(*kind) != nullptr && fits(*kind))
-        ways_.push_back(
-            {"auto " + std::string(kind->title), &rule_, &drafter_, {true, most}, auto_tree(*kind, most)});
     const TreeKind& kind = draws_ ? full_ : tree_kind_named("confident");
     if (fits(kind))
-      ways_.push_back(
-          {"early " + std::string(kind.title), &rule_, &drafter_, {true, most, true}, auto_tree(kind, most)});
+      ways_.push_back({"early " + std::string(kind.title),
+                       &rule_,
+                       &drafter_,
+                       {true, most, true},
+                       largest_tree(kind, most)});
   }
 
   // Levels without a given width have one child.

@@ -24,7 +24,7 @@ using RowsBy = RowsOf<specdec::ModelDrafter<SampledModel, Strategy>>;
 
 using TreeDrafter =
     AnyDrafter<true, RowsBy<specdec::Tree<specdec::Likeliest>>, RowsBy<specdec::Tree<specdec::Independent>>,
-               RowsBy<specdec::Tree<specdec::WithoutReplacement>>, RowsBy<specdec::Spares<>>,
+               RowsBy<specdec::Tree<specdec::WithoutReplacement>>, RowsBy<specdec::Spares>,
                specdec::OneHotRows>;
 
 template <class D>
@@ -117,6 +117,13 @@ inline Tree tree_of(const TreeKind& kind, const Widths& widths) {
 
 /// A tree of a kind that takes its shape as it grows.
 inline Tree tree_of(const TreeKind& kind, Index nodes, Index depth) { return {&kind, nodes, depth, {}}; }
+
+/// The largest tree that may grow by its rows: `depth` levels and 64 nodes, which should be enough for any machine. The shape
+/// is for trees that get fewer children by their rows.
+inline Tree largest_tree(const TreeKind& kind, Index depth) {
+  constexpr Index nodes = 64;
+  return {&kind, nodes, depth, kind.size == Size::widths ? usual_shape(depth, nodes) : specdec::TreeShape()};
+}
 
 /// The default tree of `depth` levels.
 inline Tree usual_tree(const TreeKind& kind, Index depth) {

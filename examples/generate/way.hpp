@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "generate/any_drafter.hpp"
-#include "generate/auto_trees.hpp"
 #include "generate/drafters.hpp"
 #include "generate/lengths.hpp"
 #include "generate/pair.hpp"
@@ -20,8 +19,8 @@
 
 namespace generate {
 
-/// A rule with a drafter of lines, or of trees if there is a tree. If gamma is automatic, a policy chooses trees up to the
-/// size of this tree: their shape beforehand, or early: by their rows, as they grow.
+/// A rule with a drafter of lines, or of trees if there is a tree. If gamma is automatic, trees grow by their rows, up to the
+/// size of this tree.
 struct Way {
   std::string title;
   const Rule* rule;
@@ -31,25 +30,13 @@ struct Way {
 
   /// The largest number of tokens that a step drafts.
   Index most() const { return tree ? tree->nodes : gamma.most; }
-  /// Whether a policy chooses the shape of a tree beforehand.
-  bool shaped() const { return tree && gamma.automatic && !gamma.early; }
-
-  std::unique_ptr<Length> policy() const {
-    return shaped() ? auto_trees_of(*tree->kind)->policy(*tree) : gamma.policy();
-  }
+  std::unique_ptr<Length> policy() const { return gamma.policy(); }
 };
 
 inline specdec::Result speculate(Model& target, TreeDrafter& drafter, const TreeRule& rule, Length& length,
                                  const Job& job, Generator& generator, const OnStep& on_step) {
   specdec::SpecDec decoder{sampled(target, job.temperature), drafter, rule, length};
   return decoder.generate(job.prompt, job.options, generator, on_step);
-}
-
-/// The drafter of the way's tree. If it is shaped(), `length` must come from the way's policy(); it chooses the shapes.
-inline std::unique_ptr<TreeDrafter> tree_drafter(const Way& way, Model& draft, const Length& length,
-                                                 double temperature) {
-  if (!way.shaped()) return way.tree->kind->make(draft, *way.tree, temperature);
-  return auto_trees_of(*way.tree->kind)->make(draft, dynamic_cast<const Shaper&>(length), temperature);
 }
 
 /// Writes a text. The drafter keeps what it learnt from one text to the next.
@@ -63,7 +50,8 @@ inline Writer writer(const Way& way, Pair& pair, const DrafterSettings& settings
   const DrafterSettings drafting{draft_temperature(*way.rule, settings.temperature), settings.own_layers};
   Model& target = *pair.target;
   if (way.tree) {
-    auto drafter = tree_drafter(way, drafting_model(pair, way.drafter->option), length, drafting.temperature);
+    auto drafter =
+        way.tree->kind->make(drafting_model(pair, way.drafter->option), *way.tree, drafting.temperature);
     if (last != nullptr) drafter = std::make_unique<WatchedDrafter<TreeDrafter>>(std::move(drafter), *last);
     return [&target, &length, rule = tree_rule(way.tree->kind->siblings, way.rule->option),
             drafter = std::shared_ptr<TreeDrafter>(std::move(drafter))](const Job& job, Generator& generator,

@@ -201,8 +201,8 @@ Outcome serve_all(const Settings& settings, const Work& work, Index texts, const
   LlamaBatch small = open(*work.draft, settings, work, most);
   specdec::ModelDrafter drafter{specdec::ProcessedModel{small, chain}};
   if (!drafts.automatic) return run(specdec::Batch{target, drafter, specdec::BlockVerifier{}, room});
-  specdec::GoodputLength length{most, serve::target_costs(large, most, drafts.gamma),
-                                serve::draft_costs(small, most)};
+  specdec::CostOptimalLength length{
+      specdec::BatchCosts{serve::target_costs(large, most, drafts.gamma), serve::draft_costs(small, most)}};
   return run(specdec::Batch{target, drafter, specdec::BlockVerifier{}, specdec::shared(length), room});
 }
 

@@ -11,7 +11,7 @@ struct Small {
 };
 
 #ifdef FIXED
-const specdec::Spares<> strategy{2, {1}};
+const specdec::Spares strategy{2, {1}};
 #else
 const specdec::ConfidentTree strategy{};
 #endif

@@ -25,7 +25,7 @@ namespace {
 
 using Tokens = std::vector<Token>;
 using Chain =
-    FallbackDrafter<SuffixDrafter<Branching>, PromptLookupDrafter, ModelDrafter<TableModel<>, Spares<>>>;
+    FallbackDrafter<SuffixDrafter<Branching>, PromptLookupDrafter, ModelDrafter<TableModel<>, Spares>>;
 static_assert(Drafter<Chain> && drafts_trees<Chain>);
 static_assert(!drafts_trees<FallbackDrafter<PromptLookupDrafter, SuffixDrafter<>>>);
 

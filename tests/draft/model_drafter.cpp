@@ -136,7 +136,7 @@ constexpr bool fits =
     !Drafter<ModelDrafter<TableModel<>, Strategy>> && !OneTextDrafter<ModelDrafter<Bookkeeper&, Strategy>> &&
     drafts_trees<ModelDrafter<TableModel<>, Strategy>> == Strategy::drafts_trees &&
     drafts_trees<ModelDrafter<Bookkeeper&, Strategy>> == Strategy::drafts_trees;
-static_assert(fits<Line> && fits<Tree<Independent>> && fits<Spares<>> && fits<ConfidentTree> && fits<Likely>);
+static_assert(fits<Line> && fits<Tree<Independent>> && fits<Spares> && fits<ConfidentTree> && fits<Likely>);
 static_assert(
     std::is_same_v<decltype(ModelDrafter{std::declval<TableModel<>&>()}), ModelDrafter<TableModel<>&, Line>>);
 static_assert(Drafter<ModelDrafter<ModelPerSequence<TableModel<>>, Tree<Likeliest>>>);

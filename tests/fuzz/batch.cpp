@@ -71,9 +71,7 @@ struct Lines {
   }
   static Rule rule(const Setting& setting) { return rule_of(setting.rule); }
   static Drafter together(const Setting&, BatchEngine& small) { return Drafter(small); }
-  static auto alone(const Setting&, Engine& small, const support::TreePolicy&, Faults&) {
-    return specdec::ModelDrafter<Engine&>(small);
-  }
+  static auto alone(const Setting&, Engine& small, Faults&) { return specdec::ModelDrafter<Engine&>(small); }
   static specdec::SplitMix64 source(std::uint64_t seed) { return specdec::SplitMix64(seed); }
   static Length length(const Setting& setting, Faults& faults) { return {setting.length, faults}; }
 };
@@ -95,8 +93,8 @@ struct Trees {
   }
   static Rule rule(const Setting& setting) { return tree_rule_of(setting.rule); }
   static Drafter together(const Setting& setting, BatchEngine& small) { return {setting.drafter, small}; }
-  static auto alone(const Setting& setting, Engine& small, const support::TreePolicy& trees, Faults& faults) {
-    return AnyTreeDrafter(TreesTogether::alone(setting.drafter), small, trees, faults);
+  static auto alone(const Setting& setting, Engine& small, Faults& faults) {
+    return AnyTreeDrafter(TreesTogether::alone(setting.drafter), small, faults);
   }
   static specdec::SplitMix64 source(std::uint64_t seed) { return specdec::SplitMix64(seed); }
   static Length length(const Setting&, Faults&) { return {}; }
@@ -273,8 +271,8 @@ class World {
     } else {
       Target engine(target, processing);
       Engine small_engine(small, setting_.draft_rows.of(0).any() ? processing : Processing());
-      specdec::SpecDec decoder{engine, Kind::alone(setting_, small_engine, trees_, none_),
-                               Kind::rule(setting_), Kind::length(setting_, none_)};
+      specdec::SpecDec decoder{engine, Kind::alone(setting_, small_engine, none_), Kind::rule(setting_),
+                               Kind::length(setting_, none_)};
       auto source = Kind::source(job.seed);
       return decoder.generate(job.prompt, job.options, source).tokens;
     }
@@ -284,7 +282,6 @@ class World {
   Bytes* bytes_;
   Faults faults_, none_;
   Harm harm_;
-  support::TreePolicy trees_;
   BatchEngine target_, small_;
   specdec::Batch<BatchEngine&, typename Kind::Drafter, typename Kind::Rule, typename Kind::Length> batch_;
   std::map<Index, Job> jobs_;

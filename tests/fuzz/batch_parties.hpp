@@ -267,7 +267,7 @@ class TreesTogether {
  private:
   template <class Siblings>
   using ByModel = specdec::ModelDrafter<BatchEngine&, specdec::Tree<Siblings>>;
-  using BySpares = specdec::ModelDrafter<BatchEngine&, specdec::Spares<>>;
+  using BySpares = specdec::ModelDrafter<BatchEngine&, specdec::Spares>;
 
   template <class F>
   void visit(const F& f) {

@@ -98,7 +98,7 @@ struct TreeSetting {
   template <class Rule>
   bool learns() const {
     using Kind = AnyTreeDrafter::Kind;
-    return drafter == Kind::suffixes || drafter == Kind::cheapest || length == AnyNodes::cheapest;
+    return drafter == Kind::suffixes || length == AnyNodes::early;
   }
 };
 
@@ -146,15 +146,13 @@ struct TreeWorld {
   Faults faults;
   Party<Target> target;
   Party<Engine> small;
-  support::TreePolicy trees;
   Decoder decoder;
 
   explicit TreeWorld(const Setting& setting)
       : target(setting.seed, faults, setting.most, setting.rows.target, setting.by_paths),
         small(setting.seed + 1000, faults, setting.draft_most, setting.rows.draft),
-        trees({.most_nodes = 8, .most_depth = 4}),
-        decoder(target.engine, AnyTreeDrafter(setting.drafter, small.engine, trees, faults),
-                tree_rule_of(setting.rule), AnyNodes(setting.length, trees, faults)) {}
+        decoder(target.engine, AnyTreeDrafter(setting.drafter, small.engine, faults),
+                tree_rule_of(setting.rule), AnyNodes(setting.length, faults)) {}
 };
 
 // Random numbers for a text of this length, or the numbers of its places under a keyed rule.

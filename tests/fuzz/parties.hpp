@@ -156,7 +156,7 @@ class AnyLength {
         length_.emplace<CostOptimalLength<>>();
         break;
       case 3:
-        length_.emplace<Goodput>(3, Cost{}, Cost{});
+        length_.emplace<OfBatch>(specdec::BatchCosts(Cost{}, Cost{}));
         break;
       default:
         break;
@@ -173,8 +173,8 @@ class AnyLength {
 
  private:
   Faults* faults_;
-  using Goodput = specdec::GoodputLength<Cost, Cost>;
-  std::variant<specdec::FixedLength, specdec::ScheduledLength, specdec::CostOptimalLength<>, Goodput> length_;
+  using OfBatch = specdec::CostOptimalLength<specdec::BatchCosts<Cost, Cost>>;
+  std::variant<specdec::FixedLength, specdec::ScheduledLength, specdec::CostOptimalLength<>, OfBatch> length_;
 };
 
 // One of the policies that look at the rows of the draft.

@@ -25,8 +25,7 @@ class AnyTreeDrafter {
  public:
   using Kind = Drafter::Kind;
 
-  AnyTreeDrafter(Index which, Engine& small, const support::TreePolicy& trees, Faults& faults)
-      : faults_(&faults), drafter_(which, small, &trees) {}
+  AnyTreeDrafter(Index which, Engine& small, Faults& faults) : faults_(&faults), drafter_(which, small) {}
 
   auto draft(std::span<const Token> context, const specdec::DraftLimits& limits, auto& chance) {
     require(limits.nodes >= 0 && limits.depth >= 0);
@@ -91,31 +90,30 @@ class AnyTreeDrafter {
   Drafter drafter_;
 };
 
-// A number of nodes: all, the cheapest tree's, or few.
+// A number of nodes: all, as many as a length that learns costs asks for, or few.
 class AnyNodes {
  public:
-  enum Kind : Index { all, cheapest, few, kinds };
+  enum Kind : Index { all, early, few, kinds };
   static constexpr bool counts_nodes = true;
 
-  AnyNodes(Index which, support::TreePolicy& trees, Faults& faults)
-      : which_(which), trees_(&trees), faults_(&faults) {}
+  AnyNodes(Index which, Faults& faults) : which_(which), faults_(&faults) {}
 
   Index next(Index most) {
     faults_->may_fail();
     if (faults_->may_lie()) return faults_->bytes->size();
-    return which_ == cheapest ? trees_->next(most) : which_ == few ? std::min<Index>(most, 3) : most;
+    return which_ == early ? early_.next(most) : which_ == few ? std::min<Index>(most, 3) : most;
   }
 
   // Uses times that do not depend on the machine.
   void observe(specdec::StepRecord step) {
     step.draft_time = std::chrono::microseconds(2 * step.depth());
     step.target_time = std::chrono::microseconds(20 + step.fed);
-    trees_->observe(step);
+    early_.observe(step);
   }
 
  private:
   Index which_;
-  support::TreePolicy* trees_;
+  specdec::EarlyStoppingLength<> early_;
   Faults* faults_;
 };
 

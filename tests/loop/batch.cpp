@@ -125,7 +125,7 @@ struct OwnDrafterOf : support::OneOfDrafters<Drafters...> {
 using OwnModel = support::WatchedTreeModel;
 using FromText = support::OneText<specdec::FallbackDrafter<specdec::PromptLookupDrafter, specdec::NoDrafter>>;
 using OwnDrafter = OwnDrafterOf<false, ModelDrafter<OwnModel>, FromText>;
-using OwnTrees = OwnDrafterOf<true, ModelDrafter<OwnModel, Tree>, ModelDrafter<OwnModel, specdec::Spares<>>>;
+using OwnTrees = OwnDrafterOf<true, ModelDrafter<OwnModel, Tree>, ModelDrafter<OwnModel, specdec::Spares>>;
 
 OwnDrafter drafter_of(const Table& small, Index most = specdec::unlimited) {
   return ModelDrafter{OwnModel(small, most)};
@@ -137,7 +137,7 @@ OwnTrees trees_of(const Table& small, const Strategy& strategy) {
 
 // Drafts trees for all texts at once, by one of two strategies.
 using TreesTogether =
-    support::OneOfDrafters<ModelDrafter<Bookkeeper&, Tree>, ModelDrafter<Bookkeeper&, specdec::Spares<>>>;
+    support::OneOfDrafters<ModelDrafter<Bookkeeper&, Tree>, ModelDrafter<Bookkeeper&, specdec::Spares>>;
 template <class Strategy>
 TreesTogether trees_together(Bookkeeper& small, const Strategy& strategy) {
   return ModelDrafter<Bookkeeper&, Strategy>(small, strategy);

@@ -311,7 +311,7 @@ constexpr const char* kinds[] = {"lines", "drawn trees", "sure trees", "spare to
 // The drafters of all kinds over a model.
 template <class M, class... More>
 using AnyKind = OneOfDrafters<ModelDrafter<M>, ModelDrafter<M, Tree<WithoutReplacement>>,
-                              ModelDrafter<M, ConfidentTree>, ModelDrafter<M, Spares<>>, More...>;
+                              ModelDrafter<M, ConfidentTree>, ModelDrafter<M, Spares>, More...>;
 using Alone = AnyKind<CommonTokens<TableModel<>>, ModelDrafter<CommonTokens<StableModel>>>;
 using Together = AnyKind<CommonTokens<ModelPerSequence<TableModel<>>>>;
 

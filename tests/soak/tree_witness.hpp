@@ -19,7 +19,7 @@ class AnyTreeDrafter {
  public:
   using Kind = Drafter::Kind;
   static constexpr auto& names = Drafter::names;
-  static constexpr Index kinds = Drafter::cheapest;  // learns costs, so it drafts another tree every time
+  static constexpr Index kinds = Drafter::kinds;
 
   // Whether the model holds only the text between steps. Path by path it still holds a branch, and with spares the trunk.
   static bool model_keeps_text(Index which) { return which != Drafter::by_paths && which != Drafter::spares; }

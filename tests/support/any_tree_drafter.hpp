@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <functional>
 #include <span>
 #include <specdec/specdec.hpp>
 #include <variant>
@@ -12,9 +11,6 @@
 #include "support/layouts.hpp"
 
 namespace support {
-
-// The policy that shapes the trees of one of these drafters.
-using TreePolicy = specdec::CostOptimalLength<specdec::TreeShapes>;
 
 // A drafted tree that owns its rows.
 struct ProposedTree {
@@ -53,7 +49,6 @@ class AnyTreeDrafter {
     spares,
     confident,
     suffixes,
-    cheapest,  // shaped by a policy
     kinds
   };
   static constexpr const char* names[] = {"independent siblings",
@@ -62,11 +57,9 @@ class AnyTreeDrafter {
                                           "siblings, path by path",
                                           "spares",
                                           "confident tree",
-                                          "suffixes",
-                                          "cheapest tree"};
+                                          "suffixes"};
 
-  AnyTreeDrafter(Index which, Model& small, const TreePolicy* trees = nullptr)
-      : vocab_size_(small.vocab_size()) {
+  AnyTreeDrafter(Index which, Model& small) : vocab_size_(small.vocab_size()) {
     using namespace specdec;
     const TreeShape shape = TreeShape::of_widths({3, 2, 1});
     switch (which) {
@@ -84,14 +77,11 @@ class AnyTreeDrafter {
         drafter_.template emplace<ByPaths>(PathByPath<Model&>(small), Tree{shape, WithoutReplacement{}});
         break;
       case spares:
-        drafter_.template emplace<ModelDrafter<Model&, Spares<>>>(small, Spares{4, {2, 1}, 2});
+        drafter_.template emplace<ModelDrafter<Model&, Spares>>(small, Spares{4, {2, 1}, 2});
         break;
       case confident:
         drafter_.template emplace<ModelDrafter<Model&, ConfidentTree>>(
             small, ConfidentTree{.width = 2, .depth = 4, .nodes = 7});
-        break;
-      case cheapest:
-        drafter_.template emplace<Cheapest>(small, Tree{std::cref(*trees), WithoutReplacement{}});
         break;
       default:
         break;
@@ -123,14 +113,12 @@ class AnyTreeDrafter {
   using ByModel = specdec::ModelDrafter<Model&, specdec::Tree<Siblings>>;
   using ByPaths =
       specdec::ModelDrafter<specdec::PathByPath<Model&>, specdec::Tree<specdec::WithoutReplacement>>;
-  using Cheapest = specdec::ModelDrafter<
-      Model&, specdec::Tree<specdec::WithoutReplacement, std::reference_wrapper<const TreePolicy>>>;
 
   Index vocab_size_;
   std::variant<specdec::SuffixDrafter<specdec::Branching>, ByModel<specdec::Independent>,
                ByModel<specdec::WithoutReplacement>, ByModel<specdec::Likeliest>, ByPaths,
-               specdec::ModelDrafter<Model&, specdec::Spares<>>,
-               specdec::ModelDrafter<Model&, specdec::ConfidentTree>, Cheapest>
+               specdec::ModelDrafter<Model&, specdec::Spares>,
+               specdec::ModelDrafter<Model&, specdec::ConfidentTree>>
       drafter_;
   ProposedTree proposed_;
 };

@@ -309,7 +309,7 @@ struct KnownCosts {
   void reserve(const DraftLimits&) const {}
   void batch(Index) const {}
   void observe(const StepRecord&) const {}
-  static bool allow(const specdec::detail::ProbeBudget& budget, double loss) { return budget.affords(loss); }
+  static bool allow(const specdec::detail::Trials& trials, double loss) { return trials.affords(loss); }
   double plain() const { return prices->step; }
   double operator()(Index nodes, Index) const {
     const auto late = static_cast<double>(std::max<Index>(nodes - 4, 0));
@@ -623,8 +623,7 @@ constexpr ConfidentTree small_tree{.width = 3, .depth = 4, .nodes = 12};
 template <class Strategy>
 using With = ModelDrafter<TableModel<>, Strategy>;
 using LineOrTree = OneOfDrafters<With<Line>, With<ConfidentTree>, With<Tree<WithoutReplacement>>>;
-using ByModel =
-    OneOfDrafters<With<Line>, With<Spares<>>, With<ConfidentTree>, With<Tree<WithoutReplacement>>>;
+using ByModel = OneOfDrafters<With<Line>, With<Spares>, With<ConfidentTree>, With<Tree<WithoutReplacement>>>;
 using AnyDrafter =
     OneOfDrafters<ByModel, OneText<FallbackDrafter<NoDrafter, ByModel>>, OneText<AuditedDrafter<ByModel>>,
                   CascadeDrafter<TableModel<>, PromptLookupDrafter>>;

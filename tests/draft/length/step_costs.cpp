@@ -1,7 +1,7 @@
 #include <chrono>
 #include <cmath>
-#include <specdec/draft/length/probe_budget.hpp>
 #include <specdec/draft/length/step_costs.hpp>
+#include <specdec/draft/length/trials.hpp>
 #include <utility>
 #include <vector>
 
@@ -11,8 +11,8 @@ namespace test_draft_step_costs {
 
 using specdec::Index;
 using specdec::StepRecord;
-using specdec::detail::ProbeBudget;
 using specdec::detail::StepCosts;
+using specdec::detail::Trials;
 
 namespace {
 
@@ -155,19 +155,19 @@ TEST_CASE("catching up costs no more than writing did, and no less than nothing"
 TEST_CASE(
     "a probe comes twice after a short pause, to see what catching up costs, then when it is paid for") {
   StepCosts costs = pair_of_costs();
-  ProbeBudget budget(0.5);
-  for (int n = 0; n < 10; ++n) budget.earn(10);
-  CHECK(costs.allow(budget, 50));  // nothing to catch up with
+  Trials trials(0.5);
+  for (int n = 0; n < 10; ++n) trials.earn(10);
+  CHECK(costs.allow(trials, 50));  // nothing to catch up with
   for (int n = 0; n < 2; ++n) {
     pause(costs, 15);
-    CHECK_FALSE(costs.allow(budget, 0));
+    CHECK_FALSE(costs.allow(trials, 0));
     pause(costs, 1);
-    CHECK(costs.allow(budget, 1000));
+    CHECK(costs.allow(trials, 1000));
     catch_up(costs, 32);
   }
   pause(costs, 20);
-  CHECK(costs.allow(budget, 10));  // and 40 to catch up
-  CHECK_FALSE(costs.allow(budget, 11));
+  CHECK(costs.allow(trials, 10));  // and 40 to catch up
+  CHECK_FALSE(costs.allow(trials, 11));
 }
 
 }  // namespace test_draft_step_costs

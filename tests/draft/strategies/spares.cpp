@@ -29,8 +29,8 @@ using namespace support;
 
 namespace {
 
-static_assert(drafts_trees<ModelDrafter<TableModel<>, Spares<>>>);
-static_assert(drafts_trees<ModelDrafter<support::StableModel, Spares<>>>);
+static_assert(drafts_trees<ModelDrafter<TableModel<>, Spares>>);
+static_assert(drafts_trees<ModelDrafter<support::StableModel, Spares>>);
 static_assert(!takes_trees<support::StableModel>, "the model need not take in trees");
 
 using Tokens = std::vector<Token>;
@@ -298,24 +298,6 @@ TEST_CASE("one token of all trunks is one call") {
   drafter.draft(std::span<Request>(requests));
   CHECK(model.calls == 3 + 2);
   for (Index i = 0; i < 3; ++i) CHECK(drafter.drafted(i).tokens.size() == 3 + 4 + 2);
-}
-
-TEST_CASE("a policy chooses trunk and spares for all sequences") {
-  struct Policy {
-    const TreeShape& shape() const { return now; }
-    TreeShape now;
-  };
-  Policy policy{TreeShape::linear(2)};
-  Bookkeeper model = uniform_model();
-  ModelDrafter drafter{model, Spares{std::cref(policy)}};
-  const Tokens context{1};
-  SplitMix64 source{1};
-  std::vector<Request> requests(1, {.context = context, .source = &source});
-  drafter.draft(std::span<Request>(requests));
-  CHECK(drafter.drafted(0).tokens.size() == 2);
-  policy.now = TreeShape{-1, -1, 0};
-  drafter.draft(std::span<Request>(requests));
-  CHECK(drafter.drafted(0).tokens.size() == 3);
 }
 
 }  // namespace test_draft_strategies_spares

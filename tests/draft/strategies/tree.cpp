@@ -634,23 +634,4 @@ TEST_CASE("a tree that has failed grows no further") {
   CHECK(model.calls == 2);
 }
 
-TEST_CASE("a policy chooses the shape of all trees drafted together") {
-  struct Policy {
-    const TreeShape& shape() const { return now; }
-    TreeShape now;
-  };
-  Policy policy{TreeShape::linear(2)};
-  std::mt19937_64 rng{5};
-  ModelDrafter drafter{ModelPerSequence{coarse_model(4, 2, rng)}, Tree{std::cref(policy), Likeliest{}}};
-  const Tokens context{1};
-  SplitMix64 source{1};
-  std::vector<Request> requests(1, {.context = context, .source = &source});
-  drafter.draft(std::span<Request>(requests));
-  CHECK(drafter.drafted(0).tokens.size() == 2);
-  policy.now = TreeShape::of_widths({2, 1});
-  drafter.draft(std::span<Request>(requests));
-  CHECK(drafter.drafted(0).tokens.size() == 4);
-  CHECK(drafter.strategy().shape() == policy.now);
-}
-
 }  // namespace test_draft_strategies_tree

@@ -5,8 +5,8 @@
 #include <concepts>
 #include <utility>
 
-#include "specdec/draft/draft.hpp"
-#include "specdec/draft/length/probe_budget.hpp"
+#include "specdec/draft/drafter.hpp"
+#include "specdec/draft/length/trials.hpp"
 #include "specdec/error.hpp"
 #include "specdec/measure/cost_curve.hpp"
 #include "specdec/measure/step_record.hpp"
@@ -14,9 +14,9 @@
 
 namespace specdec {
 
-/// What a step of one text costs in a batch whose texts share their calls, for EarlyStoppingLength:
+/// What a step of one text costs in a batch whose texts share their calls, for EarlyStoppingLength and CostOptimalLength:
 ///
-///   EarlyStoppingLength length{BatchCosts{target_cost, draft_cost}};
+///   EarlyStoppingLength length{BatchCosts{target_cost, draft_cost}};  // or CostOptimalLength, one length for all texts
 ///   Batch batch{target, ModelDrafter{small}, BlockVerifier{}, shared(length)};
 ///
 /// `target_cost(n)` is the cost of a target call over n tokens of all texts together; `draft_cost(b)` is the cost of drafting
@@ -24,8 +24,8 @@ namespace specdec {
 ///
 /// A text that feeds the usual number of tokens bears an equal share of the calls. For each token more it bears all that the
 /// larger target call costs more, and an equal share of one more draft call. So one price of a token holds for all texts: the
-/// texts whose next token is likeliest to survive get the tokens of a call. What a draft model must read after a pause has no
-/// price here.
+/// texts whose next token is likeliest to survive get the tokens of a call. For one length of all texts each bears an equal
+/// share of all calls. What a draft model must read after a pause has no price here.
 /// Throws: std::invalid_argument where batch() gets a number below 1 or above 2^30, and where a cost is no finite number above
 /// 0: mostly from the draft length's next(), before the step. A CostCurve in which nothing is known gives 0.
 /// Cost: O(1).
@@ -42,7 +42,7 @@ class BatchCosts {
     texts_ = texts;
   }
 
-  // What EarlyStoppingLength calls.
+  // What the draft lengths call.
 
   // Asks for the costs of a step with and without a draft, so that wrong ones are told before the step.
   void reserve(const DraftLimits& limits) const {
@@ -52,9 +52,13 @@ class BatchCosts {
   void observe(const StepRecord& step) {
     if (step.fed == step.drafted + 1) fed_.add_fading(static_cast<double>(step.fed), 1 - 1 / window());
   }
+  /// What a step has cost the text.
+  double spent(const StepRecord& step) const {
+    return step.drafted > 0 ? (*this)(step.drafted, step.depth()) : plain();
+  }
   /// Whether a probe that loses so much may come now. What a draft model must read then is not part of the loss, because a
   /// Batch does not time its drafts.
-  static bool allow(const detail::ProbeBudget& budget, double loss) { return budget.affords(loss); }
+  static bool allow(const detail::Trials& trials, double loss) { return trials.affords(loss); }
   /// The share of a step without any draft.
   double plain() const { return target(texts_) / texts(); }
   /// The cost of a step with a draft of `nodes` tokens and `depth` levels.
@@ -62,7 +66,11 @@ class BatchCosts {
     const double usual = fed_.empty() ? 1 : fed_.value();
     const Index all = whole(texts() * usual), other = all - whole(usual);
     const double call = target(all) / texts() + target(other + nodes + 1) - target(other + whole(usual));
-    return call + static_cast<double>(depth) * checked("draft_cost", texts_, draft_(texts_)) / texts();
+    return call + drafting(depth) / texts();
+  }
+  /// The share of a step in which all texts feed `fed` tokens each, on the mean, and draft `depth` levels.
+  double of_all(double fed, Index depth) const {
+    return (target(whole(texts() * fed)) + drafting(depth)) / texts();
   }
 
  private:
@@ -71,6 +79,9 @@ class BatchCosts {
   double texts() const { return static_cast<double>(texts_); }
   double window() const { return 50 * texts(); }
   double target(Index tokens) const { return checked("target_cost", tokens, target_(tokens)); }
+  double drafting(Index depth) const {
+    return static_cast<double>(depth) * checked("draft_cost", texts_, draft_(texts_));
+  }
   static double checked(const char* name, Index size, double cost) {
     if (!(cost > 0 && std::isfinite(cost)))
       detail::invalid_argument(name, "(", size, ") = ", cost, " is no finite number above 0");

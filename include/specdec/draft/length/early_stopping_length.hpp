@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "specdec/draft/length/draft_length.hpp"
-#include "specdec/draft/length/probe_budget.hpp"
 #include "specdec/draft/length/step_costs.hpp"
 #include "specdec/draft/length/survival_by_confidence.hpp"
 #include "specdec/draft/length/tree_growth.hpp"
+#include "specdec/draft/length/trials.hpp"
 #include "specdec/draft/tree_candidates.hpp"
 #include "specdec/error.hpp"
 #include "specdec/measure/cost_curve.hpp"
@@ -44,8 +44,8 @@ struct EarlyStoppingOptions {
 ///
 /// If steps with drafts emit fewer tokens a second than steps without, nothing is drafted. Probes are steps that try a longer
 /// draft, or while nothing is drafted any draft, for two steps and as long as it pays. A probe waits until `probing` times the
-/// time spent since the last probe covers its cost, with what the draft model must read then, as in CostOptimalLength. The
-/// first steps draft 2, 0 and 4 tokens, two steps each.
+/// time spent since the last probe covers its cost, with what the draft model must read then, as in CostOptimalLength. For
+/// the first steps see detail::Trials.
 /// If the drafter shows no rows (it drafts from text), all drafts have one length, by m.
 /// In a batch, one EarlyStoppingLength{BatchCosts{target_cost, draft_cost}} is for all texts: see BatchCosts.
 /// With Spares this is the length of the trunk, and Options::gamma counts all tokens of the tree.
@@ -87,14 +87,14 @@ class EarlyStoppingLength {
     requires std::same_as<Costs, detail::StepCosts>
       : EarlyStoppingLength(Costs(decay(options)), options) {}
   explicit EarlyStoppingLength(Costs costs, const Options& options = {})
-      : decay_(decay(options)), budget_(options.probing), costs_(std::move(costs)) {}
+      : decay_(decay(options)), trials_(options.probing), costs_(std::move(costs)) {}
 
   /// For BatchCosts: calls are shared by this many texts from now on. A Batch calls it.
   void batch(Index texts)
     requires requires(Costs& costs) { costs.batch(texts); }
   {
     costs_.batch(texts);
-    texts_ = texts;
+    trials_.share_by(texts);
   }
 
   Index next(Index most) {
@@ -125,7 +125,7 @@ class EarlyStoppingLength {
 
   bool draft_level(const TreeCandidates& found) const {
     if (found.levels < least_) return true;
-    return first_ == first_lengths && tree_.pays_level(found, tokens_per_second(), costs_);
+    return !trials_.begin() && tree_.pays_level(found, tokens_per_second(), costs_);
   }
 
   Index propose(const TreeCandidates& found) const {
@@ -143,7 +143,7 @@ class EarlyStoppingLength {
     if (asked_ < 0) return;  // next() was never asked
     costs_.observe(step);
     if (step.drafted > 0) learn(step);
-    if (first_ < first_lengths) return begin_with(step);
+    if (trials_.begin()) return trials_.begin_with(step, asked_);
     schedule(step);
   }
 
@@ -160,9 +160,9 @@ class EarlyStoppingLength {
 
   // Every draft has at least least_ and at most most_ tokens, if the drafter proposes so many.
   void plan(Index reach) {
-    const bool probes = probe_steps_ > 0;
-    if (first_ < first_lengths) {
-      most_ = least_ = std::min(first_length[first_], reach);
+    const bool probes = trials_.probe();
+    if (trials_.begin()) {
+      most_ = least_ = std::min(trials_.first_length(), reach);
     } else if (!drafts_ && !probes) {
       most_ = least_ = 0;
     } else {
@@ -222,7 +222,7 @@ class EarlyStoppingLength {
     const double tokens = step.tree.depth < 0 ? learn_line(step) : learn_tree(step);
     length_.add_fading(static_cast<double>(step.depth()), decay_);
     branching_.add_fading(static_cast<double>(step.drafted) / static_cast<double>(step.depth()), decay_);
-    if (first_ < first_lengths) return;  // times are not known yet
+    if (trials_.begin()) return;  // times are not known yet
     tokens_.add_fading(tokens, decay_);
     seconds_.add_fading(costs_(step.drafted, step.depth()), decay_);
   }
@@ -256,34 +256,17 @@ class EarlyStoppingLength {
     if (i > 0 && i <= std::ssize(step.readings)) after_.add(at(i - 1), reached, survived);
   }
 
-  // Two steps of each length: in the first step a draft model may have to catch up, and such a step is not timed.
-  void begin_with(const StepRecord& step) {
-    if (step.asked > asked_ || step.fed != step.drafted + 1 || ++tries_ < 2) return;
-    tries_ = 0;
-    ++first_;
-  }
-
   // ---- Whether to draft at all, and probes ---------------------------------------------------------------
 
   void schedule(const StepRecord& step) {
-    if (probe_steps_ > 0) {
-      budget_.try_step(static_cast<double>(step.accepted + 1), costs_(step.drafted, step.depth()));
-      if (--probe_steps_ == 0) end_probe();
-      return;
+    if (trials_.probe()) {
+      if (!trials_.end_with(step, costs_)) return;
+      decide();
+      return trials_.go_on(drafts_, costs_.plain());
     }
     if (drafts_) decide();  // else only a probe decides: what the drafter must read then has its price
-    budget_.earn(step.drafted > 0 ? costs_(step.drafted, step.depth()) : costs_.plain());
-    if (length_.empty() || !costs_.allow(budget_, loss_of_probe())) return;
-    budget_.spend();
-    ++probes_;
-    probe_length_ = longer();
-    probe_steps_ = steps_of_probe();
-  }
-
-  // While nothing is drafted, a probe goes on as long as it pays, until that is certain: it may be long until the next one.
-  void end_probe() {
-    decide();
-    if (!drafts_ && budget_.pays(costs_.plain())) probe_steps_ = steps_of_probe();
+    trials_.earn(step.drafted > 0 ? costs_(step.drafted, step.depth()) : costs_.plain());
+    if (!length_.empty() && trials_.begin_probe(costs_, drafts_, loss_of_probe())) probe_length_ = longer();
   }
 
   void decide() {
@@ -302,26 +285,21 @@ class EarlyStoppingLength {
 
   Index usual() const { return std::max<Index>(1, static_cast<Index>(length_.value() + 0.5)); }
   // Lengths above the usual one, up to twice as long, in turn.
-  Index longer() const { return usual() + 1 + probes_ % (usual() + 1); }
+  Index longer() const { return usual() + 1 + trials_.number() % (usual() + 1); }
 
-  // The first draft after a step without a draft may not be timed, so a second draft follows. All texts take part.
-  Index steps_of_probe() const { return (drafts_ ? 1 : 2) * texts_; }
-
-  // In seconds, and no more than some ordinary steps take: a length that was measured once, on a stalled machine, must get
+  // Of a step, in seconds, and no more than some ordinary steps take: a length that was measured once, on a stalled machine, must get
   // another try some day.
   double loss_of_probe() const {
     const double step = time(usual());
     const double loss = drafts_ ? time(longer()) - step : step * (1 - drafting_rate() * costs_.plain());
-    return static_cast<double>(steps_of_probe()) * std::clamp(loss, 0.0, 3 * step);
+    return std::clamp(loss, 0.0, 3 * step);
   }
 
-  static constexpr Index first_length[] = {2, 0, 4};
-  static constexpr int first_lengths = 3;
   static constexpr Index looks_ahead = 4, recently = 32, least_reach = 64;
   static constexpr double margin = 0.01, few = 12;
 
   double decay_;
-  detail::ProbeBudget budget_;
+  detail::Trials trials_;
   Costs costs_;
   detail::SurvivalByConfidence read_, after_;  // a and b
   detail::TreeGrowth tree_;                    // of trees
@@ -330,10 +308,8 @@ class EarlyStoppingLength {
   Index longest_ = 0;                          // tokens of the largest draft so far
   Index unread_ = recently;                    // steps since a drafter showed no rows
   Index asked_ = -1, least_ = 0, most_ = 0;    // of the next draft: see plan()
-  Index texts_ = 1;                            // that share the costs
-  int first_ = 0, tries_ = 0;                  // which of the first lengths is in use
   bool drafts_ = true;
-  Index probes_ = 0, probe_steps_ = 0, probe_length_ = 0;
+  Index probe_length_ = 0;
 };
 
 }  // namespace specdec

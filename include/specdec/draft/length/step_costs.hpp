@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "specdec/draft/draft.hpp"
-#include "specdec/draft/length/probe_budget.hpp"
+#include "specdec/draft/drafter.hpp"
+#include "specdec/draft/length/trials.hpp"
 #include "specdec/measure/clock.hpp"
 #include "specdec/measure/cost_curve.hpp"
 #include "specdec/measure/step_record.hpp"
@@ -49,6 +49,9 @@ class StepCosts {
   /// nothing.
   double operator()(Index nodes, Index depth) const { return draft(depth) + target_(nodes + 1); }
 
+  /// What a step has cost, with all that it also took in.
+  static double spent(const StepRecord& step) { return seconds(step.draft_time + step.target_time); }
+
   /// What the next draft is expected to cost more because the drafter must first take in all that was written without it;
   /// 0 right after a draft.
   ///
@@ -69,9 +72,9 @@ class StepCosts {
   /// Whether a probe that loses so much, and catching_up(), may come now. As long as catching_up() is not known, a probe
   /// after steps without drafts comes when the pause is long enough to measure it. Such a pause is short, so that the measurement
   /// is cheap whatever a token costs.
-  bool allow(const ProbeBudget& budget, double loss) const {
+  bool allow(const Trials& trials, double loss) const {
     if (idle_ > 0 && to_measure_ > 0) return idle_ >= least_pause;
-    return budget.affords(loss + catching_up());
+    return trials.affords(loss + catching_up());
   }
 
  private:

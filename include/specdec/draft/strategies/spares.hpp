@@ -3,16 +3,13 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <functional>
 #include <iterator>
 #include <span>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "specdec/draft/draft.hpp"
 #include "specdec/draft/strategies/strategy.hpp"
-#include "specdec/draft/strategies/tree_shape.hpp"
 #include "specdec/error.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/one_hot.hpp"
@@ -47,18 +44,6 @@ class SparesPlan {
     if (left < 0)
       invalid_argument("trunk = ", trunk, ", second_trunk = ", second_trunk,
                        " and the spares make more than ", longest_draft, " tokens, the longest draft");
-  }
-
-  /// Takes the plan from a shape: the eldest children are the trunk, their siblings are spares. If a verifier needs a longer
-  /// trunk than the shape has, the additional tokens have no spares.
-  void take(const TreeShape& shape) {
-    spares_.clear();
-    for (Index trunk = -1; shape.children(trunk) > 0;) {
-      spares_.push_back(shape.children(trunk) - 1);
-      trunk = shape.first_child(trunk);
-    }
-    trunk_ = std::ssize(spares_);
-    spares_.push_back(0);
   }
 
   Index trunk() const { return trunk_; }
@@ -126,8 +111,6 @@ class SparesWithin {
 /// their places. The second trunk follows the likeliest spare of the first token, if there is one, and has no spares. Limits
 /// remove the deepest level first. Within a level they first remove the second trunk's token, then the least likely spares.
 /// A draft length with draft_another() may end the first trunk early.
-/// To let a draft length choose (CostOptimalLength with SpareShapes), pass std::cref(policy): the eldest children of its
-/// shape() are the trunk, their siblings are spares.
 /// The model need not take trees: it takes in one trunk after the other. Near the end of a bounded context trunks get
 /// shorter: see ModelDrafter.
 /// A row in which no token has a positive probability ends its trunk; where lengths are fixed (DraftLimits), the trunk's
@@ -136,50 +119,30 @@ class SparesWithin {
 /// than longest_draft tokens.
 /// Random: one draw per token of a trunk, by ascending number: the first token, the second trunk, the rest of the trunk.
 /// Cost: a model call for each drawn token, and a pass over its row where it has spares.
-template <class Policy = void>
 class Spares {
-  static constexpr bool follows_policy = !std::is_void_v<Policy>;
-
  public:
   static constexpr bool drafts_trees = true, branches = false;
 
-  explicit Spares(std::reference_wrapper<const Policy> policy)
-    requires follows_policy
-      : policy_(&policy.get()) {}
-
   Spares(Index trunk, std::vector<Index> spares, Index second_trunk = 0)
-    requires(!follows_policy)
       : plan_(trunk, std::move(spares), second_trunk) {}
 
   template <class Q, bool stable>
   class Growth;
 
  private:
-  const detail::SparesPlan& plan() {
-    if constexpr (follows_policy) plan_.take(policy_->shape());
-    return plan_;
-  }
-
-  const Policy* policy_ = nullptr;
   detail::SparesPlan plan_;
 };
 
-Spares(Index, std::vector<Index>) -> Spares<>;
-Spares(Index, std::vector<Index>, Index) -> Spares<>;
-template <class Policy>
-Spares(std::reference_wrapper<Policy>) -> Spares<std::remove_const_t<Policy>>;
-
 /// Grows token by token: first the token after the context, then the second trunk, then the rest of the trunk.
-template <class Policy>
 template <class Q, bool stable>
-class Spares<Policy>::Growth {
+class Spares::Growth {
   using Rows = StoredRows<Q, stable>;
   using Copies = StoredRows<Q, false>;
   using Row = VariantRow<typename Rows::Stored, OneHotRow, typename Copies::Stored>;
 
  public:
   void begin(Spares& strategy, const DraftLimits& limits, Index room) {
-    within_.set(strategy.plan(), limits, detail::longest_line(room));
+    within_.set(strategy.plan_, limits, detail::longest_line(room));
     fixed_ = limits.fixed;
     trunk_ = within_.trunk();
     tokens_.clear();

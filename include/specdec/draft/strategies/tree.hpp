@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
-#include <functional>
 #include <iterator>
 #include <span>
 #include <utility>
@@ -65,10 +64,9 @@ inline Index nodes_with_room(const TreeShape& shape, const DraftLimits& limits, 
 /// Siblings are drawn (Independent, WithoutReplacement) or chosen (Likeliest). Limits keep the first nodes of the shape.
 /// If a rule that remembers its sequence needs a trunk of some length (DraftLimits::trunk), the trunk's nodes come before all
 /// others, and a shape whose trunk is shorter gets further eldest children.
-/// To let a draft length choose the shape (CostOptimalLength with TreeShapes), pass std::cref(policy). If a row has too few
-/// tokens, its node has fewer children than in the shape, and none if no token has a positive probability. Near the end of a
-/// bounded context fewer nodes get children: see ModelDrafter. Where lengths are fixed (DraftLimits), a row without a token
-/// of positive probability is replaced by a uniform row.
+/// If a row has too few tokens, its node has fewer children than in the shape, and none if no token has a positive
+/// probability. Near the end of a bounded context fewer nodes get children: see ModelDrafter. Where lengths are fixed
+/// (DraftLimits), a row without a token of positive probability is replaced by a uniform row.
 /// Where siblings are drawn, a draft length that rates draws (EarlyStoppingLength, or one of your own: DraftLength) chooses,
 /// level by level, how many of the shape's children each node gets, and whether there is another level: before they are drawn,
 /// by the rows so far. Then the limits are numbers of drawn tokens and levels, and the shape may be larger.
@@ -77,37 +75,28 @@ inline Index nodes_with_room(const TreeShape& shape, const DraftLimits& limits, 
 /// Random: one draw per drawn token, by ascending number.
 /// Cost: one model call for each level of the tree. The first call takes in the context, each other call all nodes of a
 /// level that have children. Where a draft length rates draws, also an argmax of each row.
-template <class Siblings, class Shape = TreeShape>
+template <class Siblings>
 class Tree {
  public:
   static constexpr bool drafts_trees = true, branches = true;
 
-  Tree(Shape shape, Siblings siblings) : shape_(std::move(shape)), siblings_(std::move(siblings)) {}
+  Tree(TreeShape shape, Siblings siblings) : shape_(std::move(shape)), siblings_(std::move(siblings)) {}
 
-  /// The given shape, or the policy's present shape.
-  const TreeShape& shape() const& {
-    if constexpr (std::same_as<Shape, TreeShape>) return shape_;
-    else return shape_.get().shape();
-  }
+  const TreeShape& shape() const& { return shape_; }
   const TreeShape& shape() const&& = delete;
 
   template <class Q, bool stable>
   class Growth;
 
  private:
-  Shape shape_;
+  TreeShape shape_;
   Siblings siblings_;
 };
 
-template <class Siblings>
-Tree(TreeShape, Siblings) -> Tree<Siblings>;
-template <class Policy, class Siblings>
-Tree(std::reference_wrapper<Policy>, Siblings) -> Tree<Siblings, std::reference_wrapper<Policy>>;
-
 /// Grows level by level: the model takes in the tokens of a level, and their children come from the rows after them.
-template <class Siblings, class Shape>
+template <class Siblings>
 template <class Q, bool stable>
-class Tree<Siblings, Shape>::Growth {
+class Tree<Siblings>::Growth {
   using Rows = StoredRows<Q, stable>;
   using Row = typename Siblings::template Row<typename Rows::Stored>;
 

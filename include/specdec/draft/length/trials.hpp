@@ -1,0 +1,104 @@
+// The steps with which a draft length learns: its first steps, and later probes.
+#pragma once
+
+#include <algorithm>
+
+#include "specdec/error.hpp"
+#include "specdec/measure/step_record.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec::detail {
+
+/// When a draft length tries a draft that it does not expect to be the best.
+///
+/// The first steps draft 2, 0 and 4 tokens, two steps each: in the first step a draft model may have to catch up, and such a
+/// step is not timed. Later a probe may cost a share of the time. Each step earns that share of its cost. A probe waits until
+/// the steps since the last probe have earned its expected loss, and for a few steps in any case. While nothing is drafted a
+/// probe has two steps, because the first may not be timed; and it goes on as long as it pays, until that is certain: it may
+/// be long until the next one. All texts that share a draft length take part in a probe.
+/// Units: costs are in seconds, or in a unit of the caller's.
+/// Throws: std::invalid_argument unless 0 < share < 1.
+class Trials {
+ public:
+  explicit Trials(double share) : share_(share) {
+    if (!(share > 0 && share < 1)) invalid_argument("probing = ", share, " is outside (0, 1)");
+  }
+
+  /// From now on this many texts share the draft length.
+  void share_by(Index texts) { texts_ = texts; }
+  Index texts() const { return texts_; }
+
+  // ---- The first steps ----------------------------------------------------------------------------------
+
+  bool begin() const { return first_ < first_lengths; }
+  /// Pre: begin().
+  Index first_length() const { return first_length_[first_]; }
+  /// Enters one of the first steps. `asked` is what next() returned for it. Steps that are not timed do not count, and
+  /// neither do those that ask for more, because next() was called before they were.
+  void begin_with(const StepRecord& step, Index asked) {
+    if (step.asked > asked || step.fed != step.drafted + 1 || ++tries_ < 2) return;
+    tries_ = 0;
+    ++first_;
+  }
+
+  // ---- Probes -------------------------------------------------------------------------------------------
+
+  bool probe() const { return left_ > 0; }
+  /// How many probes there were, with those that were skipped.
+  Index number() const { return number_; }
+  /// There is nothing to try now: the next probe tries what comes next.
+  void skip() { ++number_; }
+
+  /// Enters a step that was no probe.
+  void earn(double cost) {
+    earned_ += share_ * cost;
+    ++rest_;
+  }
+
+  /// Whether a probe may lose so much.
+  bool affords(double loss) const { return rest_ >= least_rest && !(earned_ < loss); }
+
+  /// Begins a probe if `costs` allow it now. `drafts`: whether the steps draft at present. `loss`: what a step of the probe is
+  /// expected to cost more than another step.
+  template <class Costs>
+  bool begin_probe(const Costs& costs, bool drafts, double loss) {
+    if (!costs.allow(*this, static_cast<double>(steps(drafts)) * loss)) return false;
+    earned_ = 0;
+    rest_ = 0;
+    tokens_ = cost_ = 0;
+    ++number_;
+    left_ = steps(drafts);
+    return true;
+  }
+
+  /// Enters a step of a probe. Returns whether it was the last one.
+  template <class Costs>
+  bool end_with(const StepRecord& step, const Costs& costs) {
+    tokens_ += static_cast<double>(step.accepted + 1);
+    cost_ += costs(step.drafted, step.depth());
+    return --left_ == 0;
+  }
+
+  /// After the last step of a probe and what is decided by it: lets the probe go on if nothing is drafted although its tokens
+  /// cost less than in steps that cost `plain` and emit one token each.
+  void go_on(bool drafts, double plain) {
+    if (!drafts && cost_ < plain * tokens_) left_ = steps(false);
+  }
+
+ private:
+  static constexpr Index first_length_[] = {2, 0, 4};
+  static constexpr int first_lengths = 3;
+  static constexpr Index least_rest = 4;  // steps between probes, whatever they cost
+
+  Index steps(bool drafts) const { return (drafts ? 1 : 2) * texts_; }
+
+  double share_;
+  Index texts_ = 1;
+  int first_ = 0, tries_ = 0;     // which of the first lengths is in use
+  double earned_ = 0;             // what the next probe may lose
+  Index rest_ = 0;                // steps since the last probe
+  Index left_ = 0, number_ = 0;   // steps that are left of the probe
+  double tokens_ = 0, cost_ = 0;  // of the probe
+};
+
+}  // namespace specdec::detail
