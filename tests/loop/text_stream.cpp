@@ -149,4 +149,17 @@ TEST_CASE("A tokenizer that throws leaves a stream as it was") {
   CHECK(stream.stopped());
 }
 
+TEST_CASE("a stream shows stops that do not count yet") {
+  const Options options{.stop_tokens = {256}, .stop_strings = {{"stop"}, bytes}, .min_new_tokens = 4};
+  TextStream stream{bytes, options};
+  for (int round = 0; round < 2; ++round) {
+    std::string seen;
+    for (const Token x : {257, 256, int{'a'}, 257, int{'b'}}) seen += stream.push(std::vector<Token>{x});
+    CHECK(stream.stopped());
+    CHECK(seen + std::string(stream.finish()) ==
+          "stop\xe2\x82"
+          "a");
+  }
+}
+
 }  // namespace test_loop_text_stream

@@ -5,6 +5,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <optional>
 #include <ostream>
@@ -55,6 +56,13 @@ struct Options {
   Index gamma = 4;
   StopTokens stop_tokens = {};    ///< the first of these ends the output; it is part of the output
   StopStrings stop_strings = {};  ///< the token that completes one of these ends the output
+  /// Before so many new tokens, stop tokens and stop strings end nothing, and are text like any other. (MinLength, a processor,
+  /// keeps the target from writing them.)
+  Index min_new_tokens = 0;
+  /// Asked after each new token, with all new tokens so far, the last one included: true ends the output with this token, in the
+  /// middle of a step, too. Not asked about drafted tokens that the target does not accept. A step that is tried again asks
+  /// again; otherwise it may remember what it was asked. On the thread that verifies.
+  std::function<bool(std::span<const Token>)> ends = nullptr;
   LogProbabilityOptions log_probabilities = {};  ///< which log-probabilities to record; by default none
 
   bool stops_at(Token x) const { return stop_tokens.contains(x); }
@@ -67,11 +75,12 @@ enum class StopReason {
   stop_token,   ///< the last token is a stop token
   stop_string,  ///< the last token completes a stop string
   callback,     ///< the caller stopped it
+  condition,    ///< Options::ends said so
 };
 
 /// Prints the name of the reason.
 inline std::ostream& operator<<(std::ostream& out, StopReason reason) {
-  constexpr const char* names[] = {"length", "context", "stop_token", "stop_string", "callback"};
+  constexpr const char* names[] = {"length", "context", "stop_token", "stop_string", "callback", "condition"};
   return out << names[static_cast<std::size_t>(reason)];
 }
 

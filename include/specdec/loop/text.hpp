@@ -30,6 +30,8 @@ inline void check_prompt(const char* name, TokenIds prompt, const Options& optio
     invalid_argument(name, " has ", prompt.size(), " tokens, but the target's context holds ", most);
   if (options.max_new_tokens < 0)
     invalid_argument("max_new_tokens = ", options.max_new_tokens, " is negative");
+  if (options.min_new_tokens < 0)
+    invalid_argument("min_new_tokens = ", options.min_new_tokens, " is negative");
   check_gamma_option(options.gamma);
   check_log_probabilities(options.log_probabilities);
 }
@@ -37,7 +39,8 @@ inline void check_prompt(const char* name, TokenIds prompt, const Options& optio
 /// How many tokens of a step enter a text, and whether the text ends there.
 struct Cut {
   Index tokens = 0;
-  StopReason stop = StopReason::length;  // else a stop token or a stop string, never a spent budget
+  StopReason stop =
+      StopReason::length;  // else a stop token, a stop string or the condition, never a spent budget
   std::optional<StopMatch> match = {};
   StopSearch search = {};  // how far stop strings have been looked for
 };
@@ -82,13 +85,21 @@ class Text {
   }
 
   /// How much of a step that emits `tokens` and then `last` enters the text: up to a stop token, up to the token that
-  /// completes a stop string, or up to the end of the budget. If the last token of the budget is also a stop, the stop is
-  /// the reason. Changes nothing.
-  /// Throws: what the tokenizer of the stop strings throws.
-  Cut cut(std::span<const Token> tokens, Token last) const {
+  /// completes a stop string, up to the token with which the condition ends it, or up to the end of the budget. If the last token
+  /// of the budget is also a stop, the stop is the reason. Changes nothing.
+  /// Pre: there is room for the tokens.
+  /// Throws: what the tokenizer of the stop strings, or the condition, throws.
+  Cut cut(std::span<const Token> tokens, Token last) {
     Cut cut{.search = search_};
-    for (const Token x : tokens) look_at(x, cut);
-    look_at(last, cut);
+    const std::size_t before = context_.size();
+    const Index written = std::ssize(this->tokens());
+    const auto look = [&] {
+      for (const Token x : tokens) look_at(x, written, cut);
+      look_at(last, written, cut);
+    };
+    const auto forget = [&] { context_.resize(before); };
+    undo_on_error(look, forget);
+    forget();
     return cut;
   }
 
@@ -100,8 +111,8 @@ class Text {
   /// Throws: what the tokenizer of the stop strings throws.
   bool ends_with(Token x, Index between, StopSearch& search) const {
     if (between + 1 >= remaining()) return true;
-    Cut cut{.search = search};
-    look_for_stop(x, cut);
+    Cut cut{.tokens = between + 1, .search = search};
+    look_for_stop(x, std::ssize(tokens()), cut);
     search = cut.search;
     return cut.stop != StopReason::length;
   }
@@ -141,17 +152,22 @@ class Text {
   }
 
  private:
-  void look_at(Token x, Cut& cut) const {
-    if (cut.stop != StopReason::length || cut.tokens >= remaining()) return;
+  // The next token of a cut, after so many new tokens and those of the cut. The condition sees it at its place.
+  void look_at(Token x, Index written, Cut& cut) {
+    if (cut.stop != StopReason::length || cut.tokens >= options_.max_new_tokens - written) return;
     ++cut.tokens;
-    look_for_stop(x, cut);
+    look_for_stop(x, written, cut);
+    if (!options_.ends || cut.stop != StopReason::length) return;
+    context_.push_back(x);
+    if (options_.ends(tokens())) cut.stop = StopReason::condition;
   }
 
-  // Whether x is a stop token or completes a stop string.
-  void look_for_stop(Token x, Cut& cut) const {
-    if (options_.stop_tokens.contains(x)) {
+  // Whether x, the last token of the cut, is a stop token or completes a stop string.
+  void look_for_stop(Token x, Index written, Cut& cut) const {
+    const bool counts = written + cut.tokens >= options_.min_new_tokens;
+    if (counts && options_.stop_tokens.contains(x)) {
       cut.stop = StopReason::stop_token;
-    } else if ((cut.match = options_.stop_strings.find(cut.search, x))) {
+    } else if ((cut.match = options_.stop_strings.find(cut.search, x, counts))) {
       cut.stop = StopReason::stop_string;
     }
   }

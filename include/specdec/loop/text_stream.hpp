@@ -25,30 +25,35 @@ namespace specdec {
 ///   std::cout << stream.finish();
 ///
 /// `bytes` is any tokenizer (TokenBytes). All pieces together are the Result::text(bytes) of a generation with these
-/// options. The text ends before a stop string, or after the bytes of a stop token. Later tokens are ignored. finish() ends
-/// a text; the next push() begins another text.
+/// options. The text ends before a stop string, or after the bytes of a stop token; Options::ends is not asked. Later tokens are
+/// ignored. finish() ends a text; the next push() begins another text.
 /// Throws: what `bytes` throws; the stream is then as before.
 template <class Bytes>
 class TextStream {
   static_assert(detail::fits_token_bytes<Bytes>());
 
  public:
-  /// Reads the stop tokens and stop strings of the options.
+  /// Reads the stop tokens and stop strings of the options, and from which token on they count.
   explicit TextStream(Bytes bytes, const Options& options = {})
-      : bytes_(std::move(bytes)), stop_tokens_(options.stop_tokens), stop_strings_(options.stop_strings) {}
+      : bytes_(std::move(bytes)),
+        stop_tokens_(options.stop_tokens),
+        stop_strings_(options.stop_strings),
+        least_(options.min_new_tokens) {}
 
   /// Takes new tokens and returns the text that can be shown now. The view lives until the next call.
   std::string_view push(std::span<const Token> tokens) & {
     detail::StopSearch search = search_;
     std::optional<StopMatch> match;
     bool ends = ended_;
+    Index size = size_;
     std::string more;
     for (auto token = tokens.begin(); token != tokens.end() && !ends; ++token) {
       const auto& piece = bytes_(*token);
       const std::string_view all(piece);
       const Index before = search.bytes;
-      ends = stop_tokens_.contains(*token);
-      if (!ends) match = stop_strings_.find(search, all);
+      const bool counts = ++size >= least_;
+      ends = counts && stop_tokens_.contains(*token);
+      if (!ends) match = stop_strings_.find(search, all, counts);
       more += match ? all.substr(0, static_cast<std::size_t>(search.bytes - before)) : all;
       ends = ends || match;
     }
@@ -57,6 +62,7 @@ class TextStream {
     if (ended_) return {};
     held_ += more;  // nothing throws from here on
     search_ = search;
+    size_ = size;
     ended_ = ends;
     stopped_ = match.has_value();
     if (ends && !match) return show(held_.size());
@@ -76,6 +82,7 @@ class TextStream {
     forget_shown();
     ended_ = stopped_ = false;
     search_ = {};
+    size_ = 0;
     return show(held_.size());
   }
   void finish() && = delete;
@@ -97,6 +104,7 @@ class TextStream {
   Bytes bytes_;
   StopTokens stop_tokens_;
   StopStrings stop_strings_;
+  Index least_, size_ = 0;  // from which token on they count, and how many tokens there are
   detail::StopSearch search_;
   std::string held_;       // the piece shown last, then the bytes not shown yet
   std::size_t shown_ = 0;  // the bytes of the piece shown last

@@ -61,7 +61,8 @@ template <class M, class Choose>
 void continue_law(const M& model, std::vector<Token>& context, std::size_t prompt_size, double probability,
                   const Options& options, const Choose& choose, Law& law) {
   const std::vector<Token> output(context.begin() + static_cast<std::ptrdiff_t>(prompt_size), context.end());
-  const bool stopped = !output.empty() && options.stop_tokens.contains(output.back());
+  const bool counts = !output.empty() && std::ssize(output) >= options.min_new_tokens;
+  const bool stopped = counts && options.stop_tokens.contains(output.back());
   if (stopped || static_cast<Index>(output.size()) >= options.max_new_tokens) {
     law[output] += probability;
     return;

@@ -43,9 +43,10 @@ class StopSearcher {
   virtual ~StopSearcher() = default;
 
   const std::vector<std::string>& strings() const { return strings_; }
-  /// Searches the bytes of one more token, or some more bytes.
-  virtual std::optional<StopMatch> find(StopSearch& search, Token token) const = 0;
-  virtual std::optional<StopMatch> find(StopSearch& search, std::string_view bytes) const = 0;
+  /// Searches the bytes of one more token, or some more bytes. Unless they count, strings that are complete there are passed
+  /// over.
+  virtual std::optional<StopMatch> find(StopSearch& search, Token token, bool counts) const = 0;
+  virtual std::optional<StopMatch> find(StopSearch& search, std::string_view bytes, bool counts) const = 0;
   /// How many of the last searched bytes may be the beginning of a stop string.
   virtual Index begun(const StopSearch& search) const = 0;
 
@@ -59,17 +60,17 @@ class StopSearcherOf final : public StopSearcher {
   StopSearcherOf(std::vector<std::string> strings, Bytes bytes)
       : StopSearcher(std::move(strings)), matcher_(this->strings()), bytes_(std::move(bytes)) {}
 
-  std::optional<StopMatch> find(StopSearch& search, Token token) const override {
+  std::optional<StopMatch> find(StopSearch& search, Token token, bool counts) const override {
     const auto& piece = bytes_(token);
-    return find(search, std::string_view(piece));
+    return find(search, std::string_view(piece), counts);
   }
 
-  std::optional<StopMatch> find(StopSearch& search, std::string_view bytes) const override {
+  std::optional<StopMatch> find(StopSearch& search, std::string_view bytes, bool counts) const override {
     for (const char byte : bytes) {
       search.state = matcher_.next(search.state, byte);
       ++search.bytes;
       const Index string = matcher_.string(search.state);
-      if (string < 0) continue;
+      if (string < 0 || !counts) continue;
       const Index length = std::ssize(at(this->strings(), string));
       return StopMatch{string, search.bytes - length, search.bytes};
     }
@@ -112,13 +113,15 @@ class StopStrings {
   }
   const std::vector<std::string>& strings() const&& = delete;  // the reference would dangle
 
-  /// Searches the bytes of one more token, and stops after the first string that is complete.
-  std::optional<StopMatch> find(detail::StopSearch& search, Token token) const {
-    return empty() ? std::nullopt : searcher_->find(search, token);
+  /// Searches the bytes of one more token, and stops after the first string that is complete. If `counts` is false, strings
+  /// that the token completes are passed over.
+  std::optional<StopMatch> find(detail::StopSearch& search, Token token, bool counts = true) const {
+    return empty() ? std::nullopt : searcher_->find(search, token, counts);
   }
   /// Searches some more bytes.
-  std::optional<StopMatch> find(detail::StopSearch& search, std::string_view bytes) const {
-    if (!empty()) return searcher_->find(search, bytes);
+  std::optional<StopMatch> find(detail::StopSearch& search, std::string_view bytes,
+                                bool counts = true) const {
+    if (!empty()) return searcher_->find(search, bytes, counts);
     search.bytes += std::ssize(bytes);
     return std::nullopt;
   }
