@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <map>
 #include <ostream>
 #include <span>
 #include <stdexcept>
@@ -21,7 +20,8 @@
 #include "specdec/model/feeds.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/trees.hpp"
-#include "specdec/rows/kinds/dense.hpp"
+#include "specdec/testing/checked_calls.hpp"
+#include "specdec/testing/seen_row.hpp"
 #include "specdec/types.hpp"
 
 #ifndef __cpp_exceptions
@@ -73,67 +73,10 @@ struct Complaint : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// One row that the model returned, and the call that it came from.
-struct SeenRow {
-  std::vector<Token> context;  ///< all tokens on the way to the row's token
-  std::vector<Token> uncut;    ///< these, if no token had been cut away since the context was empty
-  std::vector<Token> line;     ///< these, if the tree's tokens followed each other as a line
-  std::vector<Token> feed;     ///< the tokens of the feed
-  bool branches;               ///< whether the feed had parents
-  bool kept_path;              ///< whether tokens of the context were kept as the path of a tree
-  Index cached, open;          ///< how many tokens the context and the open tree held before the call
-  Index place, together;       ///< the number of the row's token in the feed; the number of feeds of the call
-  Eigen::RowVectorXd row;
-
-  bool is_cut() const { return uncut != context; }
-};
-
-/// A sequence of the check, and what its context should hold.
-struct CheckedSequence {
-  Index number = 0;
-  std::vector<Token> context = {}, uncut = {};
-  Index longest =
-      0;  // how many tokens the context and the open tree have had at most since they were last empty
-  bool kept_path = false;
-  std::vector<Token> tree = {};  // the open tree's tokens by number
-  std::vector<Index> parents = {};
-
-  Index size() const { return std::ssize(context); }
-  Index open() const { return std::ssize(tree); }
-  void keep(Index length) {
-    close();
-    if (length >= size()) return;
-    specdec::detail::resize(context, length);
-    if (length > 0) return;
-    uncut.clear();
-    longest = 0;
-    kept_path = false;
-  }
-  void close() {
-    tree.clear();
-    parents.clear();
-  }
-  void append(Token x) {
-    context.push_back(x);
-    uncut.push_back(x);
-  }
-};
-
-/// The largest difference of two numbers of the rows. Equal infinite numbers do not differ; NaN differs from all.
-inline double difference_of_rows(const Eigen::RowVectorXd& a, const Eigen::RowVectorXd& b) {
-  double largest = 0;
-  for (Index x = 0; x < a.size(); ++x) {
-    if (a[x] == b[x]) continue;
-    const double difference = std::abs(a[x] - b[x]);
-    if (!(difference <= largest)) largest = difference;
-    if (std::isnan(largest)) break;
-  }
-  return largest;
-}
-
 template <class M>
 class ModelCheck {
-  static constexpr bool for_many = specdec::detail::OverFeeds<M&>::for_many;
+  static constexpr bool for_many = CheckedCalls<M>::for_many;
+  static constexpr const char* cut_back = for_many ? "keep(sequence, length)" : "truncate(length)";
   static constexpr bool trees = takes_trees<M>;
 
  public:
@@ -185,65 +128,17 @@ class ModelCheck {
 
   Index below(Index end) { return static_cast<Index>(uniform01(random_) * static_cast<double>(end)); }
   bool coin() { return below(2) == 0; }
-  Token any_token() { return static_cast<Token>(below(model_.model().vocab_size())); }
+  Token any_token() { return static_cast<Token>(below(model_.vocab_size())); }
   std::vector<Token> any_text(Index length) {
     std::vector<Token> text(static_cast<std::size_t>(length));
     for (Token& x : text) x = any_token();
     return text;
   }
 
-  // ---- Calls ----
-
-  std::vector<Row> forward(std::span<const BatchFeed> feeds) {
-    decltype(auto) output = model_.forward(feeds);
-    const auto rows = distributions(output);
-    const Index wanted = specdec::detail::rows_of(feeds), size = model_.model().vocab_size();
-    specdec::detail::check_shape("model", rows.rows(), specdec::detail::row_size(rows), wanted, size);
-    std::vector<Row> out;
-    for (Index i = 0; i < wanted; ++i) {
-      const auto row = rows.row(i);
-      out.emplace_back(size);
-      for (Index x = 0; x < size; ++x) out.back()[x] = row.probability(static_cast<Token>(x));
-    }
-    return out;
-  }
-
-  // A sequence that nobody has fed yet; of a model for one text its only one, emptied.
-  CheckedSequence fresh() {
-    if constexpr (!for_many) model_.keep(0, 0);
-    return {.number = for_many ? next_number_++ : 0};
-  }
-  void release(const CheckedSequence& sequence) {
-    if constexpr (for_many) model_.release(sequence.number);
-  }
   void empty() {
-    for (const CheckedSequence& sequence : sequences_) release(sequence);
+    for (const CheckedSequence& sequence : sequences_) model_.release(sequence);
     sequences_.clear();
     if constexpr (!for_many) model_.keep(0, 0);
-  }
-
-  // The rows after each token of a text, which is fed alone, token by token.
-  std::vector<Row> rows_alone(std::span<const Token> text) {
-    const CheckedSequence sequence = fresh();
-    std::vector<Row> out;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-      const BatchFeed feed{{.tokens = text.subspan(i, 1), .from = static_cast<Index>(i), .rows = 1},
-                           sequence.number};
-      out.push_back(forward(std::span(&feed, 1)).front());
-    }
-    release(sequence);
-    return out;
-  }
-
-  // The row after a context by the measure of all: fed alone, token by token.
-  const Row& expected(const std::vector<Token>& context) {
-    if (!expected_.contains(context)) {
-      const std::vector<Row> rows = rows_alone(context);
-      for (std::size_t i = 0; i < rows.size(); ++i)
-        expected_[std::vector<Token>(context.begin(), context.begin() + static_cast<std::ptrdiff_t>(i) + 1)] =
-            rows[i];
-    }
-    return expected_[context];
   }
 
   bool equal(const Row& a, const Row& b) const { return difference_of_rows(a, b) <= options_.tolerance; }
@@ -253,11 +148,11 @@ class ModelCheck {
   // A text that is fed twice gives the same rows, whatever was fed in between.
   void begins_empty() {
     const std::vector<Token> text = any_text(std::min<Index>(longest_, 6));
-    const std::vector<Row> first = rows_alone(text);
+    const std::vector<Row> first = model_.rows_alone(text);
     for (const Row& row : first)
       if (row.hasNaN()) complain("a row holds nan");
-    rows_alone(any_text(std::min<Index>(longest_, 5)));
-    const std::vector<Row> again = rows_alone(text);
+    model_.rows_alone(any_text(std::min<Index>(longest_, 5)));
+    const std::vector<Row> again = model_.rows_alone(text);
     for (std::size_t i = 0; i < text.size(); ++i)
       if (!equal(first[i], again[i]))
         complain("a text that is fed twice, token by token, has another row after its token ", i,
@@ -269,23 +164,23 @@ class ModelCheck {
 
   // Rows that depend on the token before the last, and never on the last, stand one place too early.
   void rows_follow_their_tokens() {
-    if (longest_ < 3 || model_.model().vocab_size() < 2) return;
+    if (longest_ < 3 || model_.vocab_size() < 2) return;
     bool last_matters = false, one_before_matters = false;
     for (int n = 0; n < 32 && !last_matters; ++n) {  // the first text is enough for most models
       const std::vector<Token> text = any_text(3);
       std::vector<Token> other_last = text, other_before = text;
       other_last[2] = other(text[2]);
       other_before[1] = other(text[1]);
-      const Row row = rows_alone(text).back();
-      last_matters = !equal(row, rows_alone(other_last).back());
-      one_before_matters = one_before_matters || !equal(row, rows_alone(other_before).back());
+      const Row row = model_.rows_alone(text).back();
+      last_matters = !equal(row, model_.rows_alone(other_last).back());
+      one_before_matters = one_before_matters || !equal(row, model_.rows_alone(other_before).back());
     }
     if (one_before_matters && !last_matters)
       complain(
           "the row after a token never depends on that token, but on the one before it: rows are off by one");
   }
   Token other(Token x) {
-    return static_cast<Token>((x + 1 + below(model_.model().vocab_size() - 1)) % model_.model().vocab_size());
+    return static_cast<Token>((x + 1 + below(model_.vocab_size() - 1)) % model_.vocab_size());
   }
 
   // ---- Histories ----
@@ -294,8 +189,8 @@ class ModelCheck {
   void write_history() {
     empty();
     seen_.clear();
-    expected_.clear();  // rows of a large vocabulary take much memory
-    for (Index k = 0; k < (for_many ? options_.together : 1); ++k) sequences_.push_back(fresh());
+    model_.forget_expected();
+    for (Index k = 0; k < (for_many ? options_.together : 1); ++k) sequences_.push_back(model_.fresh());
     for (int call = 0; call < options_.calls; ++call) {
       for (CheckedSequence& sequence : sequences_) roll_back(sequence);
       feed_some();
@@ -308,7 +203,7 @@ class ModelCheck {
     if (sequence.open() > 0 && below(4) > 0) return;
     if constexpr (for_many) {
       if (below(12) == 0) {
-        model_.release(sequence.number);
+        model_.release(sequence);
         sequence = {.number = sequence.number};
         return;
       }
@@ -361,7 +256,7 @@ class ModelCheck {
                         .parents = parents[f]},
                        chosen[f]->number});
     }
-    const std::vector<Row> rows = forward(feeds);
+    const std::vector<Row> rows = model_.forward(feeds);
     std::size_t next = 0;
     for (std::size_t f = 0; f < chosen.size(); ++f) {
       CheckedSequence& sequence = *chosen[f];
@@ -429,7 +324,7 @@ class ModelCheck {
     const std::vector<SeenRow> all = std::move(seen_);
     std::vector<const SeenRow*> wrong;
     for (const SeenRow& seen : all) {
-      const double difference = difference_of_rows(seen.row, expected(seen.context));
+      const double difference = difference_of_rows(seen.row, model_.expected(seen.context));
       if (difference <= options_.tolerance) report.difference = std::max(report.difference, difference);
       else wrong.push_back(&seen);
       ++report.rows;
@@ -440,14 +335,14 @@ class ModelCheck {
     if (wrong.empty()) return;
     const SeenRow& simplest = **std::min_element(
         wrong.begin(), wrong.end(),
-        [](const SeenRow* a, const SeenRow* b) { return circumstances(*a) < circumstances(*b); });
-    complain(where(simplest), circumstances_of(simplest));
+        [](const SeenRow* a, const SeenRow* b) { return a->circumstances() < b->circumstances(); });
+    complain(where(simplest), simplest.suspicions(cut_back));
   }
 
   // What a mistake would have changed: a model of flat rows passes whatever it does.
   void see_what_tells(const SeenRow& seen, ModelReport& report) {
     const auto differs = [&](const std::vector<Token>& context) {
-      return !equal(expected(seen.context), expected(context));
+      return !equal(model_.expected(seen.context), model_.expected(context));
     };
     if (seen.context.size() > 1 && differs({seen.context.begin(), seen.context.end() - 1})) ++report.telling;
     if (!report.shows_rollback && seen.is_cut() && std::ssize(seen.uncut) <= longest_)
@@ -459,79 +354,51 @@ class ModelCheck {
         seen.open == 0 ? "" : specdec::detail::message(" and ", seen.open, " of an open tree");
     return specdec::detail::message("the row after token ", seen.place, " of ", seen.feed.size(),
                                     " fed after ", seen.cached, " cached ones", tree, " is off by ",
-                                    difference_of_rows(seen.row, expected(seen.context)), ": ");
+                                    difference_of_rows(seen.row, model_.expected(seen.context)), ": ");
   }
 
   // The known mistake that gives exactly this row; empty if there is none.
   std::string mistake_of(const SeenRow& seen) {
     const auto is = [&](const std::vector<Token>& context) {
-      return !context.empty() && equal(seen.row, expected(context));
+      return !context.empty() && equal(seen.row, model_.expected(context));
     };
     if (seen.row.hasNaN()) return "it holds nan";
     if (is({seen.context.begin(), seen.context.end() - 1})) return "it is the row one token earlier";
     if (seen.is_cut() && is(seen.uncut))
-      return specdec::detail::message("it is the row of the context with the tokens that ",
-                                      for_many ? "keep(sequence, length)" : "truncate(length)",
+      return specdec::detail::message("it is the row of the context with the tokens that ", cut_back,
                                       " should have cut off");
     if (seen.line != seen.context && is(seen.line))
       return "it is the row of the tree's tokens read as a line: parents are ignored";
-    if (seen.together > 1 && circumstances(seen) == 0 &&
-        equal(row_without_company(seen), expected(seen.context)))
+    if (seen.together > 1 && seen.circumstances() == 0 &&
+        equal(row_without_company(seen), model_.expected(seen.context)))
       return specdec::detail::message("it depends on other sequences: the call had ", seen.together,
                                       " feeds, and alone the row is right");
     return {};
   }
 
-  // How much sets the row apart from rows of calls over new tokens.
-  static int circumstances(const SeenRow& seen) {
-    return seen.is_cut() + seen.kept_path + seen.branches + (seen.open > 0);
-  }
-
-  // All that sets the row apart from rows of calls over one token, as suspicions.
-  static std::string circumstances_of(const SeenRow& seen) {
-    std::string out;
-    const auto suspect = [&](bool suspicious, const char* mistake) {
-      if (suspicious) out += (out.empty() ? "" : "; or ") + std::string(mistake);
-    };
-    suspect(seen.branches, "the tree's other branches shine through");
-    suspect(seen.open > 0, "the tree did not grow as its numbers say");
-    suspect(
-        seen.is_cut(),
-        "the cache is not as it was before the tokens that were cut off: stale entries or wrong positions");
-    suspect(seen.kept_path,
-            "the cache does not hold the path that was kept of a tree: other tokens or wrong positions");
-    suspect(out.empty(), "rows of a call with several tokens differ from those of single tokens");
-    suspect(circumstances(seen) == 0, for_many
-                                          ? "keep(sequence, length) with a longer length changes the context"
-                                          : "truncate(length) with a longer length changes the context");
-    return out;
-  }
-
   // The row from the same call, if it has no other feeds.
   Row row_without_company(const SeenRow& seen) {
-    const CheckedSequence sequence = fresh();
+    const CheckedSequence sequence = model_.fresh();
     const std::vector<Token> prompt(seen.context.begin(), seen.context.begin() + seen.cached);
     if (!prompt.empty()) {
       const BatchFeed feed{{.tokens = prompt, .from = 0, .rows = 1}, sequence.number};
-      forward(std::span(&feed, 1));
+      model_.forward(std::span(&feed, 1));
     }
     const Index rows = std::ssize(seen.feed) - seen.place;
     const BatchFeed feed{{.tokens = seen.feed, .from = seen.cached, .rows = rows}, sequence.number};
-    Row row = forward(std::span(&feed, 1)).front();
-    release(sequence);
+    Row row = model_.forward(std::span(&feed, 1)).front();
+    model_.release(sequence);
     return row;
   }
 
-  specdec::detail::OverFeeds<M&> model_;
+  CheckedCalls<M> model_;
   ModelCheckOptions options_;
   Index longest_;
   Index reach_,
       most_open_;  // how many tokens a context is cut back by at most, and how many a tree has at most
   SplitMix64 random_;
-  Index next_number_ = 0;
   std::vector<CheckedSequence> sequences_ = {};
   std::vector<SeenRow> seen_ = {};
-  std::map<std::vector<Token>, Row> expected_ = {};
 };
 
 }  // namespace detail
