@@ -82,7 +82,7 @@ struct DraftedRows {
 ///                       a token of the target row with probability min(1, w), else nothing
 ///   draw(chance, i)     a token from target row i, i <= γ, for the place depth(i) tokens after the context
 ///   depth(i)            how many drafted tokens stand before target row i; i in a linear draft
-///   target(i), draft(i) the rows themselves
+///   target(i), draft(i) the rows themselves. An error about a row, or about what is computed from it, names the row
 ///   look_up_all()       looks up p and q of all tokens, up to one that the target rules out. For rules that judge a draft
 ///                       as a whole. Free where look-ups are cheap. If a look-up needs a pass over the row (logits), there
 ///                       are statistics of acceptance only for rules that call this
