@@ -1,8 +1,9 @@
-// Drafts and verifies for an engine that has its own scheduler: the engine decides when a request comes and goes, calls its
-// model once a round for all requests, and owns the KV cache.
+// Drafts and verifies for an engine that has its own scheduler: the engine decides when a request comes, waits and goes, calls
+// its model once a round for all requests, and owns the KV cache.
 #include <algorithm>
 #include <iostream>
 #include <map>
+#include <optional>
 #include <random>
 #include <span>
 #include <specdec/model/ngram.hpp>
@@ -61,7 +62,7 @@ int main() {
   auto large = NgramModel::train(letters(rhyme), {.order = 8, .vocab_size = 128}),
        small = large.with_order(3);
   const std::vector<Request> requests{
-      {0, "This is the", {.max_new_tokens = 60, .gamma = 6}, 4},
+      {0, "This is the", {.max_new_tokens = 60, .gamma = 6}, 4},  // paused before round 3
       {0, "the rat", {.max_new_tokens = 200, .gamma = 4, .stop_tokens = {'.'}}, 5},
       {0, "that Jack built. This", {.max_new_tokens = 200, .gamma = 3}, 6},  // cancelled before round 6
       {0, "the cat", {.max_new_tokens = 40, .gamma = 0}, 7},                 // no drafts; waits for a slot
@@ -73,9 +74,18 @@ int main() {
   specdec::Batch batch{specdec::ExternalTarget{.vocabulary = large.vocab_size()},
                        specdec::ModelDrafter{specdec::ModelPerSequence{small}}, specdec::BlockVerifier{},
                        specdec::BatchOptions{.tokens_per_call = 24}};
+  std::optional<decltype(batch)::Paused> paused;
   auto next = requests.begin();
-  for (int round = 0; next != requests.end() || !batch.empty(); ++round) {
-    // Between rounds the scheduler adds and cancels requests. The batch numbers them in the order of add().
+  for (int round = 0; next != requests.end() || !batch.empty() || paused; ++round) {
+    // Between rounds the scheduler adds, pauses and cancels requests. The batch numbers them in the order of add().
+    if (round == 3) {
+      paused = batch.pause(0);
+      engine.close(0);  // its slot is for others
+    }
+    if (paused && round >= 8 && !engine.full()) {
+      engine.open(batch.add(*std::move(paused)));  // under its own number; the engine is fed its text again
+      paused.reset();
+    }
     for (; next != requests.end() && next->round <= round && !engine.full(); ++next)
       engine.open(batch.add(letters(next->prompt), next->options, std::mt19937_64{next->seed}));
     if (round == 6) {
