@@ -7,9 +7,7 @@ mutant("tree-branch-not-left", "model/path_by_path.hpp", "tests/model/path_by_pa
        "detail::common_length(text.way, text.cached_way)",
        "std::min<Index>(std::ssize(text.cached_way), std::ssize(text.way) - 1)")
 mutant("tree-rows-by-visit", "model/path_by_path.hpp", "tests/model/path_by_path",
-       "rows_.put(text.place + *node - text.first, rows, row++);",
-       "rows_.put(row, rows, row);\n"
-       "      ++row;")
+       "text.place + *node - text.first", "row")
 
 mutant = promise("who has lost a model's context knows, and a copy does not count as its original")
 mutant("turns-by-any-address", "model/turn.hpp", "tests/model/turn", "known->address == address", "true")

@@ -30,19 +30,19 @@ mutant = promise("samplers that keep any set of tokens keep what their definitio
 mutant("top-n-sigma-of-the-sum", "sample/steps/top_n_sigma.hpp", "tests/sample/steps/top_n_sigma",
        "squares / count - mean * mean", "squares / count")
 mutant("dry-z-too-far", "sample/processors/dry.hpp", "tests/sample/processors/dry",
-       "std::min(to - k, repeats_[static_cast<std::size_t>(k - from)])", "repeats_[static_cast<std::size_t>(k - from)]")
+       "std::min(to - k, detail::at(repeats_, k - from))", "detail::at(repeats_, k - from)")
 
 mutant = promise("each row is processed after its own text, by its own sequence's chain")
 mutant("hook-row-of-first-tokens", "sample/hooked_context.hpp", "tests/sample/processed_model",
        "tree_.size() - rows + i", "i")
 mutant("batch-chain-of-first-row", "sample/steps_of_rows.hpp", "tests/sample/texts_of_model",
-       "steps_[static_cast<std::size_t>(i)])", "steps_[0 * static_cast<std::size_t>(i)])")
+       "at(steps_, i))", "at(steps_, 0))")
 
 mutant = promise("a processor with state makes of a row what it makes of it from scratch, over drafts, trees and failures")
 mutant("processed-draft-not-taken-back", "sample/processed_text.hpp", "tests/sample/processed_text",
        "if (seen < seen_) processor_.pop(seen_ - seen);", "")
 mutant("processed-path-not-pending", "sample/processed_text.hpp", "tests/sample/processed_text",
-       "      pending_.push_back(tree_.token(node));", "      if (node < 1) pending_.push_back(tree_.token(node));")
+       " pending_.push_back(tree_.token(node));", "\n      if (node < 1) pending_.push_back(tree_.token(node));")
 mutant("processed-fork-anywhere", "sample/processed_text.hpp", "tests/sample/processed_text",
        "fork_ = seen > asked_from_ ? seen : -1;", "fork_ = seen;")
 
@@ -52,7 +52,7 @@ mutant("repetition-of-negatives", "sample/processors/penalties.hpp", "tests/samp
 mutant("ngram-latest-alone", "sample/processors/no_repeat_ngrams.hpp", "tests/sample/processors/no_repeat_ngrams",
        "previous_.back() = std::exchange(latest, end);", "latest = end;")
 mutant("budget-matches-without-falling-back", "sample/processors/reasoning_budget.hpp", "tests/sample/processors/reasoning_budget",
-       "state = shorter_[at(state - 1)];", "state = 0;")
+       "state = detail::at(shorter_, state - 1);", "state = 0;")
 mutant("prompt-taken-back", "sample/processors/after_prompt.hpp", "tests/sample/processors",
        "std::min(n, std::max<Index>(length_ - prompt_, 0))", "n")
 
@@ -66,6 +66,5 @@ mutant("partial-grammar-from-the-first-token", "sample/processors/grammar.hpp", 
 
 mutant = promise("each draw from a target that is spread over ranks takes a new number")
 mutant("sharded-draws-never-move-on", "ranks/sharded_model.hpp", "tests/ranks/sharded_model",
-       "return uniform01(texts_of_rows_[static_cast<std::size_t>(row)]->source);",
-       "auto source = texts_of_rows_[static_cast<std::size_t>(row)]->source;\n"
-       "      return uniform01(source);")
+       "return uniform01(detail::at(texts_of_rows_, row)->source);",
+       "auto source = detail::at(texts_of_rows_, row)->source; return uniform01(source);")

@@ -54,10 +54,7 @@ mutant("greedy-never-committed", "verify/verifier.hpp", "tests/verify/greedy_blo
 
 mutant = promise("a rule races against the rows of the place where it stops")
 mutant("race-at-previous-target-row", "verify/drafted.hpp", "tests/verify/block tests/law_lossless",
-       "    const auto p = target(i);\n"
-       "    return p.named([&] { return i == gamma()",
-       "    const auto p = target(i > 0 && i < gamma() ? i - 1 : i);\n"
-       "    return p.named([&] { return i == gamma()")
+       "    const auto p = target(i);\n", "    const auto p = target(i > 0 && i < gamma() ? i - 1 : i);\n")
 
 mutant = promise("argmax verification is greedy decoding")
 mutant("argmax-keeps-the-draft", "verify/argmax.hpp", "tests/verify/argmax",
