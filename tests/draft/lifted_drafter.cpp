@@ -197,6 +197,20 @@ TEST_CASE("one text is served by the given drafter itself, and what it learnt st
   CHECK(std::ranges::find_if(events->rbegin(), events->rend(), observed)->learnt == calls);
 }
 
+TEST_CASE("a const drafter is copied, for one text or many") {
+  const TableModel<> table = random_table(1), small = random_table(2);
+  const ModelDrafter drafter{TableModel<>(small)};
+  const Result expected = alone(0, table, ModelDrafter(drafter));
+  CHECK(alone(0, table, drafter).tokens == expected.tokens);
+  CHECK(alone(0, table, FallbackDrafter{drafter, PromptLookupDrafter{}}).tokens == expected.tokens);
+  Batch batch{Many{table}, drafter};
+  add_texts(batch);
+  for (const Finished& done : batch.run()) {
+    REQUIRE_FALSE(done.error);
+    CHECK(done.result.tokens == alone(done.sequence, table, ModelDrafter(drafter)).tokens);
+  }
+}
+
 namespace {
 
 // Proposes one token again and again, but not after a text that begins with `poison`.

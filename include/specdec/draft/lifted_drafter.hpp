@@ -25,14 +25,16 @@ namespace detail {
 
 /// Whether G is a function of a text's number that returns a drafter of one text.
 template <class G>
-concept MakesDrafters = !OneTextDrafter<std::remove_reference_t<G>> &&
-                        requires(std::remove_reference_t<G>& make, Index sequence) {
-                          requires OneTextDrafter<std::remove_cvref_t<decltype(make(sequence))>>;
-                        };
+concept MakesDrafters =
+    !OneTextDrafter<std::remove_cvref_t<G>> && requires(std::remove_reference_t<G>& make, Index sequence) {
+      requires OneTextDrafter<std::remove_cvref_t<decltype(make(sequence))>>;
+    };
 
+// A copy of a const drafter may draft where the drafter itself may not.
 template <class G>
 struct LiftedFrom {
-  using Type = std::remove_reference_t<G>;
+  using Type = std::conditional_t<OneTextDrafter<std::remove_reference_t<G>>, std::remove_reference_t<G>,
+                                  std::remove_cvref_t<G>>;
 };
 template <MakesDrafters G>
 struct LiftedFrom<G> {
@@ -45,8 +47,9 @@ struct LiftedFrom<G> {
 /// of what they are given.
 ///
 /// G is a OneTextDrafter: each text gets a copy of it, which begins without a context. Where there is only one text
-/// (serve_one()), the drafter itself serves it, and keeps what it has learnt from one text to the next. Or G is a function of a
-/// text's number that returns the text's drafter, for drafters that depend on the request, say on its grammar:
+/// (serve_one()), the drafter itself serves it, and keeps what it has learnt from one text to the next; if it is const, a copy
+/// does. Or G is a function of a text's number that returns the text's drafter, for drafters that depend on the request, say
+/// on its grammar:
 ///
 ///   FallbackDrafter{[&](Index sequence) { return ForcedTokens{grammar_of(sequence), vocab_size}; }, ModelDrafter{many_small}}
 ///
@@ -60,6 +63,9 @@ class LiftedDrafter {
   using One = typename detail::LiftedFrom<G>::Type;
   static_assert(detail::fits_one_text_drafter<One>());
   static constexpr bool copies = made || std::copy_constructible<One>;
+  // Whether the drafter that was given never drafts itself.
+  static constexpr bool only_gives = !std::same_as<One, std::remove_reference_t<G>>;
+  static_assert(copies || !only_gives, "the drafter is const, and cannot be copied");
 
   template <class C, class... KeepDrafting>
   using DraftBy = std::remove_cvref_t<decltype(detail::ask_drafter(
@@ -148,7 +154,7 @@ class LiftedDrafter {
 
  private:
   // Whether the text has a drafter of its own. Else the drafter that was given serves it.
-  bool is_text(Index) const { return made || !one_; }
+  bool is_text(Index) const { return only_gives || !one_; }
 
   static void check_own(const One& drafter) {
     if (!detail::shared_identities<One>(drafter).empty())
@@ -177,7 +183,7 @@ class LiftedDrafter {
         const auto text = texts_.find(sequence);
         return text == texts_.end() ? nullptr : &text->second.drafter;
       }
-    if constexpr (made) return nullptr;
+    if constexpr (only_gives) return nullptr;
     else return &given_;
   }
 
@@ -215,7 +221,7 @@ using Lift = std::conditional_t<Drafter<std::remove_reference_t<D>>, D, LiftedDr
 /// Compiles only if D is a Drafter, a OneTextDrafter, or a function that makes these; the error names the missing function.
 template <class D>
 consteval bool can_draft_for_requests() {
-  if constexpr (!MakesDrafters<D>) return fits_drafter<std::remove_reference_t<D>>();
+  if constexpr (!MakesDrafters<D>) return fits_drafter<std::remove_cvref_t<D>>();
   else return true;
 }
 
