@@ -66,6 +66,8 @@ static_assert(knows_its_context<ShardedModel<ColumnsModel, ThreadRank, std::mt19
 static_assert(can_adopt<ShardedModel<ColumnsModel, ThreadRank, std::mt19937_64>>);
 static_assert(BatchModel<ShardedModel<ManyColumnsModel, ThreadRank, SeedOf>>);
 static_assert(takes_trees<ShardedModel<ManyColumnsModel, ThreadRank, SeedOf>>);
+// So it may be a temporary, which a Batch takes over.
+static_assert(std::move_constructible<ShardedModel<ManyColumnsModel, ThreadRank, SeedOf>>);
 
 using Steps = Chain<Temperature, Temperature, TopK, TopP, MinP>;
 

@@ -1,4 +1,4 @@
-// A member that is not copied with its holder.
+// Members that are not copied, or not even moved, with their holder.
 #pragma once
 
 #include "specdec/platform.hpp"
@@ -27,6 +27,19 @@ struct Uncopied {
     return *this;
   }
   ~Uncopied() = default;
+};
+
+/// A value that is neither copied nor moved with its holder: a copy, and what was moved into, have none.
+template <class T>
+struct Unmoved {
+  std::optional<T> value = {};
+  Unmoved() = default;
+  Unmoved(const Unmoved&) noexcept {}
+  Unmoved& operator=(const Unmoved&) noexcept {
+    value.reset();
+    return *this;
+  }
+  ~Unmoved() = default;
 };
 
 /// A number that moves but is not copied; 0 means none. Cheaper to compile than Uncopied.

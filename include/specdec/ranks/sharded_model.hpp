@@ -19,6 +19,7 @@
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"
 #include "specdec/model/trees.hpp"
+#include "specdec/model/uncopied.hpp"
 #include "specdec/model/wrapped_tree.hpp"
 #include "specdec/ranks/chain_over_ranks.hpp"
 #include "specdec/ranks/communicator.hpp"
@@ -162,7 +163,7 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
   }
 
   ShardedRows<Mine, C> forward_feeds(std::span<const BatchFeed> feeds) {
-    shards_.reset();
+    shards_.value.reset();
     // If this rank fails alone, no other rank waits: the others throw at the next exchange.
     detail::Exchange<C> exchange(*ranks_);
     std::span<const BatchFeed> of_model;
@@ -180,7 +181,7 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
       share();
     };
     detail::undo_on_error(ask, [&] { texts_.leave(feeds, this->inner()); });
-    return shards_->rows();
+    return shards_.value->rows();
   }
 
   void keep_path(Index sequence, std::span<const Index> path) { texts_.keep(sequence, path, this->inner()); }
@@ -213,10 +214,10 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
 
   void share() {
     const Index vocab_size = this->vocab_size();
-    shards_.emplace(cuts_(*output_, vocab_size, options_.temperature, steps_), output_->first(), vocab_size,
-                    *ranks_, std::span<const Token>(tokens_), TokenIds(parents_), for_many);
-    shards_->draw_ahead(options_.draws,
-                        [this](Index row) { return uniform01(detail::at(texts_of_rows_, row)->source); });
+    shards_.value.emplace(cuts_(*output_, vocab_size, options_.temperature, steps_), output_->first(),
+                          vocab_size, *ranks_, std::span<const Token>(tokens_), TokenIds(parents_), for_many);
+    shards_.value->draw_ahead(
+        options_.draws, [this](Index row) { return uniform01(detail::at(texts_of_rows_, row)->source); });
   }
 
   static constexpr Index nowhere = -2;  // for Shards: no row to look the token up in
@@ -231,7 +232,7 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
   std::vector<Index> parents_;  // their parents: tokens_[k] is looked up in row parents_[k] + 1
   std::vector<Text*> texts_of_rows_;
   std::optional<Output> output_;
-  std::optional<Shards<Mine, C>> shards_;
+  detail::Unmoved<Shards<Mine, C>> shards_;  // of the last call; they refer to output_
 };
 
 template <class M, class C, class G>
