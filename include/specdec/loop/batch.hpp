@@ -158,13 +158,12 @@ class Batch {
     const Index number = request.number < 0 ? core_.next_number() : request.number;
     check_number(number);
     check_fits(request.options.gamma);
-    const Index cached = request.cached;
+    const Filled filled{request.cached};
     auto entry = std::make_unique<Entry>(number, detail::described(core_.target), verifier_,
                                          core_.own_policy(), std::move(request));
-    check_cached(cached);
+    fill(*entry, filled);
     core_.enter(std::move(entry));
-    if constexpr (called_here)
-      if (cached > 0) core_.target.keep(number, core_.find(number)->seat().kept());
+    keep_filled(number, filled);
     return number;
   }
   Index add(TokenIds prompt, const Options& options, Source source) {
@@ -186,6 +185,7 @@ class Batch {
     core_.take_back(*core_.find(sequence));
     std::unique_ptr<Entry> entry = core_.remove(sequence);
     entry->target_holds(0);
+    entry->reads_after = -1;
     if constexpr (called_here) core_.target.release(sequence);
     return {std::move(entry), detail::take_state(core_.drafter(), sequence)};
   }
@@ -199,17 +199,11 @@ class Batch {
     const Index number = entry.number();
     check_number(number);
     check_fits(entry.most());
-    check_cached(filled.cached);
-    const Index size = std::ssize(entry.seat().context());
-    if (filled.cached < 0 || filled.cached > size)
-      detail::invalid_argument("cached = ", filled.cached, " is outside 0..", size,
-                               ", the length of the text");
+    fill(entry, filled);
     entry.seat().move_to(detail::described(core_.target));
-    entry.target_holds(std::min(filled.cached, size - 1));
     core_.enter(std::move(paused.entry_));
     detail::put_state(core_.drafter(), number, std::move(paused.state_));
-    if constexpr (called_here)
-      if (filled.cached > 0) core_.target.keep(number, entry.seat().kept());
+    keep_filled(number, filled);
     return number;
   }
 
@@ -217,15 +211,21 @@ class Batch {
   /// Returns its number. If the target has fork(from, to), which gives a new sequence a copy of a context, the text is read
   /// once: a twin of a sequence whose prompt is still to be read waits for it. With an ExternalTarget, `filled` says how many
   /// tokens the engine will have copied for the new number.
-  /// Throws: std::invalid_argument if there is no sequence of that number; std::bad_alloc. The batch is then as before.
+  /// Throws: std::invalid_argument if there is no sequence of that number, or if tokens are cached that the target cannot know;
+  /// std::bad_alloc. The batch is then as before.
   Index fork(Index sequence, Source source, OnStep on_step = {}, Filled filled = {}) {
     Entry& other = *core_.find(sequence);
     const Index number = core_.next_number();
     auto twin = std::make_unique<Entry>(other, number, std::move(source), std::move(on_step));
-    twin->target_holds(std::clamp<Index>(filled.cached, 0, std::ssize(twin->seat().context()) - 1));
-    if constexpr (Core::forks_contexts) twin->reads_after = sequence;
-    detail::fork_state(core_.drafter(), sequence, number);
-    detail::undo_on_error([&] { core_.enter(std::move(twin)); }, [&] { core_.drafter().release(number); });
+    fill(*twin, filled);
+    if constexpr (Core::forks_contexts)
+      if (filled.cached == 0) twin->reads_after = sequence;
+    const auto enter = [&] {
+      detail::fork_state(core_.drafter(), sequence, number);
+      core_.enter(std::move(twin));
+    };
+    detail::undo_on_error(enter, [&] { core_.drafter().release(number); });
+    keep_filled(number, filled);
     core_.take_over_contexts();
     return number;
   }
@@ -390,11 +390,26 @@ class Batch {
                                " and one more token do not fit in a call of tokens_per_call = ", most);
   }
 
-  static void check_cached(Index cached) {
-    if (cached > 0 && knows_its_context<Target>)
-      detail::invalid_argument("cached = ", cached,
+  static void check_filled(Filled filled, Index size) {
+    if (filled.cached < 0 || filled.cached > size)
+      detail::invalid_argument("cached = ", filled.cached, " is outside 0..", size,
+                               ", the length of the text");
+    if (filled.cached > 0 && knows_its_context<Target>)
+      detail::invalid_argument("cached = ", filled.cached,
                                ", but the target keeps contexts of its own: it does not know tokens that the "
                                "model inside was fed directly");
+  }
+
+  // The caller has filled the target's context of a text that enters. The last token is always fed, for its row.
+  static void fill(Entry& entry, Filled filled) {
+    const Index size = std::ssize(entry.seat().context());
+    check_filled(filled, size);
+    entry.target_holds(std::min(filled.cached, size - 1));
+  }
+  // The context may hold more than the caller says.
+  void keep_filled(Index number, Filled filled) {
+    if constexpr (called_here)
+      if (filled.cached > 0) core_.target.keep(number, core_.find(number)->held());
   }
 
   static void sort_by_number(std::vector<Finished>& finished) {

@@ -96,6 +96,7 @@ class BatchCore {
     looked_at_ -= place - entries_.begin() < looked_at_;
     entries_.erase(place);
     by_number_.erase(number);
+    free_orphans();
     return entry;
   }
 
@@ -183,16 +184,14 @@ class BatchCore {
     settle(rows);
   }
 
-  /// Twins of a text that has been read by now get a copy of its context. If the text is gone, or the copy fails, they read for
-  /// themselves.
+  /// Twins of a text that has been read by now get a copy of its context. If the copy fails, they read for themselves.
   void take_over_contexts() {
     if constexpr (forks_contexts)
       for (const auto& twin : entries_) {
         if (twin->reads_after < 0) continue;
-        const auto found = by_number_.find(twin->reads_after);
-        if (found != by_number_.end() && !found->second->over() && !found->second->is_read()) continue;
-        if (found != by_number_.end() && !found->second->seat().error)
-          take_over_context(*found->second, *twin);
+        const Entry& other = *find(twin->reads_after);
+        if (!other.over() && !other.is_read()) continue;
+        if (!other.seat().error) take_over_context(other, *twin);
         twin->reads_after = -1;
       }
   }
@@ -311,8 +310,12 @@ class BatchCore {
     if (seat.next_feed.rows > 0) target.keep(seat.number, seat.kept());
   }
 
+  // Either text may have got another turn since the fork.
   void take_over_context(const Entry& other, Entry& twin) {
-    const Index shared = std::min(other.seat().kept(), std::ssize(twin.seat().context()) - 1);
+    const std::span<const Token> text = twin.seat().context();
+    const Index common = common_length(text.first(text.size() - 1), other.seat().context());
+    const Index shared = std::min(other.held(), common);
+    if (shared == 0) return;
     const auto error = error_of([&] { target.fork(other.number(), twin.number()); });
     if (!error) target.keep(twin.number(), shared);
     twin.target_holds(error ? 0 : shared);
@@ -337,6 +340,13 @@ class BatchCore {
       by_number_.erase(entry->number());
       return true;
     });
+    free_orphans();
+  }
+
+  // Twins of a text that is gone read for themselves. Its number may soon be another text's.
+  void free_orphans() {
+    for (const auto& entry : entries_)
+      if (!by_number_.contains(entry->reads_after)) entry->reads_after = -1;
   }
 
   Driver driver_;

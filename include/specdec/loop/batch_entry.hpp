@@ -121,8 +121,10 @@ class BatchEntry {
     prefill_ = cached_ = 0;
     seat_.target_holds(length);
   }
+  /// How many tokens of the text the target's context holds.
+  Index held() const { return uncached() > 0 ? cached_ : seat_.kept(); }
   /// Whether the target has read all tokens but the last.
-  bool is_read() const { return uncached() == 0 && seat_.kept() + 1 >= std::ssize(seat_.context()); }
+  bool is_read() const { return held() + 1 >= std::ssize(seat_.context()); }
 
   /// The most tokens that the next step may feed. `wanted_of_all`: what a shared draft length asks for.
   Index most_fed(Index wanted_of_all) {
