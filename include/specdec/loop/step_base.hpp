@@ -104,6 +104,9 @@ class StepBase {
       invalid_argument("the text has ", text_.size(), " tokens, but the target's context holds ",
                        target.context);
     target_ = target;
+    // The draft length was perhaps asked already, for the other target.
+    limits_.nodes = std::min(limits_.nodes, most_drafted());
+    limits_.depth = std::min(limits_.depth, most_drafted());
   }
 
  protected:
