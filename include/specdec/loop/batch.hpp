@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <exception>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -153,8 +154,11 @@ class Batch {
   /// A generator is moved in. With std::ref(rng) the sequence draws from rng itself. So the offset of a Philox is known after
   /// the text.
   /// Throws: what SpecDec::start throws, and std::invalid_argument if gamma + 1 tokens do not fit in a call, if the number is
-  /// in use, or if tokens are cached that the target cannot know. The batch is then as before.
+  /// in use or out of range, or if tokens are cached that the target cannot know. The batch is then as before.
   Index add(Request request) {
+    if (request.number < -1 || request.number == std::numeric_limits<Index>::max())
+      detail::invalid_argument("number = ", request.number, " is outside -1..",
+                               std::numeric_limits<Index>::max() - 1);
     const Index number = request.number < 0 ? core_.next_number() : request.number;
     check_number(number);
     check_fits(request.options.gamma);
@@ -237,20 +241,23 @@ class Batch {
     check_between_steps("add_turn()");
     Entry& entry = *core_.find(sequence);
     check_fits(options.gamma);
-    core_.take_back(entry);
-    const bool unread = entry.uncached() > 0;
+    const Index held = entry.held();
     take_turn(entry, text, options);
-    if (unread) entry.target_holds(0);
+    core_.take_back(entry);  // nothing throws from here on
+    core_.leave_call(entry);
+    entry.target_holds(std::min(held, std::ssize(entry.seat().context()) - 1));
     if constexpr (called_here) core_.target.keep(sequence, entry.seat().kept());
     core_.drafter().keep(sequence, entry.seat().kept());
     entry.fit_into(core_.tokens_per_call);
     return sequence;
   }
   Index add_turn(Paused&& paused, TokenIds text, const Options& options, Filled filled = {}) {
-    check_number(paused.number());
+    Entry& entry = paused.entry();
+    check_number(entry.number());
     check_fits(options.gamma);
-    paused.entry().seat().move_to(detail::described(core_.target));
-    take_turn(paused.entry(), text, options);
+    check_filled(filled, std::ssize(entry.seat().context()) + text.size());
+    entry.seat().move_to(detail::described(core_.target));
+    take_turn(entry, text, options);
     return add(std::move(paused), filled);
   }
 

@@ -92,7 +92,7 @@ class BatchCore {
     const auto place = std::find_if(entries_.begin(), entries_.end(),
                                     [=](const auto& entry) { return entry->number() == number; });
     std::unique_ptr<Entry> entry = std::move(*place);
-    std::replace(stepping_.begin(), stepping_.end(), entry.get(), static_cast<Entry*>(nullptr));
+    leave_call(*entry);
     looked_at_ -= place - entries_.begin() < looked_at_;
     entries_.erase(place);
     by_number_.erase(number);
@@ -125,7 +125,7 @@ class BatchCore {
   /// Chooses among these sequences.
   void admit(std::span<const Index> sequences) {
     for (std::size_t i = 0; i < sequences.size(); ++i) {
-      find(sequences[i]);
+      find(sequences, i);
       if (std::find(sequences.begin(), sequences.begin() + static_cast<std::ptrdiff_t>(i), sequences[i]) !=
           sequences.begin() + static_cast<std::ptrdiff_t>(i))
         invalid_argument("sequences[", i, "] = ", sequences[i], " occurs twice");
@@ -136,6 +136,12 @@ class BatchCore {
     Index left = tokens_per_call;
     for (const Index sequence : sequences)
       if (!admit(*find(sequence), left)) break;
+  }
+
+  /// The rows that are on their way are for a text that is no more.
+  void leave_call(const Entry& entry) {
+    std::replace_if(
+        stepping_.begin(), stepping_.end(), [&](const Entry* each) { return each == &entry; }, nullptr);
   }
 
   /// A proposal may be out, or the last step may have failed.
@@ -165,7 +171,7 @@ class BatchCore {
     std::vector<Entry*> entries;
     std::vector<BatchFeed> feeds;
     for (std::size_t i = 0; i < sequences.size(); ++i) {
-      Entry* const entry = find(sequences[i]);
+      Entry* const entry = find(sequences, i);
       if (!entry->in_flight || std::find(entries.begin(), entries.end(), entry) != entries.end())
         invalid_argument("sequences[", i, "] = ", sequences[i],
                          entry->in_flight ? " occurs twice" : " has no proposal to judge");
@@ -203,6 +209,13 @@ class BatchCore {
 
  private:
   using Requests = std::vector<typename Driver::template Request<typename Entry::Source>>;
+
+  Entry* find(std::span<const Index> sequences, std::size_t i) const {
+    const auto found = by_number_.find(sequences[i]);
+    if (found == by_number_.end())
+      invalid_argument("sequences[", i, "] = ", sequences[i], ": there is no such sequence in the batch");
+    return found->second;
+  }
 
   // Whether there may be room for another sequence after this one.
   bool admit(Entry& entry, Index& left) {
