@@ -1,7 +1,6 @@
 // Statistics as text, for people.
 #pragma once
 
-#include <chrono>
 #include <iterator>
 #include <ostream>
 #include <string_view>
