@@ -24,6 +24,14 @@ mutant("committed-before-observed", "loop/step.hpp", "tests/loop/sequence",
        "    measure(drafted);\n"
        "    record")
 
+mutant = promise("a draft length of a batch is told what drafts cost")
+mutant("draft-time-told-to-nobody", "loop/driver.hpp", "tests/law_clock",
+       "std::forward<Draft>(draft), time)", "std::forward<Draft>(draft), std::chrono::nanoseconds{0})")
+
+mutant = promise("what was judged of a text is told to the drafter of this text")
+mutant("judged-of-another-text-told", "loop/driver.hpp", "tests/draft/lifted_drafter",
+       "tell_drafter(drafter_, seat.number,", "tell_drafter(drafter_, 0 * seat.number,")
+
 mutant = promise("a callback is told each token once")
 mutant("text-told-from-its-start", "loop/sequence.hpp", "tests/loop/spec_dec tests/loop/sequence tests/law_faults",
        "        on_step(emitted);\n", "        on_step(tokens());\n")
@@ -37,6 +45,8 @@ mutant("resume-of-a-cut-text", "loop/step_base.hpp", "tests/loop/sequence",
 mutant = promise("a stop string ends the text in the token that completes it, wherever tokens break it")
 mutant("stop-string-begins-anew-each-token", "loop/text.hpp", "tests/text/stop_strings",
        "find(cut.search,", "find(cut.search = {.bytes = cut.search.bytes},")
+mutant("stop-string-sought-from-min-new-tokens-on", "loop/text.hpp", "tests/loop/ends",
+       "} else if ((cut.match =", "} else if (counts && (cut.match =")
 mutant("stop-string-falls-to-the-beginning", "text/string_matcher.hpp", "tests/text/string_matcher",
        "at(shorter, next) = beside;", "at(shorter, next) = 0;")
 mutant("stream-loses-what-it-held", "loop/text_stream.hpp", "tests/loop/text_stream",
