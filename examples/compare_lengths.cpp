@@ -40,7 +40,7 @@ Recorded record(auto& target, auto& draft, Token last, auto& rng) {
   std::array<double, longest> q{};
   for (std::size_t i = 0; i < longest; ++i) {
     const auto row = draft.forward(std::span(tokens).last(1), 1).row(0);
-    out.confidence[i] = specdec::EarlyStoppingLength<>::reading(row, static_cast<Index>(i));
+    out.confidence[i] = specdec::confidence_of(row, static_cast<Index>(i));
     tokens.push_back(chance.draw(row));
     q[i] = row.probability(tokens.back());
   }
@@ -86,9 +86,10 @@ std::chrono::nanoseconds time(double calls) { return std::chrono::nanoseconds(st
 // Draws a draft of the length that the policy wants; returns that length.
 Index drafted(auto& policy, const Recorded& draft) {
   const Index most = policy.next(longest);
-  if constexpr (requires { policy.draft_another(draft.confidence); }) {
-    for (Index i = 1; i < most; ++i)
-      if (!policy.draft_another(std::span(draft.confidence).first(static_cast<std::size_t>(i)))) return i;
+  if constexpr (requires { policy.more({}); }) {
+    for (std::size_t i = 1; i < static_cast<std::size_t>(most); ++i)
+      if (!policy.more({.readings = std::span(draft.confidence).first(i)}).level)
+        return static_cast<Index>(i);
   }
   return most;
 }

@@ -518,9 +518,8 @@ std::size_t allocated_by_tree(const auto& strategy, const auto&... keep_drafting
 
 // Rates the tokens of trees.
 struct Rating {
-  double acceptance(double probability, Index) const { return probability; }
-  bool draft_level(const TreeCandidates&) const { return true; }
-  Index propose(const TreeCandidates& found) const { return std::min<Index>(std::ssize(found.values), 8); }
+  double acceptance(const CandidateToken& candidate) const { return candidate.reading; }
+  More more(const GrowingDraft&) const { return {.tokens = 8}; }
 };
 
 }  // namespace

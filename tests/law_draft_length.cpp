@@ -30,12 +30,7 @@ namespace {
 const std::vector<Token> prompt{0};
 
 template <class P, class Row>
-concept KeepsDrafting = requires(const P& policy, const Row& row) { policy.keep_drafting(row, Index{}); };
-template <class P, class Row>
 concept Reads = requires(const P& policy, const Row& row) { policy.reading(row, Index{}); };
-template <class P>
-concept LooksAfterDraws =
-    requires(const P& policy, std::span<const double> readings) { policy.draft_another(readings); };
 
 // One of several draft lengths, so that the loop is compiled once. It is told costs that depend only on what was done: a
 // replayed branch sees equal costs.
@@ -50,53 +45,22 @@ struct OneOf {
     return std::visit([&](auto& p) { return p.next(most); }, policy);
   }
   template <class Row>
-  bool keep_drafting(const Row& row, Index i) const
-    requires(KeepsDrafting<Policies, Row> || ...)
-  {
-    const auto keeps = [&]<class P>(const P& p) {
-      if constexpr (KeepsDrafting<P, Row>) return p.keep_drafting(row, i);
-      else return true;
-    };
-    return std::visit(keeps, policy);
-  }
-  template <class Row>
-  double reading(const Row& row, Index i) const
-    requires(Reads<Policies, Row> || ...)
-  {
+  double reading(const Row& row, Index i) const {
     const auto read = [&]<class P>(const P& p) {
       if constexpr (Reads<P, Row>) return p.reading(row, i);
-      else return 0.0;
+      else return confidence_of(row, i);
     };
     return std::visit(read, policy);
   }
-  bool draft_another(std::span<const double> readings) const
-    requires(LooksAfterDraws<Policies> || ...)
+  More more(const GrowingDraft& draft) const
+    requires(reads_rows<Policies> && ...)
   {
-    const auto another = [&]<class P>(const P& p) {
-      if constexpr (LooksAfterDraws<P>) return p.draft_another(readings);
-      else return true;
-    };
-    return std::visit(another, policy);
+    return std::visit([&](const auto& p) { return p.more(draft); }, policy);
   }
-  double acceptance(double probability, Index rank) const
+  double acceptance(const CandidateToken& candidate) const
     requires rates
   {
-    return std::visit([&](const auto& p) { return p.acceptance(probability, rank); }, policy);
-  }
-  double drawn_acceptance(double confidence, Index rank) const
-    requires rates
-  {
-    return std::visit([&](const auto& p) { return p.drawn_acceptance(confidence, rank); }, policy);
-  }
-  bool draft_level(const TreeCandidates& found) const
-    requires rates
-  {
-    return std::visit([&](const auto& p) { return p.draft_level(found); }, policy);
-  }
-  Index propose(const TreeCandidates& found) const
-    requires rates
-  {
-    return std::visit([&](const auto& p) -> Index { return p.propose(found); }, policy);
+    return std::visit([&](const auto& p) { return p.acceptance(candidate); }, policy);
   }
   void observe(StepRecord step) {
     step.draft_time = std::chrono::milliseconds(step.drafted);
@@ -223,10 +187,10 @@ namespace {
 struct WhileSure {
   Index next(Index most) const { return most; }
   double reading(const auto& row, Index) const { return row.probability(row.argmax()); }
-  bool draft_another(std::span<const double> readings) const {
+  More more(const GrowingDraft& draft) const {
     double all = 1;
-    for (const double reading : readings) all *= reading;
-    return all >= 0.6;
+    for (const double reading : draft.readings) all *= reading;
+    return {.level = all >= 0.6};
   }
   void observe(const StepRecord&) const {}
 };
@@ -279,15 +243,13 @@ class WhilePromising {
   static constexpr bool counts_nodes = true;
 
   Index next(Index most) const { return most; }
-  double acceptance(double probability, Index rank) const {
-    return rank == 0 ? std::sqrt(probability) : probability;
+  double acceptance(const CandidateToken& candidate) const {
+    if (candidate.rank == 0) return std::sqrt(candidate.reading);
+    return candidate.drawn ? 1 - candidate.reading : candidate.reading;
   }
-  double drawn_acceptance(double confidence, Index rank) const {
-    return rank == 0 ? std::sqrt(confidence) : 1 - confidence;
-  }
-  bool draft_level(const TreeCandidates& found) const { return std::ranges::max(found.leaves) > 0.5; }
-  Index propose(const TreeCandidates& found) const {
-    return std::count_if(found.values.begin(), found.values.end(), [this](double v) { return v > least_; });
+  More more(const GrowingDraft& draft) const {
+    return {.level = std::ranges::any_of(draft.leaves, [](double value) { return value > 0.5; }),
+            .tokens = std::ranges::count_if(draft.values, [this](double value) { return value > least_; })};
   }
   void observe(const StepRecord& step) { least_ = step.accepted > 0 ? 0.2 : 0.5; }
 

@@ -4,10 +4,8 @@
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
-#include <functional>
 #include <iterator>
 #include <memory>
-#include <optional>
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
@@ -27,60 +25,8 @@ using SampledModel = decltype(sampled(std::declval<Model&>(), 1.0));
 using SampledRow = specdec::RowOf<decltype(specdec::distributions(
     std::declval<SampledModel&>().forward(std::span<const Token>(), Index{})))>;
 
-/// What a draft length says about a tree of chosen tokens. One that does not rate tokens leaves the tree as it is.
-class AskTree {
- public:
-  AskTree() = default;
-  explicit AskTree(const specdec::RatedTree<Length>& rated) : rated_(rated) {}
-
-  void rate(const auto& row, Index i, std::span<const specdec::TopToken> tokens, const auto& add) const {
-    if (rated_) return rated_->rate(row, i, tokens, add);
-    for (const auto& [token, probability] : tokens) add(token, probability, std::min(probability, 1.0));
-  }
-  bool another_level(const specdec::TreeCandidates& found) const {
-    return !rated_ || rated_->another_level(found);
-  }
-  Index proposed(const specdec::TreeCandidates& found) const {
-    return rated_ ? rated_->proposed(found) : std::ssize(found.values);
-  }
-  void propose(double probability) const {
-    if (rated_) rated_->propose(probability);
-  }
-
- private:
-  std::optional<specdec::RatedTree<Length>> rated_;
-};
-
-/// What a draft length says about a tree of drawn tokens. One that does not rate draws leaves the tree as it is.
-class AskDraws {
- public:
-  AskDraws() = default;
-  explicit AskDraws(const specdec::RatedDraws<Length>& rated) : rated_(rated) {}
-
-  bool rates() const { return rated_.has_value(); }
-  void rate(const auto& row, Index i, Index count, const auto& add) const {
-    rated_->rate(row, i, count, add);
-  }
-  bool another_level(const specdec::TreeCandidates& found) const { return rated_->another_level(found); }
-  Index proposed(const specdec::TreeCandidates& found) const { return rated_->proposed(found); }
-  void propose(double confidence) const { rated_->propose(confidence); }
-
- private:
-  std::optional<specdec::RatedDraws<Length>> rated_;
-};
-
-/// Asks a draft length whether a draft goes on after a token that was drawn from the row of a sampled model. Rows of other
-/// types are not shown to it, and their drafts go on.
-struct AskAnother {
-  std::function<bool(const SampledRow& row, Index i)> ask = [](const SampledRow&, Index) { return true; };
-  AskTree of_tree = {};
-  AskDraws of_draws = {};
-
-  bool operator()(const auto&, Index) const { return true; }
-  bool another(const SampledRow& row, Index i) const { return ask(row, i); }
-  const AskTree& tree() const { return of_tree; }
-  const AskDraws& drawn_tree() const { return of_draws; }
-};
+/// What a drafter asks a draft length.
+using Asks = specdec::detail::KeepDrafting<const ShownRows, false>;
 
 /// A drafter of lines or trees, for one text. Its rows have one of the types in Kinds, so that decoders are compiled once for
 /// all drafters. It counts as steady (see specdec::Drafter). The drafters "chain", "online", "skip-layers" and those with heads
@@ -90,7 +36,7 @@ class AnyDrafter {
  public:
   static constexpr bool drafts_trees = trees;
   using Chance = specdec::RandomChance<Generator>;
-  using Request = specdec::DraftRequest<Chance, AskAnother>;
+  using Request = specdec::DraftRequest<Chance, Asks>;
   using TargetRows = std::remove_cvref_t<decltype(std::declval<SampledModel&>().forward({}, Index{}))>;
   using Judged = specdec::Judged<TargetRows>;
   using Rows = specdec::VariantRows<Kinds...>;
@@ -103,8 +49,14 @@ class AnyDrafter {
   template <class R>
   void draft(std::span<R> requests) {
     for (R& request : requests) {
-      Request own{request.sequence, request.context, request.limits, request.source,
-                  asks(request.keep_drafting)};
+      // A decoder of trees is compiled for all rules, and greedy block shows no length the rows of drawn tokens. Here the
+      // options were checked.
+      const ShownRows shown(*request.keep_drafting.length);
+      Request own{request.sequence,
+                  request.context,
+                  request.limits,
+                  request.source,
+                  {&shown, request.keep_drafting.readings}};
       propose(own);
       request.error = own.error;
     }
@@ -114,21 +66,6 @@ class AnyDrafter {
   virtual void keep(Index sequence, Index length) = 0;
   virtual void release(Index sequence) = 0;
   virtual void observe(Index sequence, const Judged& judged) = 0;
-
- private:
-  template <class KeepDrafting>
-  static AskAnother asks(const KeepDrafting& keep_drafting) {
-    AskAnother asks{
-        [&](const SampledRow& row, Index i) { return specdec::drafts_another(keep_drafting, row, i); }};
-    if constexpr (requires { keep_drafting.length->rates(); })
-      if (keep_drafting.length->rates()) {
-        // Not keep_drafting.drawn_tree(): the decoder is compiled for all rules, and greedy block refuses it. Here the options
-        // were checked.
-        asks.of_tree = AskTree(keep_drafting.tree());
-        asks.of_draws = AskDraws({*keep_drafting.length, *keep_drafting.readings});
-      }
-    return asks;
-  }
 };
 
 /// D if it drafts for requests, else a drafter for requests of the drafter of one text.

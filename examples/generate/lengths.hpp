@@ -24,17 +24,10 @@ class Length {
 
   virtual Index next(Index most) = 0;
   virtual void observe(const specdec::StepRecord& step) = 0;
-  /// Whether it reads the confidence of rows.
-  virtual bool reads_rows() const = 0;
-  /// Whether to draft another token after rows of these confidences.
-  virtual bool goes_on(std::span<const double> confidences) const = 0;
-
-  /// Whether it rates the tokens of trees, both chosen and drawn. If not, the other four are never called.
+  /// Whether it reads rows, and rates the tokens of trees. If not, the other two are never called.
   virtual bool rates() const { return false; }
-  virtual double acceptance(double, Index) const { return 0; }
-  virtual double drawn_acceptance(double, Index) const { return 0; }
-  virtual bool draft_level(const specdec::TreeCandidates&) const { return false; }
-  virtual Index propose(const specdec::TreeCandidates&) const { return 0; }
+  virtual specdec::More how_far(const specdec::GrowingDraft&) const { return {}; }
+  virtual double rating(const specdec::CandidateToken&) const { return 0; }
 };
 
 template <specdec::DraftLength L>
@@ -42,31 +35,18 @@ class LengthOf final : public Length {
  public:
   Index next(Index most) override { return length_.next(most); }
   void observe(const specdec::StepRecord& step) override { length_.observe(step); }
-  bool reads_rows() const override { return reads; }
-  bool goes_on([[maybe_unused]] std::span<const double> confidences) const override {
-    if constexpr (reads) return length_.draft_another(confidences);
-    else return true;
+  bool rates() const override { return reads; }
+  specdec::More how_far(const specdec::GrowingDraft& draft) const override {
+    if constexpr (reads) return length_.more(draft);
+    else return Length::how_far(draft);
   }
-  bool rates() const override { return specdec::rates_tokens<L> && specdec::rates_draws<L>; }
-  double acceptance(double probability, Index rank) const override {
-    if constexpr (specdec::rates_tokens<L>) return length_.acceptance(probability, rank);
-    else return Length::acceptance(probability, rank);
-  }
-  double drawn_acceptance(double confidence, Index rank) const override {
-    if constexpr (specdec::rates_draws<L>) return length_.drawn_acceptance(confidence, rank);
-    else return Length::drawn_acceptance(confidence, rank);
-  }
-  bool draft_level(const specdec::TreeCandidates& found) const override {
-    if constexpr (specdec::rates_tokens<L>) return length_.draft_level(found);
-    else return Length::draft_level(found);
-  }
-  Index propose(const specdec::TreeCandidates& found) const override {
-    if constexpr (specdec::rates_tokens<L>) return length_.propose(found);
-    else return Length::propose(found);
+  double rating(const specdec::CandidateToken& candidate) const override {
+    if constexpr (reads) return length_.acceptance(candidate);
+    else return Length::rating(candidate);
   }
 
  private:
-  static constexpr bool reads = requires(const L& length) { length.draft_another({}); };
+  static constexpr bool reads = specdec::rates_tokens<L>;
 
   L length_;
 };
@@ -74,17 +54,21 @@ class LengthOf final : public Length {
 /// A policy that is shown the draft model's rows, for rules that allow it.
 class ShownRows {
  public:
-  explicit ShownRows(Length& length) : length_(length) {}
+  static constexpr bool counts_nodes = true;
 
-  Index next(Index most) { return length_.next(most); }
-  void observe(const specdec::StepRecord& step) { length_.observe(step); }
+  explicit ShownRows(Length& length) : length_(&length) {}
+
+  Index next(Index most) { return length_->next(most); }
+  void observe(const specdec::StepRecord& step) { length_->observe(step); }
   double reading(const auto& row, Index i) const {
-    return length_.reads_rows() ? specdec::EarlyStoppingLength<>::reading(row, i) : 0;
+    return length_->rates() ? specdec::confidence_of(row, i) : 0;
   }
-  bool draft_another(std::span<const double> confidences) const { return length_.goes_on(confidences); }
+  bool rates() const { return length_->rates(); }
+  specdec::More more(const specdec::GrowingDraft& draft) const { return length_->how_far(draft); }
+  double acceptance(const specdec::CandidateToken& candidate) const { return length_->rating(candidate); }
 
  private:
-  Length& length_;
+  Length* length_;
 };
 
 /// The value of --gamma: a number, or "auto" or "early" with the largest number that it may choose.

@@ -24,8 +24,11 @@ class WindowedModel final : public Model {
   Index vocab_size() const override { return window_.vocab_size(); }
   Index context_size() const override { return window_.context_size(); }
   Logits forward(std::span<const Token> tokens, Index rows) override {
-    const auto logits = window_.forward(tokens, rows);
-    return {logits.data(), logits.rows(), logits.cols(), Eigen::OuterStride<>(logits.outerStride())};
+    const auto logits = window_.forward(tokens, rows);  // each row at an address of its own
+    logits_.resize(logits.rows(), logits.cols());
+    for (Index i = 0; i < logits.rows(); ++i)
+      logits_.row(i) = Eigen::Map<const Eigen::RowVectorXf>(logits.row(i).data(), logits.cols());
+    return {logits_.data(), logits_.rows(), logits_.cols(), Eigen::OuterStride<>(logits_.cols())};
   }
   void truncate(Index length) override { window_.truncate(length); }
 
@@ -38,6 +41,7 @@ class WindowedModel final : public Model {
 
   std::shared_ptr<Model> model_;
   specdec::Windowed<Model&> window_;
+  Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> logits_;
 };
 
 }  // namespace generate

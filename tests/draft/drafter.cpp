@@ -114,6 +114,14 @@ TEST_CASE("a line may be as long as both limits allow") {
   CHECK(DraftLimits{}.length() == unlimited);
 }
 
+namespace {
+
+struct OneToken {
+  bool more(const auto&, Index i) const { return i < 0; }
+};
+
+}  // namespace
+
 TEST_CASE("a drafter is asked by limits or by a length, whichever it takes") {
   std::mt19937_64 rng{1};
   const Tokens context{0};
@@ -126,9 +134,8 @@ TEST_CASE("a drafter is asked by limits or by a length, whichever it takes") {
   CHECK(ask(Straight{}) == 2);
   CHECK(ask(Either{}) == 2);
   // This drafter cannot end its drafts by a row.
-  CHECK(ask(Line{}, [](const auto&, Index) { return false; }) == 2);
-  CHECK(ask(ModelDrafter{TableModel<>::context_free(Eigen::RowVector2d(0.5, 0.5))},
-            [](const auto&, Index i) { return i < 1; }) == 1);
+  CHECK(ask(Line{}, OneToken{}) == 2);
+  CHECK(ask(ModelDrafter{TableModel<>::context_free(Eigen::RowVector2d(0.5, 0.5))}, OneToken{}) == 1);
 }
 
 TEST_CASE("a drafter of trees that declares it drafts none gets an error") {

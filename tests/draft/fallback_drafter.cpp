@@ -41,6 +41,11 @@ struct Log {
   bool open = true;
 };
 
+// Drafts go on after rows that are sure enough.
+struct WhileSure {
+  bool more(const auto& row, Index) const { return row.probability(row.argmax()) >= 0.6; }
+};
+
 // A drafter with such a log.
 template <class D>
 class Logged {
@@ -260,7 +265,7 @@ TEST_CASE("a draft-length policy may end the drafts of the members that ask it")
   std::vector<Token> text = context;
   Index ended = 0;
   for (int k = 0; k < 50; ++k) {
-    const auto keep_drafting = [](const auto& row, Index) { return row.probability(row.argmax()) >= 0.6; };
+    const WhileSure keep_drafting;
     const auto got = tokens_of(by_hand.draft(text, {4}, rng, keep_drafting));
     CHECK(got == tokens_of(alone.draft(text, {4}, other, keep_drafting)));
     CHECK(rng == other);

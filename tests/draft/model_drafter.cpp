@@ -54,8 +54,8 @@ struct Likely {
     DraftWish wish() const { return {.tokens = std::span(tokens).last(tokens.empty() ? 0 : 1)}; }
     void take(const auto& rows, auto&, const auto& keep_drafting) {
       const auto q = rows.row(0);
-      if (!keep_drafting(q, std::ssize(tokens))) return end();
       tokens.push_back(likeliest.of(q, 1).front().token);
+      if (!keep_drafting.more(q, std::ssize(tokens) - 1)) end();
     }
     void end() { most = 0; }
     Draft<OneHotRows> draft(Index) const { return {tokens, OneHotRows(tokens)}; }

@@ -64,7 +64,7 @@ class OneOf {
   }
 
   auto draft(std::span<const Token> context, Index gamma, auto& chance) {
-    return draft(context, gamma, chance, [](const auto&, Index) { return true; });
+    return draft(context, gamma, chance, specdec::detail::AlwaysKeepDrafting{});
   }
   auto draft(std::span<const Token> context, Index gamma, auto& chance, const auto& keep_drafting) {
     faults_->may_fail();
@@ -180,7 +180,7 @@ class AnyLength {
 // One of the policies that look at the rows of the draft.
 class AnyLengthByRows {
  public:
-  AnyLengthByRows(Index which, Faults& faults) : faults_(&faults), ends_after_draws_(which >= 4) {
+  AnyLengthByRows(Index which, Faults& faults) : faults_(&faults) {
     if (which % 2 == 1) length_.emplace<specdec::EntropyLength>(0.25 * static_cast<double>(which));
   }
   Index next(Index most) const {
@@ -189,21 +189,17 @@ class AnyLengthByRows {
   }
   void observe(const specdec::StepRecord&) const {}
   template <class Row>
-  bool keep_drafting(const Row& row, Index i) const {
-    faults_->may_fail();
-    return std::visit([&](const auto& length) { return length.keep_drafting(row, i); }, length_);
-  }
-  template <class Row>
   double reading(const Row& row, Index i) const {
-    if (!ends_after_draws_) return 1;
     faults_->may_fail();
-    return specdec::EarlyStoppingLength<>::reading(row, i);
+    return length_.index() == 0 ? specdec::confidence_of(row, i) : specdec::EntropyLength::reading(row, i);
   }
-  bool draft_another(std::span<const double> readings) const { return readings.back() >= 0.45; }
+  specdec::More more(const specdec::GrowingDraft& draft) const {
+    faults_->may_fail();
+    return std::visit([&](const auto& length) { return length.more(draft); }, length_);
+  }
 
  private:
   Faults* faults_;
-  bool ends_after_draws_;
   std::variant<specdec::ConfidentLength, specdec::EntropyLength> length_;
 };
 

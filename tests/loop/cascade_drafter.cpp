@@ -202,7 +202,7 @@ namespace {
 struct OneToken {
   Index next(Index most) const { return most; }
   void observe(const StepRecord&) const {}
-  bool keep_drafting(const auto&, Index i) const { return i < 1; }
+  More more(const GrowingDraft&) const { return {.level = false}; }
 };
 
 }  // namespace
@@ -226,20 +226,32 @@ TEST_CASE("a cascade's draft may be cut anywhere, even if its inner rule remembe
   }
 }
 
+namespace {
+
+// Ends a draft after a token, and keeps what it was asked.
+struct UpTo {
+  Index last;
+  std::vector<Index>* asked;
+
+  bool more(const auto&, Index i) const {
+    asked->push_back(i);
+    return i < last;
+  }
+};
+
+}  // namespace
+
 TEST_CASE("keep_drafting is asked about every row once, in order") {
   std::mt19937_64 rng{6};
   auto model = TableModel<>::random(3, 2, rng), small = TableModel<>::random(3, 2, rng);
   SampledCascade cascade = sampled_cascade({&model}, small, 3);
-  for (Index stop = 0; stop <= 8; ++stop) {
+  for (Index last = 0; last <= 8; ++last) {
     std::vector<Index> asked;
-    const auto draft = cascade.draft(Tokens{2, 0}, 8, rng, [&](const auto&, Index i) {
-      asked.push_back(i);
-      return i < stop;
-    });
-    CHECK(std::ssize(draft.tokens) == stop);
-    CHECK(draft.rows.rows() == stop);
+    const auto draft = cascade.draft(Tokens{2, 0}, 8, rng, UpTo{last, &asked});
+    CHECK(std::ssize(draft.tokens) == std::min<Index>(last + 1, 8));
+    CHECK(draft.rows.rows() == std::ssize(draft.tokens));
     CHECK(worst_row(draft, model, {2, 0}) == 0);
-    CHECK(std::ssize(asked) == std::min<Index>(stop + 1, 8));
+    CHECK(std::ssize(asked) == std::ssize(draft.tokens));
     for (std::size_t i = 0; i < asked.size(); ++i) CHECK(asked[i] == static_cast<Index>(i));
   }
 }

@@ -125,21 +125,12 @@ class SharedConfidence {
  public:
   Index next(Index most) const { return most; }
   void observe(const specdec::StepRecord& step) { drafted_ += step.drafted; }
-  template <class Row>
-  bool keep_drafting(const Row& row, Index i) const {
-    return drafted_ >= 0 && confident_.keep_drafting(row, i);
-  }
-  template <class Row>
-  double reading(const Row& row, Index i) const {
-    return specdec::EarlyStoppingLength<>::reading(row, i);
-  }
-  bool draft_another(std::span<const double> readings) const {
-    return drafted_ >= 0 && readings.back() >= 0.4;
+  specdec::More more(const specdec::GrowingDraft& draft) const {
+    return {.level = drafted_ >= 0 && draft.readings.back() >= 0.4};
   }
 
  private:
   Index drafted_ = 0;
-  specdec::ConfidentLength confident_{0.35};
 };
 
 // Drafters of which a batch has one for all sequences, or a copy for each.

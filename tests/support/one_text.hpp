@@ -10,24 +10,6 @@
 
 namespace support {
 
-// Refers to a drafter's question, since a request holds its own by value.
-template <class KeepDrafting>
-struct Asked {
-  KeepDrafting* asked = nullptr;
-  bool operator()(const auto& row, specdec::Index i) const { return (*asked)(row, i); }
-  bool another(const auto& row, specdec::Index i) const { return specdec::drafts_another(*asked, row, i); }
-  auto tree() const
-    requires requires { asked->tree(); }
-  {
-    return asked->tree();
-  }
-  decltype(auto) drawn_tree() const
-    requires requires { asked->drawn_tree(); }
-  {
-    return asked->drawn_tree();
-  }
-};
-
 template <class D>
 class OneText {
   using Drafter = std::remove_reference_t<D>;
@@ -39,11 +21,10 @@ class OneText {
     specdec::detail::serve_one(drafter_);
   }
 
-  template <class Source, class KeepDrafting = const specdec::detail::AlwaysKeepDrafting>
+  template <class Source, class KeepDrafting = specdec::detail::AlwaysKeepDrafting>
   auto draft(std::span<const specdec::Token> context, const specdec::DraftLimits& limits, Source& source,
-             KeepDrafting& keep_drafting = always) & {
-    specdec::DraftRequest<Source, Asked<KeepDrafting>> request{0,       context,          limits,
-                                                               &source, {&keep_drafting}, nullptr};
+             const KeepDrafting& keep_drafting = {}) & {
+    specdec::DraftRequest<Source, KeepDrafting> request{0, context, limits, &source, keep_drafting, nullptr};
     drafter_.draft(std::span(&request, 1));
     if (request.error) std::rethrow_exception(request.error);
     return std::as_const(drafter_).drafted(0);
@@ -57,7 +38,6 @@ class OneText {
   std::vector<const void*> identities() const { return specdec::detail::shared_identities<D>(drafter_); }
 
  private:
-  static constexpr specdec::detail::AlwaysKeepDrafting always{};
   D drafter_;
 };
 

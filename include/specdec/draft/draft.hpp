@@ -71,7 +71,7 @@ namespace detail {
 inline Index longest_line(Index room) { return room < 0 ? 0 : room == unlimited ? room : room + 1; }
 
 struct AlwaysKeepDrafting {
-  bool operator()(const auto&, Index) const { return true; }
+  bool more(const auto&, Index) const { return true; }
 };
 
 /// A draft of tokens that were chosen, not drawn. The lists must outlive it.
@@ -86,13 +86,5 @@ std::span<const Index> parents_of(const auto& draft) {
 }
 
 }  // namespace detail
-
-/// What a drafter asks after it has drawn token i from the row: whether to draft another token (DraftLength's draft_another).
-/// Yes if keep_drafting has no function for the question.
-template <class KeepDrafting, class Row>
-bool drafts_another(const KeepDrafting& keep_drafting, const Row& row, Index i) {
-  if constexpr (requires { keep_drafting.another(row, i); }) return keep_drafting.another(row, i);
-  else return true;
-}
 
 }  // namespace specdec

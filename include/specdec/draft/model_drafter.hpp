@@ -92,25 +92,6 @@ class ModelDrafter {
   using Growth = typename Strategy::template Growth<Row, !for_many && has_stable_rows<Value>>;
   using Drafted = decltype(std::declval<const Growth&>().draft(Index{}));
 
-  // Refers to keep_drafting.
-  template <class KeepDrafting>
-  struct Asked {
-    KeepDrafting* keep_drafting = nullptr;
-
-    bool operator()(const auto& row, Index i) const { return (*keep_drafting)(row, i); }
-    bool another(const auto& row, Index i) const { return drafts_another(*keep_drafting, row, i); }
-    auto tree() const
-      requires requires { keep_drafting->tree(); }
-    {
-      return keep_drafting->tree();
-    }
-    decltype(auto) drawn_tree() const
-      requires requires { keep_drafting->drawn_tree(); }
-    {
-      return keep_drafting->drawn_tree();
-    }
-  };
-
   // The state of one sequence.
   struct Context {
     std::conditional_t<Strategy::branches, detail::CachedTree, detail::CachedLine> cached;
@@ -142,14 +123,13 @@ class ModelDrafter {
   template <RandomSource Source>
     requires(!for_many)
   Drafted draft(std::span<const Token> context, const DraftLimits& limits, Source& source) & {
-    const detail::AlwaysKeepDrafting always;
-    return draft_alone(context, limits, source, always);
+    return draft_alone(context, limits, source, detail::AlwaysKeepDrafting{});
   }
   /// Asks keep_drafting, which may end a line or a trunk (see OneTextDrafter).
   template <RandomSource Source, class KeepDrafting>
     requires(!for_many)
   Drafted draft(std::span<const Token> context, const DraftLimits& limits, Source& source,
-                KeepDrafting&& keep_drafting) & {
+                const KeepDrafting& keep_drafting) & {
     return draft_alone(context, limits, source, keep_drafting);
   }
 
@@ -196,8 +176,8 @@ class ModelDrafter {
 
   template <class Source, class KeepDrafting>
   Drafted draft_alone(std::span<const Token> context, const DraftLimits& limits, Source& source,
-                      KeepDrafting& keep_drafting) {
-    DraftRequest<Source, Asked<KeepDrafting>> request{0, context, limits, &source, {&keep_drafting}, nullptr};
+                      const KeepDrafting& keep_drafting) {
+    DraftRequest<Source, KeepDrafting> request{0, context, limits, &source, keep_drafting, nullptr};
     grow(std::span(&request, 1));
     if (request.error) std::rethrow_exception(request.error);
     return contexts_.at(0).growth.draft(vocab_size());

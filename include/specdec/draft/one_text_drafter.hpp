@@ -49,12 +49,9 @@ concept Drafts = DraftsBy<D, DraftLimits, Source, More...> || DraftsBy<D, Index,
 ///                                   limits, false if draft() takes gamma
 ///   draft(context, limits or gamma, chance, keep_drafting)
 ///                                   shows its rows to a draft length, which stops where the draft model is not confident
-///                                   (DraftLength). A drafter of lines asks keep_drafting(row, i) before it draws token i
-///                                   from the row, and ends the draft if the answer is no. After it has drawn token i,
-///                                   it asks drafts_another(keep_drafting, row, i), and ends the draft after this token
-///                                   if the answer is no. Either question may be left out. A drafter of trees asks
-///                                   keep_drafting.tree() if its tokens are chosen, keep_drafting.drawn_tree() if they are
-///                                   drawn, where there is such a function: see RatedTree and RatedDraws
+///                                   (DraftLength). A drafter of lines asks keep_drafting.more(row, i) after it has drawn
+///                                   token i from the row, and ends the draft after this token if the answer is no. For
+///                                   what a drafter of trees may ask: see detail::KeepDrafting
 ///   observe(target_rows, tokens, parents, verdict)
 ///                                   for drafters that learn from the target: called after every target call and before
 ///                                   the rollback, with what a Judged has: the γ+1 rows, the γ drafted tokens, their

@@ -215,18 +215,20 @@ class CascadeDrafter {
   Draft<RowSpan<Stored>> draft(std::span<const Token> context, Index gamma, Source& source) & {
     return draft(context, DraftLimits{.nodes = gamma}, source);
   }
-  template <RandomSource Source, std::predicate<const Stored&, Index> KeepDrafting>
+  template <RandomSource Source, class KeepDrafting>
+    requires requires(const KeepDrafting& asks, const Stored& row, Index i) { asks.more(row, i); }
   Draft<RowSpan<Stored>> draft(std::span<const Token> context, Index gamma, Source& source,
-                               KeepDrafting&& keep_drafting) & {
-    return draft(context, DraftLimits{.nodes = gamma}, source, std::forward<KeepDrafting>(keep_drafting));
+                               const KeepDrafting& keep_drafting) & {
+    return draft(context, DraftLimits{.nodes = gamma}, source, keep_drafting);
   }
 
-  /// Drafts, and asks keep_drafting about the row of each token, which may end the draft before that token or after it (see
-  /// OneTextDrafter). The tokens after the end are already drawn by then. Dropping them is lossless, since the rows that decided
-  /// depend only on the tokens before them.
-  template <RandomSource Source, std::predicate<const Stored&, Index> KeepDrafting>
+  /// Drafts, and asks keep_drafting about the row of each token, which may end the draft after that token (see OneTextDrafter).
+  /// The tokens after the end are already drawn by then. Dropping them is lossless, since the rows that decided depend only on
+  /// the tokens before them.
+  template <RandomSource Source, class KeepDrafting>
+    requires requires(const KeepDrafting& asks, const Stored& row, Index i) { asks.more(row, i); }
   Draft<RowSpan<Stored>> draft(std::span<const Token> context, const DraftLimits& limits, Source& source,
-                               KeepDrafting&& keep_drafting) & {
+                               const KeepDrafting& keep_drafting) & {
     if (context.empty()) detail::invalid_argument("context is empty: there is nothing to continue");
     const Index vocab_size = inner().shared.target.vocab_size(), gamma = limits.length();
     inner_->rows.clear();
@@ -240,8 +242,7 @@ class CascadeDrafter {
       for (; asked < std::ssize(sequence.tokens()); ++asked) {
         if (asked == inner_->dead_end && !limits.fixed) return drafted(sequence, asked);
         const Stored& row = inner_->rows[asked];
-        if (!keep_drafting(row, asked)) return drafted(sequence, asked);
-        if (!drafts_another(keep_drafting, row, asked)) return drafted(sequence, asked + 1);
+        if (!keep_drafting.more(row, asked)) return drafted(sequence, asked + 1);
       }
     }
     return drafted(sequence, asked);

@@ -22,7 +22,7 @@ struct TreeRecord {
       {};  ///< for the context and each accepted token: the number of its children
   /// The probabilities by which these children were rated: first of the children of the context, then of each accepted token
   /// in turn. Of a chosen token its draft probability, of a drawn one the largest probability of its row. Empty where the
-  /// draft length does not rate such tokens, or the drafter does not ask it to (DraftLength's acceptance and drawn_acceptance).
+  /// draft length does not rate such tokens, or the drafter does not ask it to (DraftLength's acceptance).
   std::span<const double> probabilities = {};
   bool drawn = false;  ///< whether the children that were rated were drawn
 };

@@ -123,7 +123,7 @@ TEST_CASE("a policy given as an lvalue goes on learning from text to text") {
         static_cast<std::size_t>(learnt));
 }
 
-TEST_CASE("drafting stops before a row about which the draft model is unsure") {
+TEST_CASE("drafting stops after a row about which the draft model is unsure") {
   // After token 0 the model is sure, after 1 it is not.
   Eigen::Matrix<double, 3, 2, Eigen::RowMajor> table;
   table << 0.5, 0.5, 0.05, 0.95, 0.6, 0.4;
@@ -138,26 +138,37 @@ TEST_CASE("drafting stops before a row about which the draft model is unsure") {
   };
   CHECK(longest(ConfidentLength(0.0)) == 6);
   CHECK(longest(ConfidentLength(0.7)) >= 1);  // sure after 0: drafts on until a 1 is drawn
-  CHECK(longest(ConfidentLength(0.7)) <= 4);
-  CHECK(longest(ConfidentLength(0.99)) == 0);
+  CHECK(longest(ConfidentLength(0.7)) <= 5);
+  CHECK(longest(ConfidentLength(0.99)) == 1);
   // Entropies: 0.1985 after 0, 0.6730 after 1.
   CHECK(longest(EntropyLength(0.7)) == 6);
   CHECK(longest(EntropyLength(0.5)) == longest(ConfidentLength(0.7)));
-  CHECK(longest(EntropyLength(0.1)) == 0);
+  CHECK(longest(EntropyLength(0.1)) == 1);
   CHECK(message_of([] { ConfidentLength(1.5); }) == "specdec: least = 1.5 is outside [0, 1]");
   CHECK(message_of([] { EntropyLength(-0.5); }) == "specdec: most = -0.5 is negative");
 }
 
-TEST_CASE("from a row that is exactly sure enough a token is drawn") {
+namespace {
+
+// Whether a draft goes on after a token that was drawn from the row.
+template <class Length, class Row>
+bool goes_on(Length length, const Row& row, Index i = 0) {
+  specdec::detail::DraftReadings readings;
+  return specdec::detail::KeepDrafting<Length, false>{&length, &readings}.more(row, i);
+}
+
+}  // namespace
+
+TEST_CASE("after a row that is exactly sure enough a draft goes on") {
   const Eigen::RowVector2d even(0.5, 0.5), sure(0, 1);
   const auto even_rows = distributions(even), sure_rows = distributions(sure);
-  CHECK(ConfidentLength(0.5).keep_drafting(even_rows.row(0), 0));
-  CHECK_FALSE(ConfidentLength(0.5000001).keep_drafting(even_rows.row(0), 0));
-  CHECK(ConfidentLength(1).keep_drafting(sure_rows.row(0), 0));
+  CHECK(goes_on(ConfidentLength(0.5), even_rows.row(0)));
+  CHECK_FALSE(goes_on(ConfidentLength(0.5000001), even_rows.row(0)));
+  CHECK(goes_on(ConfidentLength(1), sure_rows.row(0)));
   const double most = entropy(even_rows.row(0));
-  CHECK(EntropyLength(most).keep_drafting(even_rows.row(0), 0));
-  CHECK_FALSE(EntropyLength(most - 1e-7).keep_drafting(even_rows.row(0), 0));
-  CHECK(EntropyLength(0).keep_drafting(sure_rows.row(0), 0));
+  CHECK(goes_on(EntropyLength(most), even_rows.row(0)));
+  CHECK_FALSE(goes_on(EntropyLength(most - 1e-7), even_rows.row(0)));
+  CHECK(goes_on(EntropyLength(0), sure_rows.row(0)));
 }
 
 namespace {
@@ -178,7 +189,7 @@ struct CarelessRow {
 TEST_CASE("a row of NaN is an error, and does not just end a draft") {
   const double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
   const auto said = [](const auto& policy, const auto& row) {
-    return message_of<InvalidDistribution>([&] { policy.keep_drafting(row, 2); });
+    return message_of<InvalidDistribution>([&] { goes_on(policy, row, 2); });
   };
   for (const double bad : {nan, inf, -0.5}) {
     const Eigen::RowVector2d numbers(0.5, bad);

@@ -50,7 +50,7 @@ struct Costs {
 struct Policy {
   virtual ~Policy() = default;
   virtual Index next(Index most) = 0;
-  virtual bool draft_another(std::span<const double> readings) const = 0;
+  virtual bool goes_on(std::span<const double> readings) const = 0;
   virtual void observe(const StepRecord& step) = 0;
   virtual void batch(Index) {}
 };
@@ -61,8 +61,8 @@ struct Early : Policy {
 
   explicit Early(EarlyStoppingLength<Costs> begins) : length(std::move(begins)) {}
   Index next(Index most) override { return length.next(most); }
-  bool draft_another(std::span<const double> readings) const override {
-    return length.draft_another(readings);
+  bool goes_on(std::span<const double> readings) const override {
+    return length.more({.readings = readings}).level;
   }
   void observe(const StepRecord& step) override { length.observe(step); }
   void batch(Index texts) override {
@@ -76,7 +76,7 @@ struct Rule : Policy {
 
   Rule(Index all, Index when_easy, Index when_hard) : most(all), easy(when_easy), hard(when_hard) {}
   Index next(Index limit) override { return std::min(most, limit); }
-  bool draft_another(std::span<const double> confidences) const override {
+  bool goes_on(std::span<const double> confidences) const override {
     return std::ssize(confidences) < (confidences.back() > 0.5 ? easy : hard);
   }
   void observe(const StepRecord&) override {}
@@ -132,7 +132,7 @@ class Simulation {
       survives = survives && uniform() < text.survives(easy);
       survival_.push_back(survives ? 1 : 0);
       if (shows_rows) readings_.push_back(text.confidence_of(easy));
-      if (shows_rows && !policy.draft_another(readings_)) return;
+      if (shows_rows && !policy.goes_on(readings_)) return;
       if (uniform() >= text.stays) easy = !easy;
     }
   }
@@ -279,7 +279,7 @@ TEST_CASE("the first steps draft 2, 0 and 4 tokens, two steps each") {
     const std::vector<double> survival(static_cast<std::size_t>(asked.back()), 1.0);
     const std::vector<double> readings(survival.size(), 0.9);
     for (std::size_t n = 1; n <= readings.size(); ++n)
-      CHECK(policy.draft_another(std::span(readings).first(n)) == (n < readings.size()));
+      CHECK(policy.more({.readings = std::span(readings).first(n)}).level == (n < readings.size()));
     policy.observe({.asked = asked.back(),
                     .drafted = asked.back(),
                     .accepted = asked.back(),
@@ -291,9 +291,10 @@ TEST_CASE("the first steps draft 2, 0 and 4 tokens, two steps each") {
   }
   CHECK(asked == std::vector<Index>{2, 2, 0, 0, 4, 4});
   CHECK(policy.next(16) == 16);
-  CHECK(policy.draft_another(std::vector<double>{0.9}));
+  const std::vector<double> one{0.9};
+  CHECK(policy.more({.readings = one}).level);
   CHECK(policy.next(1) == 1);
-  CHECK_FALSE(policy.draft_another(std::vector<double>{0.9}));
+  CHECK_FALSE(policy.more({.readings = one}).level);
   CHECK(policy.next(0) == 0);
 }
 
@@ -323,7 +324,7 @@ Index take(Known& length, Index asked, double survives) {
   const std::vector<double> readings(static_cast<std::size_t>(asked), 0.9);
   Index drafted = std::min<Index>(asked, 1);
   while (drafted < asked &&
-         length.draft_another(std::span(readings).first(static_cast<std::size_t>(drafted))))
+         length.more({.readings = std::span(readings).first(static_cast<std::size_t>(drafted))}).level)
     ++drafted;
   std::vector<double> survival;
   for (double reached = survives; std::ssize(survival) < drafted; reached *= survives)
@@ -449,13 +450,15 @@ TEST_CASE("the first trees have 2 and 4 tokens, and none is larger than it may b
   EarlyStoppingLength length;
   const std::vector<double> values{0.9, 0.8, 0.7, 0.6}, leaves{0.8, 0.7};
   const auto found = [&](Index count, Index levels) {
-    return TreeCandidates{std::span(values).first(static_cast<std::size_t>(count)), leaves, levels};
+    return GrowingDraft{.values = std::span(values).first(static_cast<std::size_t>(count)),
+                        .leaves = leaves,
+                        .levels = levels};
   };
   for (const Index asked : {2, 2, 0, 0, 4, 4}) {
     CHECK(length.next(16) == asked);
     for (Index levels = 1; levels < 6; ++levels)
-      CHECK(length.draft_level(found(2, levels)) == (levels < asked));
-    CHECK(length.propose(found(asked, 1)) == asked);
+      CHECK(length.more(found(2, levels)).level == (levels < asked));
+    CHECK(length.more(found(asked, 1)).tokens == asked);
     const std::vector<Index> ranks(static_cast<std::size_t>(std::min<Index>(asked, 1))),
         offered(ranks.size() + 1, std::max<Index>(asked - 1, 0));
     const std::vector<double> probabilities(
@@ -469,12 +472,13 @@ TEST_CASE("the first trees have 2 and 4 tokens, and none is larger than it may b
                     .tree = {asked, ranks, offered, probabilities}});
   }
   // One of two eldest children was accepted, and no other child.
-  CHECK(length.acceptance(0.5, 0) == Approx(0.5));
-  CHECK(length.acceptance(0.5, 1) < 0.4);
+  CHECK(length.acceptance({0.5, 0}) == Approx(0.5));
+  CHECK(length.acceptance({0.5, 1}) < 0.4);
   CHECK(length.next(16) == 16);
-  CHECK(length.draft_level(found(4, 1)));
-  CHECK(length.propose(found(4, 1)) == 4);
-  CHECK(length.propose(found(0, 1)) == 0);
+  CHECK(length.more(found(4, 1)).level);
+  CHECK(length.more(found(4, 1)).tokens == 4);
+  CHECK(length.more(found(0, 1)).tokens == 0);
+  CHECK_FALSE(length.more({.values = values, .levels = 1}).level);  // no token can get children
 }
 
 namespace {
@@ -509,7 +513,7 @@ Served serve(Policy& policy, Index batch, const CostOf& target, const CostOf& dr
         ++drafting[survival.size()];
         survival.push_back(survives ? 1 : 0);
         readings.push_back(text.confidence_of(easy));
-        if (!policy.draft_another(readings)) break;
+        if (!policy.goes_on(readings)) break;
       }
       fed += std::ssize(survival) + 1;
       levels = std::max<Index>(levels, std::ssize(survival));
@@ -597,11 +601,11 @@ struct Watching {
   static constexpr bool counts_nodes = true;
   Index next(Index most) const { return most; }
   double reading(const auto& row, Index) const { return row.probability(row.argmax()); }
-  bool draft_another(std::span<const double> readings) const { return readings.back() >= 0.6; }
-  double acceptance(double probability, Index) const { return probability; }
-  double drawn_acceptance(double confidence, Index) const { return confidence; }
-  bool draft_level(const TreeCandidates& found) const { return found.leaves.front() > 0.3; }
-  Index propose(const TreeCandidates& found) const { return std::min<Index>(5, std::ssize(found.values)); }
+  double acceptance(const CandidateToken& candidate) const { return candidate.reading; }
+  More more(const GrowingDraft& draft) const {
+    if (!draft.readings.empty()) return {.level = draft.readings.back() >= 0.6};
+    return {.level = !draft.leaves.empty() && draft.leaves.front() > 0.3, .tokens = 5};
+  }
   void observe(const StepRecord& step) const {
     const auto& [depth, ranks, offered, probabilities, drawn] = step.tree;
     steps->push_back({step.drafted,
@@ -805,21 +809,30 @@ TEST_CASE("in a batch each text's tree grows by its own rows") {
     CHECK((steps == expected_of_drawn));
 }
 
+namespace {
+
+template <class Length, class Row>
+bool goes_on(Length length, const Row& row) {
+  specdec::detail::DraftReadings readings;
+  return specdec::detail::KeepDrafting<Length, false>{&length, &readings}.more(row, 0);
+}
+
+}  // namespace
+
 TEST_CASE("confidence is that of the row before temperature") {
   const Eigen::RowVector3d logits(std::log(0.5), std::log(0.3), std::log(0.2));
-  const EarlyStoppingLength length;
   for (const double temperature : {0.0, 0.5, 1.0}) {
     const Temperature chain{temperature};
     const auto rows = ProcessedRows(logits, chain);
-    CHECK(length.reading(rows.row(0), 0) == Approx(0.5));
-    CHECK(ConfidentLength(0.45).keep_drafting(rows.row(0), 0));
-    CHECK_FALSE(ConfidentLength(0.55).keep_drafting(rows.row(0), 0));
+    CHECK(confidence_of(rows.row(0), 0) == Approx(0.5));
+    CHECK(goes_on(ConfidentLength(0.45), rows.row(0)));
+    CHECK_FALSE(goes_on(ConfidentLength(0.55), rows.row(0)));
     const double nats = -(0.5 * std::log(0.5) + 0.3 * std::log(0.3) + 0.2 * std::log(0.2));
-    CHECK(EntropyLength(nats + 1e-6).keep_drafting(rows.row(0), 0));
-    CHECK_FALSE(EntropyLength(nats - 1e-6).keep_drafting(rows.row(0), 0));
+    CHECK(goes_on(EntropyLength(nats + 1e-6), rows.row(0)));
+    CHECK_FALSE(goes_on(EntropyLength(nats - 1e-6), rows.row(0)));
   }
   const Eigen::RowVector2d bad(0.5, std::numeric_limits<double>::quiet_NaN());
-  CHECK(message_of<InvalidDistribution>([&] { length.reading(distributions(bad).row(0), 3); }) ==
+  CHECK(message_of<InvalidDistribution>([&] { confidence_of(distributions(bad).row(0), 3); }) ==
         "specdec: draft row 3: the largest entry is nan");
 }
 

@@ -50,17 +50,17 @@ TEST_CASE("acceptance of chosen tokens is learnt by their probability, for the l
   TreeGrowth growth;
   std::mt19937_64 rng{1};
   for (const double q : {0.001, 0.1, 0.5, 0.99}) {
-    CHECK(growth.acceptance(q, 0) == Approx(q));  // nothing is known yet
-    CHECK(growth.acceptance(q, 1) == Approx(q));
+    CHECK(growth.acceptance({q, 0}) == Approx(q));  // nothing is known yet
+    CHECK(growth.acceptance({q, 1}) == Approx(q));
   }
   for (int n = 0; n < 3000; ++n) learn(growth, n % 2 == 0 ? sure : torn, 1, rng);
-  CHECK(growth.acceptance(0.9, 0) == Approx(0.97).margin(0.015));
-  CHECK(growth.acceptance(0.3, 0) == Approx(0.5).margin(0.05));
-  CHECK(growth.acceptance(0.3, 1) == Approx(0.2).margin(0.05));
-  CHECK(growth.acceptance(0.035, 1) == Approx(0.0075).margin(0.006));
-  CHECK(growth.acceptance(0.4, 0) > growth.acceptance(0.3, 0));  // in one range the order stays
+  CHECK(growth.acceptance({0.9, 0}) == Approx(0.97).margin(0.015));
+  CHECK(growth.acceptance({0.3, 0}) == Approx(0.5).margin(0.05));
+  CHECK(growth.acceptance({0.3, 1}) == Approx(0.2).margin(0.05));
+  CHECK(growth.acceptance({0.035, 1}) == Approx(0.0075).margin(0.006));
+  CHECK(growth.acceptance({0.4, 0}) > growth.acceptance({0.3, 0}));  // in one range the order stays
   for (int rank = 0; rank < 2; ++rank)
-    for (const double q : {0.0, 1.0}) CHECK(growth.acceptance(q, rank) == q);
+    for (const double q : {0.0, 1.0}) CHECK(growth.acceptance({q, rank}) == q);
 }
 
 TEST_CASE("acceptance of drawn tokens is learnt by rank and by the confidence of their row") {
@@ -71,17 +71,17 @@ TEST_CASE("acceptance of drawn tokens is learnt by rank and by the confidence of
   for (int n = 0; n < 4000; ++n) learn(growth, n % 2 == 0 ? sure : torn, 1, rng, true);
   for (Index rank = 0; rank < 5; ++rank) {
     const auto at = static_cast<std::size_t>(rank);
-    if (rank < 4) CHECK(growth.drawn_acceptance(0.95, rank) == Approx(sure.accepted[at]).margin(0.02));
-    CHECK(growth.drawn_acceptance(0.2, rank) == Approx(torn.accepted[at]).margin(0.03));
+    if (rank < 4) CHECK(growth.acceptance({0.95, rank, true}) == Approx(sure.accepted[at]).margin(0.02));
+    CHECK(growth.acceptance({0.2, rank, true}) == Approx(torn.accepted[at]).margin(0.03));
   }
-  CHECK(growth.drawn_acceptance(0.2, 100) < 0.001);
-  CHECK(growth.acceptance(0.5, 0) == Approx(0.5));  // nothing is known of chosen tokens
+  CHECK(growth.acceptance({0.2, 100, true}) < 0.001);
+  CHECK(growth.acceptance({0.5, 0}) == Approx(0.5));  // nothing is known of chosen tokens
 
   TreeGrowth chosen;
   learn(chosen, sure, 100, rng);
-  CHECK(chosen.drawn_acceptance(0.95, 0) == 1);
+  CHECK(chosen.acceptance({0.95, 0, true}) == 1);
   for (int n = 0; n < 20000; ++n) growth.fade(0.999);
-  CHECK(growth.drawn_acceptance(0.2, 0) > 0.95);  // it is tried again
+  CHECK(growth.acceptance({0.2, 0, true}) > 0.95);  // it is tried again
 }
 
 TEST_CASE("a target that changes its mind is followed, and a limit makes that faster") {
@@ -90,12 +90,12 @@ TEST_CASE("a target that changes its mind is followed, and a limit makes that fa
     TreeGrowth growth;
     std::mt19937_64 rng{2};
     learn(growth, good, 5000, rng);
-    CHECK(growth.acceptance(0.5, 0) == Approx(0.8).margin(0.05));
+    CHECK(growth.acceptance({0.5, 0}) == Approx(0.8).margin(0.05));
     if (limited) growth.limit(10);
     learn(growth, bad, 60, rng);
-    CHECK((growth.acceptance(0.5, 0) < 0.3) == limited);
+    CHECK((growth.acceptance({0.5, 0}) < 0.3) == limited);
     learn(growth, bad, 5000, rng);
-    CHECK(growth.acceptance(0.5, 0) == Approx(0.1).margin(0.05));
+    CHECK(growth.acceptance({0.5, 0}) == Approx(0.1).margin(0.05));
   }
 }
 
@@ -105,20 +105,20 @@ TEST_CASE("of improbable tokens a few that were not accepted say little") {
   const Siblings rare{{0.9, 0.002}, {1, 0}};
   learn(growth, rare, 0, rng);
   for (int n = 0; n < 40; ++n) learn(growth, rare, 1, rng);
-  CHECK(growth.acceptance(0.002, 1) > 0.0015);
+  CHECK(growth.acceptance({0.002, 1}) > 0.0015);
   for (int n = 0; n < 5000; ++n) learn(growth, rare, 1, rng);
-  CHECK(growth.acceptance(0.002, 1) < 0.001);
+  CHECK(growth.acceptance({0.002, 1}) < 0.001);
 }
 
 TEST_CASE("tokens that were never accepted are not given up for good") {
   TreeGrowth growth;
   std::mt19937_64 rng{3};
   learn(growth, {{0.6, 0.3}, {0, 0}}, 5000, rng);
-  const double low = growth.acceptance(0.3, 1);
+  const double low = growth.acceptance({0.3, 1});
   CHECK(low > 0);
   CHECK(low < 0.01);
   for (int n = 0; n < 20000; ++n) growth.fade(0.999);
-  CHECK(growth.acceptance(0.3, 1) == Approx(0.3).margin(0.01));
+  CHECK(growth.acceptance({0.3, 1}) == Approx(0.3).margin(0.01));
 }
 
 namespace {
@@ -152,7 +152,7 @@ TEST_CASE("as many tokens are proposed as are worth their time, also where the t
     std::vector<double> values(1 + rng() % 40);
     for (double& value : values) value = std::pow(uniform01(rng), 3);
     std::sort(values.rbegin(), values.rend());
-    const TreeCandidates found{.values = values, .levels = 1};
+    const GrowingDraft found{.values = values, .levels = 1};
     for (const double price : {0.1, 1.0, 3.0}) {
       CHECK(growth.paying_tokens(found, price, even) == best_size(values, price, even));
       const Index size = growth.paying_tokens(found, price, in_eights);
@@ -175,7 +175,8 @@ TEST_CASE("a level is grown where its tokens are worth a call, or where some lev
   // Three of four accepted tokens have an accepted child.
   learn(growth, {{0.5, 0.3}, {0.5, 0.25}}, 3000, rng);
   const auto pays = [&](const std::vector<double>& leaves, double price) {
-    return growth.pays_level({.values = leaves, .leaves = leaves, .levels = 1}, price, time);
+    const GrowingDraft found{.values = leaves, .leaves = leaves, .levels = 1};
+    return growth.pays_level(found, growth.paying_tokens(found, price, time), price, time);
   };
   CHECK(pays({0.5, 0.3}, 1));                      // 0.56 − 2 · 0.02, for 0.1
   CHECK(pays({0.2}, 1));                           // 0.15 − 0.02
@@ -189,7 +190,7 @@ TEST_CASE("a level is grown where its tokens are worth a call, or where some lev
            0.01 * static_cast<double>(levels);
   };
   const std::vector<double> leaf{0.7};
-  CHECK(growth.pays_level({.values = leaf, .leaves = leaf, .levels = 1}, 1, dear_first));
+  CHECK(growth.pays_level({.values = leaf, .leaves = leaf, .levels = 1}, 1, 1, dear_first));
 }
 
 namespace {

@@ -190,17 +190,19 @@ namespace {
 struct Rater {
   Rating rating;
   Index levels = unlimited, most = unlimited;
-  std::vector<TreeCandidates>* asked;
+  std::vector<GrowingDraft>* asked;
   std::vector<std::vector<double>>* values;
 
-  double acceptance(double probability, Index rank) const { return rating(probability, rank); }
-  bool draft_level(const TreeCandidates& found) const {
-    asked->push_back(found);
-    values->push_back({found.values.begin(), found.values.end()});
-    values->push_back({found.leaves.begin(), found.leaves.end()});
-    return found.levels < levels;
+  double acceptance(const CandidateToken& candidate) const {
+    CHECK(!candidate.drawn);
+    return rating(candidate.reading, candidate.rank);
   }
-  Index propose(const TreeCandidates& found) const { return std::min(most, std::ssize(found.values)); }
+  More more(const GrowingDraft& draft) const {
+    asked->push_back(draft);
+    values->push_back({draft.values.begin(), draft.values.end()});
+    values->push_back({draft.leaves.begin(), draft.leaves.end()});
+    return {.level = draft.levels < levels, .tokens = most};
+  }
 };
 
 // The draft under the draft length, and its readings.
@@ -226,7 +228,7 @@ TEST_CASE("a draft length that rates tokens decides about a tree's levels and to
     const auto table = coarse_model(6, 2, rng);
     const ConfidentTree tree{.width = 1 + n % 4, .depth = 5, .nodes = 30};
     const DraftLimits limits{.nodes = 12, .depth = 4};
-    std::vector<TreeCandidates> asked;
+    std::vector<GrowingDraft> asked;
     std::vector<std::vector<double>> values;
     const Rater rater{by_rank, static_cast<Index>(rng() % 6), static_cast<Index>(rng() % 14), &asked,
                       &values};
@@ -241,7 +243,7 @@ TEST_CASE("a draft length that rates tokens decides about a tree's levels and to
       CHECK(asked[k].levels == static_cast<Index>(k) + 1);
       const auto &found = values[2 * k], &leaves = values[2 * k + 1];
       CHECK(std::is_sorted(found.rbegin(), found.rend()));
-      CHECK(!leaves.empty());
+      CHECK((!leaves.empty() || k + 1 == asked.size()));  // where there can be no level more
       CHECK(std::ssize(leaves) <= tree.width);
       for (const double leaf : leaves) CHECK(std::find(found.begin(), found.end(), leaf) != found.end());
     }
@@ -259,7 +261,7 @@ TEST_CASE("a draft length that takes the draft model at its word, and all of a t
   for (int n = 0; n < 50; ++n) {
     const auto table = coarse_model(6, 2, rng);
     const ConfidentTree tree{.width = 1 + n % 3, .depth = n % 5, .nodes = n % 11};
-    std::vector<TreeCandidates> asked;
+    std::vector<GrowingDraft> asked;
     std::vector<std::vector<double>> values;
     const Rater all{as_drafted, unlimited, unlimited, &asked, &values};
     specdec::detail::DraftReadings readings;
@@ -281,7 +283,7 @@ TEST_CASE("ratings are for the row before temperature, and a likelier sibling is
   const auto table = TableModel<>::context_free(logits);
   // Rates the second likeliest token above the likeliest, and the third lowest.
   const Rating odd = [](double, Index rank) { return rank == 0 ? 0.5 : rank == 1 ? 0.9 : 0.1; };
-  std::vector<TreeCandidates> asked;
+  std::vector<GrowingDraft> asked;
   std::vector<std::vector<double>> values;
   const ConfidentTree tree{.width = 3, .depth = 2, .nodes = 2};
   specdec::detail::DraftReadings readings;
@@ -298,7 +300,7 @@ TEST_CASE("ratings are for the row before temperature, and a likelier sibling is
 TEST_CASE("what a draft length says about trees is checked") {
   std::mt19937_64 rng{7};
   const auto table = coarse_model(6, 2, rng);
-  std::vector<TreeCandidates> asked;
+  std::vector<GrowingDraft> asked;
   std::vector<std::vector<double>> values;
   specdec::detail::DraftReadings readings;
   const auto complaint = [&](Rating rating, Index most) {
@@ -307,10 +309,10 @@ TEST_CASE("what a draft length says about trees is checked") {
         [&] { drafted_by(WatchedTreeModel(table), {0}, ConfidentTree{}, rater, {}, readings); });
   };
   CHECK(complaint([](double, Index) { return 0.5; }, 3).empty());
-  CHECK(complaint([](double, Index) { return 1.5; }, 3).find(") = 1.5 is outside [0, 1]") !=
+  CHECK(complaint([](double, Index) { return 1.5; }, 3).find(", is 1.5, outside [0, 1]") !=
         std::string::npos);
   CHECK(complaint([](double, Index) { return std::numeric_limits<double>::quiet_NaN(); }, 3)
-            .find("specdec: the draft length's acceptance(") == 0);
+            .find("specdec: the draft length's acceptance of a chosen token of rank 0") == 0);
   CHECK(complaint([](double, Index) { return 0.5; }, -1)
             .find("specdec: the draft length proposes -1 tokens of a tree, outside 0..") == 0);
 }

@@ -327,17 +327,16 @@ struct RatingLength {
 
   Index next(Index most) const { return most; }
   // More for the third child than for the second.
-  double drawn_acceptance(double confidence, Index rank) const {
-    return confidence * (rank == 0 ? 1.0 : rank == 1 ? 0.4 : 0.5);
+  double acceptance(const CandidateToken& candidate) const {
+    CHECK(candidate.drawn);
+    return candidate.reading * (candidate.rank == 0 ? 1.0 : candidate.rank == 1 ? 0.4 : 0.5);
   }
-  bool draft_level(const TreeCandidates& found) const {
-    CHECK(std::ranges::is_sorted(found.values, std::greater{}));
-    return std::accumulate(found.leaves.begin(), found.leaves.end(), 0.0) > promising;
-  }
-  Index propose(const TreeCandidates& found) const {
-    CHECK(std::ranges::is_sorted(found.values, std::greater{}));
-    return std::ranges::count_if(found.values,
-                                 [&](double value) { return is_worthy(value, std::ssize(found.values)); });
+  More more(const GrowingDraft& draft) const {
+    CHECK(std::ranges::is_sorted(draft.values, std::greater{}));
+    CHECK(draft.readings.empty());
+    return {.level = std::accumulate(draft.leaves.begin(), draft.leaves.end(), 0.0) > promising,
+            .tokens = std::ranges::count_if(
+                draft.values, [&](double value) { return is_worthy(value, std::ssize(draft.values)); })};
   }
   void observe(const StepRecord&) const {}
 
@@ -395,7 +394,7 @@ class ExpectedTree {
     for (std::size_t i = 0; i < level.size(); ++i) {
       double least = 1;  // no child is worth more than an elder one
       for (Index rank = 0; rank < shape.children(level[i].place); ++rank) {
-        least = std::min(least, length.drawn_acceptance(confidence(level[i].k), rank));
+        least = std::min(least, length.acceptance({confidence(level[i].k), rank, true}));
         all.push_back({static_cast<Index>(i), level[i].value * least});
       }
     }
@@ -483,7 +482,7 @@ TEST_CASE("draws are rated by rows before temperature and hooks") {
 
 TEST_CASE("a draft length that returns no probability for a draw is an error") {
   struct Certain : RatingLength {
-    double drawn_acceptance(double, Index rank) const { return rank == 0 ? 0.5 : 2; }
+    double acceptance(const CandidateToken& candidate) const { return candidate.rank == 0 ? 0.5 : 2; }
   };
   std::mt19937_64 rng{4};
   Certain length{{0, 0}};
@@ -492,7 +491,8 @@ TEST_CASE("a draft length that returns no probability for a draw is an error") {
   ModelDrafter drafter{WatchedTreeModel(TableModel<>::context_free(Eigen::RowVector2d(0.75, 0.25))),
                        Tree{TreeShape::of_widths({2}), WithoutReplacement{}}};
   CHECK(message_of([&] { drafter.draft(Tokens{1}, {}, rng, keep_drafting); }) ==
-        "specdec: the draft length's drawn_acceptance(0.75, 1) = 2 is outside [0, 1]");
+        "specdec: the draft length's acceptance of a drawn token of rank 1, reading 0.75, is 2, outside [0, "
+        "1]");
 }
 
 TEST_CASE("where a row has fewer tokens than children, those that are not drawn are not rated") {

@@ -140,14 +140,14 @@ TEST_CASE("common tokens tell the draft model's confidence before temperature, c
     if (temperature == 0) CHECK(row.probability(1) == 1);
     CHECK(row.unprocessed().probability(0) == Approx(std::exp(2.0) / all));
     CHECK(row.unprocessed().probability(1) == Approx(std::exp(3.0) / all));
-    CHECK(specdec::detail::largest_probability(row, 0) == Approx(std::exp(3.0) / all));
+    CHECK(specdec::confidence_of(row, 0) == Approx(std::exp(3.0) / all));
   }
   logits = {1, 5, 2, 3};  // at temperature 0 all mass is on a token that the target does not have
-  CHECK(specdec::detail::largest_probability(at(0), 0) == 1);
-  CHECK(specdec::detail::largest_probability(at(1), 0) == Approx(std::exp(3.0) / all));
+  CHECK(specdec::confidence_of(at(0), 0) == 1);
+  CHECK(specdec::confidence_of(at(1), 0) == Approx(std::exp(3.0) / all));
   // A row that knows nothing else is read as it is.
   const std::vector<double> p{0.25, 0, 0.25, 0.5};
-  CHECK(specdec::detail::largest_probability(common_tokens(DenseRow<double>(p.data(), 4), map, 0), 0) == 0.5);
+  CHECK(specdec::confidence_of(common_tokens(DenseRow<double>(p.data(), 4), map, 0), 0) == 0.5);
 }
 
 }  // namespace test_rows_mapped

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <concepts>
 
-#include "specdec/draft/tree_candidates.hpp"
+#include "specdec/draft/growing_draft.hpp"
 #include "specdec/error.hpp"
 #include "specdec/measure/step_record.hpp"
 #include "specdec/rows/named_row.hpp"
@@ -23,42 +23,31 @@ namespace specdec {
 ///                    several times; where all sequences of a Batch share one draft length, once for each Batch::step().
 ///   observe(step)    called after every step with its StepRecord. Must not throw.
 ///
-/// A draft length may look at the draft model's rows, if the drafter shows them (ModelDrafter). It then offers one of the
-/// following, or both. Not with greedy block verification, which needs the same length for all drafts:
+/// A draft length may look at the draft model's rows, if the drafter shows them (ModelDrafter), and then say how far a draft
+/// goes. The question is one for lines, trunks and trees: what the draft is so far goes in, how much further it goes comes out.
 ///
-///   draft_another(readings)  whether to draft another token after those drafted so far. Asked after a draw and before the
-///                    next call of the draft model, so a draft that ends here has paid for no call in vain. readings[i] is
-///                    what reading(row, i) returned for the row that token i was drawn from: a number that the draft length
-///                    chooses, say the largest probability. observe() gets the readings in StepRecord::readings
-///   keep_drafting(row, i)  whether to draw the (i+1)-th token from the row; false ends the draft before that token, when the
-///                    draft model's call is already paid for
+///   more(draft)      how much further a draft goes (More), by what it is so far (GrowingDraft). For a line or a trunk, asked
+///                    after each draw, before the next call of the draft model: draft.readings[i] is what was read in the row
+///                    that token i was drawn from, and More::level says whether another token is drafted. observe() gets the
+///                    readings in StepRecord::readings
+///   reading(row, i)  optional: the number that is read in the row of token i. Without it, confidence_of(row, i)
 ///
 /// For trees, the length is a number of nodes. A draft length made for trees has a member
-/// `static constexpr bool counts_nodes = true`; drafters of trees do not ask keep_drafting, and of these Spares alone asks
-/// draft_another, about its trunk. A draft length that learns P(τ > i) by position is for lines.
-/// Where the tokens of a tree are chosen by their probabilities (ConfidentTree), a draft length may rate them. It then
-/// offers all three of the following, for any verifier:
+/// `static constexpr bool counts_nodes = true`. A draft length that learns P(τ > i) by position is for lines. Where a tree grows
+/// by its rows, a draft length may rate tokens. It then offers more(draft) and
 ///
-///   acceptance(probability, rank)  P(a token is accepted, given that its parent is), in 0..1. `probability` is the token's
-///                    in the draft model's row, before temperature, cuts and hooks if these are known; `rank` is the number
-///                    of likelier tokens in the row. The product along a path is the value of its last token
-///   draft_level(found)  whether to call the draft model for another level, by the values of the tokens found so far
-///                    (TreeCandidates). Not asked before the first level
-///   propose(found)   how many of the most valuable tokens to propose, 0..found.values.size()
+///   acceptance(candidate)  P(a token is accepted, given that its parent is), in 0..1, by what is known of it (CandidateToken).
+///                    The product along a path is the value of its last token
 ///
-/// A drafter asks by RatedTree. observe() finds the probabilities of all tokens whose parents were accepted in
-/// StepRecord::tree.probabilities. Where tokens are drawn (Tree), the draft length may say how many are to be drawn. It then
-/// offers draft_level(found), propose(found) and
+/// Of a tree of chosen tokens (ConfidentTree) draft.values are the tokens found so far. More::level says whether there is another
+/// level. If there is none, More::tokens of the most valuable tokens are proposed.
+/// Of a tree of drawn tokens (Tree), more(draft) is asked up to three times a level. Before the draws draft.values are the tokens
+/// of the tree and the children that may be drawn: of these, those among the best More::tokens are drawn, and at least one. After
+/// the draws they are the tokens of the tree and, once more, those that may get children: those among the best may get some.
+/// Then draft.leaves are these: More::level says whether there is another level. All drawn tokens are proposed.
+/// observe() finds the readings of all tokens whose parents were accepted in StepRecord::tree.probabilities.
 ///
-///   drawn_acceptance(confidence, rank)  P(a drawn token is accepted, given that its parent is), in 0..1. `confidence` is the
-///                    largest probability of the row that it will be drawn from, before temperature, cuts and hooks if these
-///                    are known; `rank` is the number of its elder siblings
-///
-/// Not with greedy block verification. propose(found) is asked twice for a level. Before the draws, found.values has the tokens
-/// of the tree and the children that may be drawn: of these, those among the best are drawn, and at least one. After the draws,
-/// it has the tokens of the tree and, once more, those of them that may get children: those among the best may get some, if
-/// draft_level(found) says yes. All drawn tokens are proposed. A drafter asks by RatedDraws.
-///
+/// No row is shown under greedy block verification, which needs one length for all drafts: there only chosen tokens are rated.
 /// Every such rule leaves a lossless verifier lossless, because the rule sees only past steps and rows. Do not drop a drawn
 /// token because of its value: the tokens that stay would no longer be distributed as their rows say.
 template <class P>
@@ -67,37 +56,26 @@ concept DraftLength = requires(P& policy, Index most, const StepRecord& step) {
   policy.observe(step);
 };
 
-/// Whether a draft length rates the chosen tokens of trees: whether it has acceptance(), draft_level() and propose().
+/// Whether a draft length looks at rows: whether it has more().
 template <class P>
-inline constexpr bool rates_tokens =
-    requires(P& policy, double probability, Index rank, const TreeCandidates& found) {
-      { policy.acceptance(probability, rank) } -> std::convertible_to<double>;
-      { policy.draft_level(found) } -> std::convertible_to<bool>;
-      { policy.propose(found) } -> detail::Count;
-    };
+inline constexpr bool reads_rows = requires(P& policy, const GrowingDraft& draft) {
+  { policy.more(draft) } -> std::same_as<More>;
+};
 
-/// Whether a draft length rates the drawn tokens of trees: whether it has drawn_acceptance(), draft_level() and propose().
+/// Whether a draft length rates the tokens of trees: whether it has acceptance() and more().
 template <class P>
-inline constexpr bool rates_draws =
-    requires(P& policy, double confidence, Index rank, const TreeCandidates& found) {
-      { policy.drawn_acceptance(confidence, rank) } -> std::convertible_to<double>;
-      { policy.draft_level(found) } -> std::convertible_to<bool>;
-      { policy.propose(found) } -> detail::Count;
-    };
+inline constexpr bool rates_tokens = reads_rows<P> && requires(P& policy, const CandidateToken& candidate) {
+  { policy.acceptance(candidate) } -> std::convertible_to<double>;
+};
 
 namespace detail {
 
 template <class P>
-inline constexpr bool has_acceptance =
-    requires(P& policy, double probability, Index rank) { policy.acceptance(probability, rank); };
+inline constexpr bool has_more = requires { &P::more; };
 template <class P>
-inline constexpr bool has_drawn_acceptance =
-    requires(P& policy, double confidence, Index rank) { policy.drawn_acceptance(confidence, rank); };
-/// Whether P has a function that only a draft length for growing trees has.
-template <class P>
-inline constexpr bool grows_trees = requires(P& policy, const TreeCandidates& found) {
-  policy.draft_level(found);
-} || requires(P& policy, const TreeCandidates& found) { policy.propose(found); };
+inline constexpr bool has_acceptance = requires { &P::acceptance; };
+template <class P, class Row>
+inline constexpr bool has_reading = requires(P& policy, const Row& row, Index i) { policy.reading(row, i); };
 
 /// Compiles only if P is a DraftLength; the error names the missing function.
 template <class P>
@@ -112,21 +90,15 @@ consteval bool fits_draft_length() {
       requires(P& policy, const StepRecord& step) { policy.observe(step); },
       "the draft length has no observe(const specdec::StepRecord& step): see specdec::DraftLength");
   static_assert(
-      rates_tokens<P> || !(has_acceptance<P> || (grows_trees<P> && !has_drawn_acceptance<P>)),
-      "the draft length rates the tokens of trees, and has not all of acceptance(double probability, "
-      "specdec::Index rank), draft_level(const specdec::TreeCandidates& found) and propose(found), "
-      "which return a number, a bool and an integer: see specdec::DraftLength");
-  static_assert(
-      rates_draws<P> || !has_drawn_acceptance<P>,
-      "the draft length rates draws, and has not all of drawn_acceptance(double confidence, specdec::Index "
-      "rank), draft_level(const specdec::TreeCandidates& found) and propose(found), which return a number, "
-      "a bool and an integer: see specdec::DraftLength");
+      reads_rows<P> || !has_more<P>,
+      "the draft length has a more() that is not more(const specdec::GrowingDraft& draft) and returns a "
+      "specdec::More: see specdec::DraftLength");
+  static_assert(rates_tokens<P> || !has_acceptance<P>,
+                "the draft length rates the tokens of trees, and has not both acceptance(const "
+                "specdec::CandidateToken& "
+                "candidate), which returns a probability, and more(draft): see specdec::DraftLength");
   return true;
 }
-
-}  // namespace detail
-
-namespace detail {
 
 /// Calls f with the row before temperature, cuts and hooks, where it is known, and else with the row itself. At temperature 0
 /// the processed row is one-hot, and says nothing about the draft model's confidence. Errors name draft row i.
@@ -138,13 +110,14 @@ double read_unprocessed(const Row& row, Index i, const F& f) {
   });
 }
 
-/// The largest probability of a row, before temperature, cuts and hooks.
-template <class Row>
-double largest_probability(const Row& row, Index i) {
-  return read_unprocessed(row, i, [](const auto& raw) { return largest_probability(raw); });
-}
-
 }  // namespace detail
+
+/// The largest probability of draft row i, before temperature, cuts and hooks, where these are known.
+/// Throws: InvalidDistribution if the row's largest number is no probability.
+template <class Row>
+double confidence_of(const Row& row, Index i) {
+  return detail::read_unprocessed(row, i, [](const auto& raw) { return detail::largest_probability(raw); });
+}
 
 /// Whether a draft length may give the number of nodes of a tree.
 template <class P>
@@ -186,11 +159,11 @@ class ScheduledLength {
   Index length_;
 };
 
-/// Drafts while the draft model is confident: until its likeliest token has a probability below `least`. Looks at the row
-/// before temperature and cuts, if it knows that, so it works at temperature 0, too.
+/// Drafts while the draft model is confident: up to the first token whose row has no probability of `least` or more. Looks at
+/// the row before temperature and cuts, if it knows that, so it works at temperature 0, too.
 ///
-/// Source: the static confidence threshold that DISCO (Mamou et al., arXiv:2405.04304) starts from. The row decides, before
-/// a token is drawn from it. To drop a drawn token because its probability is small would bias the output.
+/// Source: the static confidence threshold that DISCO (Mamou et al., arXiv:2405.04304) starts from. The row decides, not the
+/// token that was drawn from it, and that token stays: its row is paid for, and to drop it would bias the output.
 /// Throws: std::invalid_argument unless 0 <= least <= 1; InvalidDistribution on a row if its largest number is no
 /// probability.
 /// Cost: an argmax of each row of the draft model; a pass over it if the row has no argmax.
@@ -203,17 +176,14 @@ class ConfidentLength {
   Index next(Index most) const { return most; }
   void observe(const StepRecord&) const {}
 
-  template <class Row>
-  bool keep_drafting(const Row& row, Index i) const {
-    return detail::largest_probability(row, i) >= least_;
-  }
+  More more(const GrowingDraft& draft) const { return {.level = draft.readings.back() >= least_}; }
 
  private:
   double least_;
 };
 
-/// Drafts while the draft model is confident: until a row's entropy is above `most` nats. Looks at the row before temperature
-/// and cuts, if it knows that.
+/// Drafts while the draft model is confident: up to the first token whose row has an entropy above `most` nats. Looks at the row
+/// before temperature and cuts, if it knows that.
 ///
 /// Source: AdaEDL (Agrawal et al., arXiv:2410.18351). AdaEDL stops where its estimate of the acceptance, 1 − √(0.2 H), falls
 /// below a threshold λ: this is most = (1 − λ)²/0.2. Deviation: here λ is fixed.
@@ -230,9 +200,10 @@ class EntropyLength {
   void observe(const StepRecord&) const {}
 
   template <class Row>
-  bool keep_drafting(const Row& row, Index i) const {
-    return detail::read_unprocessed(row, i, finite_entropy) <= most_;
+  static double reading(const Row& row, Index i) {
+    return detail::read_unprocessed(row, i, finite_entropy);
   }
+  More more(const GrowingDraft& draft) const { return {.level = draft.readings.back() <= most_}; }
 
  private:
   // A NaN compares false with every bound. Without this check a NaN would end the draft, and hide the error.

@@ -8,12 +8,12 @@
 #include <span>
 #include <utility>
 
+#include "specdec/draft/growing_draft.hpp"
 #include "specdec/draft/length/draft_length.hpp"
 #include "specdec/draft/length/step_costs.hpp"
 #include "specdec/draft/length/survival_by_confidence.hpp"
 #include "specdec/draft/length/tree_growth.hpp"
 #include "specdec/draft/length/trials.hpp"
-#include "specdec/draft/tree_candidates.hpp"
 #include "specdec/error.hpp"
 #include "specdec/measure/cost_curve.hpp"
 #include "specdec/measure/step_record.hpp"
@@ -105,35 +105,18 @@ class EarlyStoppingLength {
     return asked_;
   }
 
-  /// The largest probability of the row, before temperature and cuts.
-  template <class Row>
-  static double reading(const Row& row, Index i) {
-    return detail::largest_probability(row, i);
-  }
-
-  bool draft_another(std::span<const double> confidences) const {
-    const Index drafted = std::ssize(confidences);
-    return drafted < most_ && (drafted < least_ || is_worth_it(confidences));
-  }
-
-  // For trees of chosen tokens, and of drawn ones.
-
-  double acceptance(double probability, Index rank) const { return tree_.acceptance(probability, rank); }
-  double drawn_acceptance(double confidence, Index rank) const {
-    return tree_.drawn_acceptance(confidence, rank);
-  }
-
-  bool draft_level(const TreeCandidates& found) const {
-    if (found.levels < least_) return true;
-    return !trials_.begin() && tree_.pays_level(found, tokens_per_second(), costs_);
-  }
-
-  Index propose(const TreeCandidates& found) const {
-    const Index all = std::ssize(found.values);
+  More more(const GrowingDraft& draft) const {
+    if (!draft.readings.empty()) return {.level = is_longer(draft.readings)};
     // First trees and probes are larger, not only deeper.
-    const Index least = least_ > 1 ? nodes_of(least_) : 1;
-    return std::min(std::max(least, tree_.paying_tokens(found, tokens_per_second(), costs_)), all);
+    const Index least = least_ > 1 ? nodes_of(least_) : 1, all = std::ssize(draft.values);
+    const double price = tokens_per_second();
+    const Index paying = tree_.paying_tokens(draft, price, costs_);
+    return {.level = !draft.leaves.empty() && is_higher(draft, paying, price),
+            .tokens = std::min(std::max(least, paying), all)};
   }
+
+  /// Of the tokens of trees, chosen and drawn ones.
+  double acceptance(const CandidateToken& candidate) const { return tree_.acceptance(candidate); }
 
   void observe(const StepRecord& step) {
     detail::check_step(step);
@@ -178,6 +161,17 @@ class EarlyStoppingLength {
     Index length = 1;
     for (double survives = read_.mean(); length < reach && pays(length, survives *= read_.mean());) ++length;
     return length;
+  }
+
+  // Whether a line or a trunk goes on after rows of these confidences.
+  bool is_longer(std::span<const double> confidences) const {
+    const Index drafted = std::ssize(confidences);
+    return drafted < most_ && (drafted < least_ || is_worth_it(confidences));
+  }
+  // Whether a tree gets another level.
+  bool is_higher(const GrowingDraft& tree, Index paying, double price) const {
+    if (tree.levels < least_) return true;
+    return !trials_.begin() && tree_.pays_level(tree, paying, price, costs_);
   }
 
   bool is_worth_it(std::span<const double> confidences) const {

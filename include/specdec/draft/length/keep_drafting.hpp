@@ -1,68 +1,129 @@
-// Whether a draft length that looks at rows lets a draft go on.
+// How a drafter asks a draft length whether its draft goes on.
 #pragma once
 
-#include <span>
-#include <vector>
+#include <algorithm>
+#include <iterator>
 
+#include "specdec/draft/growing_draft.hpp"
 #include "specdec/draft/length/draft_length.hpp"
-#include "specdec/draft/length/rated_tree.hpp"
+#include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/measure/step_record.hpp"
+#include "specdec/rows/named_row.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::detail {
 
-/// What a drafter asks the draft length: before it draws from a row, and after it has drawn. The answer is yes if the draft
-/// length has no function for the question. `remembers`: whether the verifier remembers its sequence. A bool, not the
-/// verifier's type: so a drafter is compiled once for all verifiers that do not remember.
+/// What a drafter asks the draft length. `remembers`: whether the verifier remembers its sequence. A bool, not the verifier's
+/// type: so a drafter is compiled once for all verifiers that do not remember.
+///
+/// A drafter of lines, and Spares about its trunk, calls more(row, i) after each draw. A drafter of trees, where rates() says
+/// so, calls rate() for the children of each node, more(draft) for how many of them and whether there is another level, and
+/// propose() for each token of the draft. Trees are left as they are by a draft length that does not rate tokens.
+/// Checks what the draft length says.
+/// Throws: std::invalid_argument if the draft length returns no probability, or no number of tokens that were found;
+/// InvalidDistribution on a row whose number for a token is no probability.
+/// Example: Line, Tree, ConfidentTree.
 template <class Policy, bool remembers>
 struct KeepDrafting {
   Policy* length = nullptr;
   DraftReadings* readings = nullptr;  ///< of this draft
 
-  /// Whether token i may be drawn from the row.
-  template <class Row>
-  bool operator()([[maybe_unused]] const Row& row, [[maybe_unused]] Index i) const {
-    if constexpr (requires { length->keep_drafting(row, i); }) {
-      check_rule();
-      return length->keep_drafting(row, i);
-    } else {
-      return true;
-    }
-  }
-
   /// Whether to draft a token after token i, which was drawn from the row.
   template <class Row>
-  bool another([[maybe_unused]] const Row& row, [[maybe_unused]] Index i) const {
-    if constexpr (requires { length->draft_another(std::span<const double>()); }) {
-      static_assert(
-          requires { double{length->reading(row, i)}; },
-          "the draft length has draft_another(readings), but no reading(row, i) that returns a double for "
-          "such a row: see specdec::DraftLength");
+  bool more([[maybe_unused]] const Row& row, [[maybe_unused]] Index i) const {
+    if constexpr (reads_rows<Policy>) {
       check_rule();
-      std::vector<double>& of_rows = readings->of_rows;
-      of_rows.push_back(length->reading(row, i));
-      return length->draft_another(std::span<const double>(of_rows.data(), of_rows.size()));
+      readings->of_rows.push_back(read(row, i));
+      return length
+          ->more(
+              GrowingDraft{.readings = view_of(readings->of_rows), .levels = std::ssize(readings->of_rows)})
+          .level;
     } else {
       return true;
     }
   }
 
-  /// For trees of chosen tokens: nothing is drawn there, so any verifier may judge them.
-  RatedTree<Policy> tree() const
+  /// True. A draft length that hides another may not know before it runs, and has a rates() of its own.
+  bool rates() const
     requires rates_tokens<Policy>
   {
-    return {*length, *readings};
+    if constexpr (requires { length->rates(); }) return length->rates();
+    else return true;
   }
 
-  /// For trees of drawn tokens, which are rated before they are drawn.
-  RatedDraws<Policy> drawn_tree() const
-    requires rates_draws<Policy>
-  {
+  /// Calls f(token, probability, acceptance) for each of these tokens of draft row i, which may be chosen, the likeliest first.
+  /// `probability` is the token's in the row before temperature, cuts and hooks. `acceptance` is no larger than a likelier
+  /// sibling's: so a token is proposed only after its likelier siblings, and its rank is the number of its elder siblings.
+  template <class Row, class Tokens, class F>
+  void rate_chosen(const Row& row, Index i, const Tokens& tokens, const F& f) const {
+    read_unprocessed(row, i, [&](const auto& raw) {
+      const NamedRow named(raw, "draft", i);
+      double least = 1;
+      CandidateToken child;
+      for (const auto& [token, processed] : tokens) {
+        child.reading = std::min(named.probability(token), 1.0);
+        least = std::min(least, acceptance(child));
+        ++child.rank;
+        f(token, child.reading, least);
+      }
+      return least;
+    });
+  }
+
+  /// Calls f(confidence, acceptance) for each of `count` children that may be drawn from draft row i. `confidence` is the
+  /// largest probability of the row before temperature, cuts and hooks. `acceptance` is no larger than an elder sibling's.
+  template <class Row, class F>
+  void rate_drawn(const Row& row, Index i, Index count, const F& f) const {
     check_rule();
-    return {*length, *readings};
+    double least = 1;
+    CandidateToken child{.reading = std::min(confidence_of(row, i), 1.0), .drawn = true};
+    for (; child.rank < count; ++child.rank) {
+      least = std::min(least, acceptance(child));
+      f(child.reading, least);
+    }
+  }
+
+  /// How much further the tree goes.
+  More more(const GrowingDraft& draft) const
+    requires rates_tokens<Policy>
+  {
+    const Index most = std::ssize(draft.values);
+    More answer = length->more(draft);
+    answer.tokens = std::min(answer.tokens, most);
+    if (answer.tokens < 0)
+      invalid_argument("the draft length proposes ", answer.tokens, " tokens of a tree, outside 0..", most);
+    return answer;
+  }
+
+  /// Records the reading by which the draft's next token was rated.
+  void propose(double reading, bool drawn) const {
+    readings->of_tokens.push_back(reading);
+    readings->drawn = drawn;
   }
 
  private:
+  template <class Row>
+  double read(const Row& row, Index i) const {
+    if constexpr (has_reading<Policy, Row>) {
+      static_assert(
+          requires { double{length->reading(row, i)}; },
+          "the draft length's reading(row, i) returns no double: see specdec::DraftLength");
+      return length->reading(row, i);
+    } else {
+      return confidence_of(row, i);
+    }
+  }
+
+  double acceptance(const CandidateToken& child) const {
+    const double accepted = length->acceptance(child);
+    if (!(accepted >= 0 && accepted <= 1))
+      invalid_argument("the draft length's acceptance of a ", child.drawn ? "drawn" : "chosen",
+                       " token of rank ", child.rank, ", reading ", child.reading, ", is ", accepted,
+                       ", outside [0, 1]");
+    return accepted;
+  }
+
   static void check_rule() {
     static_assert(!remembers,
                   "a verifier with state needs a draft length that does not depend on what was drafted");

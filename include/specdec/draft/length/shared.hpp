@@ -19,7 +19,7 @@ struct SharedPolicy {
 ///   specdec::Batch batch{target, drafter, verifier, specdec::shared(policy)};
 ///
 /// next() is called once for each step of the batch, observe() for the steps of all sequences. If the draft length has
-/// batch(n), it is called before next(), with the number of sequences. If it looks at rows (keep_drafting(), draft_another(),
+/// batch(n), it is called before next(), with the number of sequences. If it looks at rows (more(),
 /// acceptance()) and drafts are made on several threads, these functions must be safe to call for several drafts at a time.
 template <class Policy>
 detail::SharedPolicy<Policy> shared(Policy& policy) {

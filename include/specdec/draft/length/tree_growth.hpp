@@ -7,9 +7,9 @@
 #include <cstddef>
 #include <iterator>
 
+#include "specdec/draft/growing_draft.hpp"
 #include "specdec/draft/length/acceptance_by_probability.hpp"
 #include "specdec/draft/length/survival_by_confidence.hpp"
-#include "specdec/draft/tree_candidates.hpp"
 #include "specdec/measure/cost_curve.hpp"
 #include "specdec/measure/step_record.hpp"
 #include "specdec/types.hpp"
@@ -48,24 +48,17 @@ class TreeGrowth {
     }
   }
 
-  /// P(a token is accepted, given that its parent is). `rank`: how many siblings are likelier.
-  double acceptance(double probability, Index rank) const {
-    return (rank == 0 ? eldest_ : others_)(probability);
-  }
-  /// P(a token that will be drawn is accepted, given that its parent is). `rank`: how many siblings are drawn before it.
-  double drawn_acceptance(double confidence, Index rank) const {
-    const std::size_t own = place(rank);
-    double elders_rejected = 1;
-    for (std::size_t elder = 0; elder < own; ++elder) elders_rejected *= 1 - drawn_[elder](confidence);
-    const double accepted = drawn_[own](confidence);
-    return elders_rejected * std::pow(1 - accepted, rank - static_cast<Index>(own)) * accepted;
+  /// P(a token is accepted, given that its parent is).
+  double acceptance(const CandidateToken& token) const {
+    const auto& [reading, rank, drawn] = token;
+    return drawn ? drawn_acceptance(reading, rank) : (rank == 0 ? eldest_ : others_)(reading);
   }
 
-  /// Whether one more level, or some more, are worth their time. `price`: the tokens per time that steps attain.
-  /// `time(nodes, levels)`: the time of a step.
+  /// Whether one more level, or some more, are worth their time, beside the `nodes` tokens that are (paying_tokens). `price`: the
+  /// tokens per time that steps attain. `time(nodes, levels)`: the time of a step.
   template <class Time>
-  bool pays_level(const TreeCandidates& found, double price, const Time& time) const {
-    const Index nodes = paying_tokens(found, price, time), wide = std::ssize(found.leaves);
+  bool pays_level(const GrowingDraft& found, Index nodes, double price, const Time& time) const {
+    const Index wide = std::ssize(found.leaves);
     const double now = time(nodes, found.levels);
     // A leaf whose child is expected to bring less than the time of a token gets no child.
     const double token = price * (time(nodes + wide, found.levels) - now) / static_cast<double>(wide);
@@ -81,7 +74,7 @@ class TreeGrowth {
   /// How many of the best tokens are worth their time, at least one. Looks at all sizes, because the time of a target call
   /// may jump at some sizes, and hardly grow between them.
   template <class Time>
-  Index paying_tokens(const TreeCandidates& found, double price, const Time& time) const {
+  Index paying_tokens(const GrowingDraft& found, double price, const Time& time) const {
     double tokens = 0, best_gain = 0;
     Index best = 0;
     for (Index nodes = 1; nodes <= std::ssize(found.values); ++nodes) {
@@ -99,6 +92,14 @@ class TreeGrowth {
   static constexpr std::size_t ranks = 5;  // younger siblings are alike
 
   static std::size_t place(Index rank) { return std::min(static_cast<std::size_t>(rank), ranks - 1); }
+
+  double drawn_acceptance(double confidence, Index rank) const {
+    const std::size_t own = place(rank);
+    double elders_rejected = 1;
+    for (std::size_t elder = 0; elder < own; ++elder) elders_rejected *= 1 - drawn_[elder](confidence);
+    const double accepted = drawn_[own](confidence);
+    return elders_rejected * std::pow(1 - accepted, rank - static_cast<Index>(own)) * accepted;
+  }
 
   // `accepted`: the rank of the sibling that was accepted, or −1.
   void add(bool drawn, double probability, Index rank, Index accepted) {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "specdec/draft/draft.hpp"
+#include "specdec/draft/growing_draft.hpp"
 #include "specdec/draft/strategies/strategy.hpp"
-#include "specdec/draft/tree_candidates.hpp"
 #include "specdec/error.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/one_hot.hpp"
@@ -96,8 +96,8 @@ class ConfidentTree::Growth {
     keep_best(nodes_);
     choose_leaves(level);
     ++grown_;
-    if constexpr (requires { keep_drafting.tree(); }) ask(keep_drafting.tree());
-    else if (leaves_.empty()) propose([](double) {});
+    if (ask(keep_drafting)) return;
+    if (leaves_.empty()) propose([](double) {});
   }
 
   Draft<RowSpan<OneHotRow>> draft(Index vocab_size) const {
@@ -160,23 +160,31 @@ class ConfidentTree::Growth {
       best_.push_back(std::ssize(found_));
       found_.push_back({token, leaf, confidence * acceptance, probability, -1});
     };
-    if constexpr (requires { keep_drafting.tree(); }) keep_drafting.tree().rate(q, first, likeliest, add);
-    else
-      for (const auto& [token, probability] : likeliest) add(token, probability, std::min(probability, 1.0));
+    if constexpr (requires { keep_drafting.rates(); })
+      if (keep_drafting.rates()) return keep_drafting.rate_chosen(q, first, likeliest, add);
+    for (const auto& [token, probability] : likeliest) add(token, probability, std::min(probability, 1.0));
   }
 
-  // Asks a draft length whether another level is worth a call, and how many nodes are worth their time.
-  template <class Rated>
-  void ask(const Rated& rated) {
-    values_.clear();
-    leaf_values_.clear();
-    for (const Index k : best_) values_.push_back(node(k).confidence);
-    for (const Index k : leaves_) leaf_values_.push_back(node(k).confidence);
-    const TreeCandidates found{detail::view_of(values_), detail::view_of(leaf_values_), grown_};
-    if (!leaves_.empty() && rated.another_level(found)) return;
-    leaves_.clear();
-    keep_best(rated.proposed(found));
-    propose([&](double probability) { rated.propose(probability); });
+  // Asks a draft length that rates tokens whether another level is worth a call, and how many nodes are worth their time. False:
+  // there is none.
+  template <class KeepDrafting>
+  bool ask([[maybe_unused]] const KeepDrafting& keep_drafting) {
+    if constexpr (requires { keep_drafting.rates(); }) {
+      if (!keep_drafting.rates()) return false;
+      values_.clear();
+      leaf_values_.clear();
+      for (const Index k : best_) values_.push_back(node(k).confidence);
+      for (const Index k : leaves_) leaf_values_.push_back(node(k).confidence);
+      const More more = keep_drafting.more(GrowingDraft{
+          .values = detail::view_of(values_), .leaves = detail::view_of(leaf_values_), .levels = grown_});
+      if (!leaves_.empty() && more.level) return true;
+      leaves_.clear();
+      keep_best(more.tokens);
+      propose([&](double probability) { keep_drafting.propose(probability, false); });
+      return true;
+    } else {
+      return false;
+    }
   }
 
   // If a child is among the best, so is its parent, and the parent was found earlier. Calls tell(probability) for each node.

@@ -51,10 +51,9 @@ struct Line {
         if (!fixed_) return end();
         if (rows_.add_uniform(q)) return tokens_.push_back(chance.draw(rows_[i], i));
       }
-      if (!keep_drafting(q, i)) return end();
       tokens_.push_back(chance.draw(name, i));
       rows_.add(name);
-      if (!drafts_another(keep_drafting, q, i)) end();
+      if (!keep_drafting.more(q, i)) end();
     }
 
     Draft<RowSpan<typename Rows::Stored>> draft(Index vocab_size) const {

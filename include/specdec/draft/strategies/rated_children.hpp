@@ -8,14 +8,14 @@
 #include <numeric>
 #include <vector>
 
-#include "specdec/draft/tree_candidates.hpp"
+#include "specdec/draft/growing_draft.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::detail {
 
 /// Chooses, before a level is drawn, how many children each node gets, and after it is drawn, which of its tokens are to have
-/// children. `rated` is what keep_drafting.drawn_tree() returns: a RatedDraws.
+/// children, by what keep_drafting (detail::KeepDrafting) says of them.
 ///
 /// The value of a token is the probability with which the draft length expects it to be accepted: the value of its parent
 /// times the acceptance of a child of its rank.
@@ -33,11 +33,11 @@ class RatedChildren {
 
   /// Considers up to `most` children of token `parent`, −1 for the context. q is the row after the parent. An error names the
   /// number of the level's first token: the token's own is not known yet.
-  template <class Rated, class Row>
-  void consider(const Rated& rated, Index parent, const Row& q, Index most) {
+  template <class KeepDrafting, class Row>
+  void consider(const KeepDrafting& keep_drafting, Index parent, const Row& q, Index most) {
     const Index node = std::ssize(counts_);
     counts_.push_back(0);
-    rated.rate(q, std::ssize(values_), most, [&](double confidence, double acceptance) {
+    keep_drafting.rate_drawn(q, std::ssize(values_), most, [&](double confidence, double acceptance) {
       children_.push_back({node, value(parent) * acceptance, confidence});
     });
   }
@@ -47,11 +47,11 @@ class RatedChildren {
 
   /// Chooses the children that are worth their time, and at least one: the call of the draft model is paid for. The tree gets
   /// at most `most` tokens.
-  template <class Rated>
-  void choose(const Rated& rated, Index most, Index levels) {
+  template <class KeepDrafting>
+  void choose(const KeepDrafting& keep_drafting, Index most, Index levels) {
     candidates_.clear();
     for (const Child& child : children_) candidates_.push_back(child.value);
-    for (const Index k : worthy(rated, most, levels, 1))
+    for (const Index k : worthy(keep_drafting, most, levels, 1))
       ++counts_[static_cast<std::size_t>(children_[static_cast<std::size_t>(k)].node)];
   }
 
@@ -59,30 +59,33 @@ class RatedChildren {
   Index chosen(Index node) const { return counts_[static_cast<std::size_t>(node)]; }
 
   /// The node-th of the nodes considered has got `drawn` children. Called for each node in turn.
-  template <class Rated>
-  void add(const Rated& rated, Index node, Index drawn) {
+  template <class KeepDrafting>
+  void add(const KeepDrafting& keep_drafting, Index node, Index drawn) {
     for (; next_ < children_.size() && children_[next_].node == node; ++next_) {
       if (drawn-- <= 0) continue;
       values_.push_back(children_[next_].value);
-      rated.propose(children_[next_].confidence);
+      keep_drafting.propose(children_[next_].confidence, true);
     }
   }
 
   /// Removes the tokens from the list whose children cannot be worth their time, because a child is worth no more than its
   /// parent. Removes all tokens if another level is not worth a call of the draft model.
-  template <class Rated>
-  void choose_leaves(const Rated& rated, std::vector<Index>& leaves, Index most, Index levels) {
+  template <class KeepDrafting>
+  void choose_leaves(const KeepDrafting& keep_drafting, std::vector<Index>& leaves, Index most,
+                     Index levels) {
     if (leaves.empty()) return;
     list_values(leaves);
     kept_.clear();
-    for (const Index k : worthy(rated, most, levels, 0)) kept_.push_back(leaves[static_cast<std::size_t>(k)]);
+    for (const Index k : worthy(keep_drafting, most, levels, 0))
+      kept_.push_back(leaves[static_cast<std::size_t>(k)]);
     std::sort(kept_.begin(), kept_.end());
     leaves.swap(kept_);
     if (leaves.empty()) return;
     list_values(leaves);
     sorted_ = values_;
     std::sort(sorted_.begin(), sorted_.end(), std::greater{});
-    if (!rated.another_level({view_of(sorted_), view_of(candidates_), levels})) leaves.clear();
+    const GrowingDraft tree{.values = view_of(sorted_), .leaves = view_of(candidates_), .levels = levels};
+    if (!keep_drafting.more(tree).level) leaves.clear();
   }
 
  private:
@@ -101,8 +104,8 @@ class RatedChildren {
 
   // The numbers of the candidates that the draft length would propose if it chose among them and the tokens of the tree, the
   // most valuable first: at least `least`, and with the tokens at most `most`.
-  template <class Rated>
-  const std::vector<Index>& worthy(const Rated& rated, Index most, Index levels, Index least) {
+  template <class KeepDrafting>
+  const std::vector<Index>& worthy(const KeepDrafting& keep_drafting, Index most, Index levels, Index least) {
     const Index tokens = std::ssize(values_), room = most - tokens;
     const auto value_of = [=, this](Index k) {
       return k < tokens ? value(k) : candidates_[static_cast<std::size_t>(k - tokens)];
@@ -116,7 +119,8 @@ class RatedChildren {
     sorted_.clear();
     for (const Index k : order_) sorted_.push_back(value_of(k));
     if (std::ssize(sorted_) > most) sorted_.resize(static_cast<std::size_t>(most));
-    const auto end = order_.begin() + rated.proposed({view_of(sorted_), {}, levels});
+    const More more = keep_drafting.more(GrowingDraft{.values = view_of(sorted_), .levels = levels});
+    const auto end = order_.begin() + more.tokens;
     const auto is_candidate = [=](Index k) { return k >= tokens; };
     const Index worthy = std::count_if(order_.begin(), end, is_candidate);
     std::erase_if(order_, [=](Index k) { return !is_candidate(k); });

@@ -110,7 +110,7 @@ class SparesWithin {
 /// also for all greater depths. If too few tokens have positive probability, there are fewer spares; no other token takes
 /// their places. The second trunk follows the likeliest spare of the first token, if there is one, and has no spares. Limits
 /// remove the deepest level first. Within a level they first remove the second trunk's token, then the least likely spares.
-/// A draft length with draft_another() may end the first trunk early.
+/// A draft length that looks at rows (DraftLength's more) may end the first trunk early.
 /// The model need not take trees: it takes in one trunk after the other. Near the end of a bounded context trunks get
 /// shorter: see ModelDrafter.
 /// A row in which no token has a positive probability ends its trunk; where lengths are fixed (DraftLimits), the trunk's
@@ -183,7 +183,7 @@ class Spares::Growth {
       if (after_.add_uniform(q)) return grow_uniform(chance);
     }
     grow_trunk(q, chance);
-    if (!drafts_another(keep_drafting, q, drawn_ - 1)) trunk_ = drawn_;
+    if (!keep_drafting.more(q, drawn_ - 1)) trunk_ = drawn_;
     if (drawn_ > 1 || tokens_.size() < 2) return;
     second_left_ = within_.second_trunk();
     second_last_ = 1;  // the first spare

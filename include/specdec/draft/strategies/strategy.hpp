@@ -81,8 +81,8 @@ concept FitsGrowth = Begins<G, S> && HasNext<G> && HasWish<G> && TakesRows<G> &&
 ///                                      drafted tokens after the context; negative: not even for the context
 ///   next()                             whether the model is to be called again; called once before each model call
 ///   wish()                             the DraftWish for that call; the first is the context
-///   take(rows, chance, keep_drafting)  takes the wanted rows, rows.row(i), and draws from `chance`. A line ends before
-///                                      token i if keep_drafting(row, i) is false (see OneTextDrafter)
+///   take(rows, chance, keep_drafting)  takes the wanted rows, rows.row(i), and draws from `chance`. A line ends after
+///                                      token i if keep_drafting.more(row, i) is false (see OneTextDrafter)
 ///   end()                              makes next() false from here on
 ///   draft(vocab_size)                  the Draft, with rows over vocab_size tokens: views that live until begin()
 ///

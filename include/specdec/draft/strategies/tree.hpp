@@ -174,39 +174,38 @@ class Tree<Siblings>::Growth {
   bool grow_rated([[maybe_unused]] const Output& output, [[maybe_unused]] const KeepDrafting& keep_drafting,
                   [[maybe_unused]] Index first, [[maybe_unused]] Index next, [[maybe_unused]] C& chance) {
     constexpr bool drawn = !std::same_as<Row, OneHotRow>;
-    if constexpr (drawn && requires { keep_drafting.drawn_tree(); }) {
-      const auto& rated = keep_drafting.drawn_tree();
-      if (!rated.rates()) return false;
-      grow_level(output, rated, first, chance);
-      choose_level(rated, next);
+    if constexpr (drawn && requires { keep_drafting.rates(); }) {
+      if (!keep_drafting.rates()) return false;
+      grow_level(output, keep_drafting, first, chance);
+      choose_level(keep_drafting, next);
       return true;
     } else {
       return false;
     }
   }
 
-  template <class Output, class Rated, class C>
-  void grow_level(const Output& output, const Rated& rated, Index first, C& chance) {
+  template <class Output, class KeepDrafting, class C>
+  void grow_level(const Output& output, const KeepDrafting& keep_drafting, Index first, C& chance) {
     rated_.begin_level();
     // The model's own rows: a copy may not know what it was before hooks.
     for (std::size_t i = 0; i < level_.size(); ++i)
       if (ends_at(after_[first + static_cast<Index>(i)])) rated_.leave_out();
-      else rated_.consider(rated, level_[i], output.row(static_cast<Index>(i)), children(level_[i]));
-    rated_.choose(rated, limits_.nodes, levels_);
+      else rated_.consider(keep_drafting, level_[i], output.row(static_cast<Index>(i)), children(level_[i]));
+    rated_.choose(keep_drafting, limits_.nodes, levels_);
     for (std::size_t i = 0; i < level_.size(); ++i) {
       const Index node = static_cast<Index>(i), before = std::ssize(tokens_);
       grow(level_[i], rated_.chosen(node), after_[first + node], chance);
-      rated_.add(rated, node, std::ssize(tokens_) - before);
+      rated_.add(keep_drafting, node, std::ssize(tokens_) - before);
     }
   }
 
-  template <class Rated>
-  void choose_level(const Rated& rated, Index next) {
+  template <class KeepDrafting>
+  void choose_level(const KeepDrafting& keep_drafting, Index next) {
     level_.clear();
     if (levels_ == limits_.depth || std::ssize(tokens_) == limits_.nodes) return;
     for (Index k = next; k < std::ssize(tokens_); ++k)
       if (children(k) > 0 && std::ssize(level_) < room_ - cached_) level_.push_back(k);
-    rated_.choose_leaves(rated, level_, limits_.nodes, levels_);
+    rated_.choose_leaves(keep_drafting, level_, limits_.nodes, levels_);
   }
 
   // What the model takes in for the level.

@@ -1,6 +1,5 @@
-// must say: the draft length rates the tokens of trees, and has not all of acceptance(double probability
+// must say: the draft length rates the tokens of trees, and has not both acceptance(const specdec::CandidateToken&
 // A draft length that rates the tokens of trees, and does not say how many of them to propose.
-#include <iterator>
 #include <random>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
@@ -9,10 +8,9 @@ struct Length {
   static constexpr bool counts_nodes = true;
   specdec::Index next(specdec::Index most) const { return most; }
   void observe(const specdec::StepRecord&) const {}
-  double acceptance(double probability, specdec::Index) const { return probability; }
-  bool draft_level(const specdec::TreeCandidates&) const { return true; }
+  double acceptance(const specdec::CandidateToken& candidate) const { return candidate.reading; }
 #ifdef FIXED
-  specdec::Index propose(const specdec::TreeCandidates& found) const { return std::ssize(found.values); }
+  specdec::More more(const specdec::GrowingDraft&) const { return {}; }
 #endif
 };
 

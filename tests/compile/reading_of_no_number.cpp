@@ -1,16 +1,20 @@
-// must say: the draft length has draft_another(readings), but no reading(row, i) that returns a double
-// A draft length that decides by readings, and takes none.
+// must say: the draft length's reading(row, i) returns no double
+// A draft length that reads a text in a row.
 #include <random>
-#include <span>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
+#include <string>
 
 struct Length {
   specdec::Index next(specdec::Index most) const { return most; }
   void observe(const specdec::StepRecord&) const {}
-  bool draft_another(std::span<const double> readings) const { return readings.back() > 0.5; }
+  specdec::More more(const specdec::GrowingDraft& draft) const {
+    return {.level = draft.readings.back() > 0.5};
+  }
 #ifdef FIXED
   double reading(const auto& row, specdec::Index) const { return row.probability(row.argmax()); }
+#else
+  std::string reading(const auto&, specdec::Index) const { return "0.5"; }
 #endif
 };
 
