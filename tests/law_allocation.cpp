@@ -4,8 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <map>
+#include <memory>
 #include <new>
+#include <optional>
 #include <random>
 #include <span>
 #include <specdec/c/rows.hpp>
@@ -75,6 +78,52 @@ TEST_CASE("a step allocates nothing but room for a longer text") {
   CHECK(growth_in_steps(BlockVerifier{}) < 20);
   CHECK(growth_in_steps(GreedyBlockVerifier{}) < 20);
   CHECK(growth_in_steps(KeyedVerifier{}) < 20);
+}
+
+namespace {
+
+// Allocations in the steps of four texts after the first 500 tokens of each. `step` takes one.
+template <class Step>
+std::size_t growth_in_batch(Step&& step) {
+  std::mt19937_64 rng{2};
+  std::vector<Token> text(5000);
+  for (Token& x : text) x = static_cast<Token>(uniform01(rng) * uniform01(rng) * 20);
+  const NgramModel model = NgramModel::train(text, {.order = 3, .vocab_size = 20});
+  ModelPerSequence target{model};
+  Batch batch{target, ModelDrafter{ModelPerSequence{model.with_order(2)}}, GreedyBlockVerifier{}};
+  Philox kept{7};
+  const Options options{.max_new_tokens = 3000, .gamma = 5};
+  for (std::uint64_t seed = 0; seed < 3; ++seed)
+    batch.add(std::vector<Token>{0}, options, std::mt19937_64{seed});
+  batch.add(std::vector<Token>{0}, options, std::ref(kept));
+  const auto least = [&] {
+    std::size_t tokens = 3000;
+    for (Index i = 0; i < 4; ++i) tokens = std::min(tokens, batch.sequence(i).tokens().size());
+    return tokens;
+  };
+  std::size_t growth = 0, steps = 0;
+  while (batch.size() == 4) {
+    const bool counts = least() > 500;
+    const std::size_t before = allocations;
+    step(batch, target);
+    if (counts && batch.size() == 4) growth += allocations - before, ++steps;
+  }
+  REQUIRE(steps > 200);
+  return growth;
+}
+
+}  // namespace
+
+TEST_CASE("a batch's step allocates nothing but room for longer texts") {
+  // The contexts, and some lists as long as a call, double their capacity a few times.
+  CHECK(growth_in_batch([](auto& batch, auto&) { batch.step(); }) < 60);
+  const std::vector<Index> halves[] = {{0, 2}, {3, 1}};
+  CHECK(growth_in_batch([&](auto& batch, auto& target) {
+          for (const auto& half : halves) {
+            const auto rows = target.forward(batch.propose_for(half));
+            batch.accept_for(half, rows);
+          }
+        }) < 60);
 }
 
 TEST_CASE("a tree decoded path by path on a model for lines allocates nothing, call by call") {
@@ -678,6 +727,49 @@ TEST_CASE("whichever allocation fails, run() of a batch reports each text once")
   }
   CHECK(failures > 10);
   CHECK(lost > 0);
+}
+
+TEST_CASE("whichever allocation fails, a text that is paused, forked or given a turn is not lost") {
+  const NgramModel model =
+      NgramModel::train(std::vector<Token>{1, 2, 0, 1, 0, 2, 1, 1, 0}, {.order = 1, .vocab_size = 3});
+  const std::vector<Token> prompt{0}, turn{1, 2};
+  const Options options{.max_new_tokens = 12, .gamma = 2};
+  const auto make = [&] {
+    return std::make_unique<Batch<ModelPerSequence<NgramModel>,
+                                  FallbackDrafter<SuffixDrafter<>, ModelDrafter<NgramModel>>, BlockVerifier>>(
+        ModelPerSequence{model}, FallbackDrafter{SuffixDrafter<>{}, ModelDrafter{NgramModel(model)}},
+        BlockVerifier{});
+  };
+  const auto write = [&](std::size_t n) {
+    const auto here = make(), there = make();
+    const Index text = here->add(prompt, options, std::mt19937_64{1});
+    here->step();
+    std::map<Index, std::vector<Token>> texts;
+    std::size_t failures = 0;
+    // Allocation n fails, and what has failed is tried again.
+    const auto insist = [&](auto&& f) {
+      for (std::size_t fails = n; !succeeds_without(fails, f); fails = enough_memory) ++failures;
+    };
+    std::optional<typename std::remove_cvref_t<decltype(*here)>::Paused> paused;
+    insist([&] { here->fork(text, std::mt19937_64{2}); });
+    insist([&] { paused.emplace(here->pause(text)); });
+    insist([&] { there->add(std::move(*paused)); });
+    there->step();
+    insist([&] { there->add_turn(text, turn, options); });
+    for (const Finished& done : here->run()) texts[done.sequence] = done.result.tokens;
+    for (const Finished& done : there->run()) texts[done.sequence + 10] = done.result.tokens;
+    return std::pair{texts, failures};
+  };
+  const auto whole = write(enough_memory);
+  CHECK(whole.first.size() == 2);
+  CHECK(whole.second == 0);
+  std::size_t failures = 0;
+  for (std::size_t n = 1; n < 60; ++n) {
+    const auto [texts, failed] = write(n);
+    CHECK(texts == whole.first);
+    failures += failed;
+  }
+  CHECK(failures > 20);
 }
 
 TEST_CASE("a sequence stays in a batch if memory runs out while it is cancelled") {

@@ -64,8 +64,8 @@ struct DraftRequest {
 ///                             for drafters that keep something for each text beside a model's cache, such as a drafter of
 ///                             one text that learns. take() forgets the sequence and returns what it kept, a State (a member
 ///                             type that can be moved). put() takes it in again, here or in another drafter of the type.
-///                             fork() gives a new sequence a copy. Must not throw, but for fork(). Without them a text that is
-///                             paused or forked is read anew
+///                             fork() gives a new sequence a copy. take() must not throw. If put() throws, the state is as
+///                             before. Without them a text that is paused or forked is read anew
 ///   serve_one()               called by a decoder that never has more than one text at a time, before the first draft
 ///   check_copies()            called by a batch, before the first draft: throws std::invalid_argument if copies of a drafter
 ///                             for single texts would share a model. A drafter that holds others passes both calls on

@@ -13,6 +13,7 @@
 #include "specdec/draft/draft.hpp"
 #include "specdec/draft/drafter.hpp"
 #include "specdec/draft/lifted_drafter.hpp"
+#include "specdec/error.hpp"
 #include "specdec/executor.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/model/turn.hpp"
@@ -117,11 +118,7 @@ class FallbackDrafter {
     return std::apply([&](auto&... member) { return State(detail::take_state(member, sequence)...); },
                       members_);
   }
-  void put(Index sequence, State&& state) {
-    [&]<std::size_t... k>(std::index_sequence<k...>) {
-      (detail::put_state(std::get<k>(members_), sequence, std::move(std::get<k>(state))), ...);
-    }(std::index_sequence_for<D...>{});
-  }
+  void put(Index sequence, State&& state) { put_from<0>(sequence, state); }
   void fork(Index from, Index to) {
     each([=](auto& member) { detail::fork_state(member, from, to); });
   }
@@ -145,6 +142,18 @@ class FallbackDrafter {
   template <class F>
   void each(const F& f) const {
     std::apply([&](const auto&... member) { (f(member), ...); }, members_);
+  }
+
+  // The members from k on take in their parts; all of them, or none.
+  template <std::size_t k>
+  void put_from(Index sequence, State& state) {
+    if constexpr (k < sizeof...(D)) {
+      auto& member = std::get<k>(members_);
+      auto& part = std::get<k>(state);
+      detail::put_state(member, sequence, std::move(part));
+      detail::undo_on_error([&] { put_from<k + 1>(sequence, state); },
+                            [&] { part = detail::take_state(member, sequence); });
+    }
   }
 
   // Member k drafts. The requests that it has no guess for come first afterwards, and are the next member's.

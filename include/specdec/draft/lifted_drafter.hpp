@@ -124,22 +124,19 @@ class LiftedDrafter {
     if (One* const drafter = find(sequence)) detail::tell_one_text(*drafter, judged);
   }
 
-  /// A text's own drafter, with what it has learnt.
-  using State = std::unordered_map<Index, Text>;
+  /// A text's own drafter, with what it has learnt. It is not copied, and taking it allocates nothing.
+  using State = typename std::unordered_map<Index, Text>::node_type;
 
   State take(Index sequence) {
-    State state;
-    if (auto text = texts_.extract(sequence)) {
-      text.mapped().draft.value.reset();
-      state.insert(std::move(text));
-    }
+    State state = texts_.extract(sequence);
+    if (state) state.mapped().draft.value.reset();
     return state;
   }
   void put(Index sequence, State&& state) {
-    if (state.empty()) return;
-    auto text = state.extract(state.begin());
-    text.key() = sequence;
-    texts_.insert(std::move(text));
+    if (!state) return;
+    texts_.reserve(texts_.size() + 1);  // nothing throws from here on
+    state.key() = sequence;
+    texts_.insert(std::move(state));
   }
   void fork(Index from, Index to)
     requires std::copy_constructible<One>

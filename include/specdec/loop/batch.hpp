@@ -206,7 +206,8 @@ class Batch {
     fill(entry, filled);
     entry.seat().move_to(detail::described(core_.target));
     core_.enter(std::move(paused.entry_));
-    detail::put_state(core_.drafter(), number, std::move(paused.state_));
+    detail::undo_on_error([&] { detail::put_state(core_.drafter(), number, std::move(paused.state_)); },
+                          [&] { paused.entry_ = core_.remove(number); });
     keep_filled(number, filled);
     return number;
   }

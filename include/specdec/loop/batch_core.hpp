@@ -168,8 +168,9 @@ class BatchCore {
 
   /// The feeds that are out for these sequences.
   void take_feeds(std::span<const Index> sequences) {
-    std::vector<Entry*> entries;
-    std::vector<BatchFeed> feeds;
+    auto& [entries, feeds] = taken_;
+    entries.clear();
+    feeds.clear();
     for (std::size_t i = 0; i < sequences.size(); ++i) {
       Entry* const entry = find(sequences, i);
       if (!entry->in_flight || std::find(entries.begin(), entries.end(), entry) != entries.end())
@@ -373,7 +374,9 @@ class BatchCore {
   std::vector<Entry*> stepping_;  // of the call; null for one that has left since
   Requests requests_;
   std::vector<BatchFeed> feeds_;  // of the call
-  std::vector<Index> firsts_;     // the first row of each feed
+  std::pair<std::vector<Entry*>, std::vector<BatchFeed>>
+      taken_;                  // the same, of a call that is being looked at
+  std::vector<Index> firsts_;  // the first row of each feed
 };
 
 }  // namespace specdec::detail
