@@ -7,6 +7,13 @@
 
 namespace specdec {
 
+/// The text that a draft is for, as its draft length sees it.
+struct DraftedText {
+  Index context = 0;  ///< its tokens so far, with the prompt
+  Index room =
+      unlimited;  ///< how many tokens a line may have: by what is left of the budget and of the target's context
+};
+
 /// A token that a tree may get.
 struct CandidateToken {
   /// Of a chosen token its probability in the draft model's row, of one that will be drawn the largest probability of the row.

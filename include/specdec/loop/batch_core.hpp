@@ -237,10 +237,15 @@ class BatchCore {
     if constexpr (shares_length) {
       if (entries_.empty()) return;
       Index most = 0;
-      for (const auto& entry : entries_) most = std::max(most, entry->most());
+      DraftedText text{.room = 0};
+      for (const auto& entry : entries_) {
+        const DraftedText own = entry->seat().drafted_text();
+        most = std::max(most, entry->most());
+        text = {std::max(text.context, own.context), std::max(text.room, own.room)};
+      }
       auto& policy = *length_.policy;
       if constexpr (requires { policy.batch(size()); }) policy.batch(size());
-      wanted_ = policy.next(most);
+      wanted_ = next_length(policy, most, text);
     }
   }
 

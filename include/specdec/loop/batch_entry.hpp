@@ -35,11 +35,13 @@ inline void rewind(Keyed&) {}
 template <class Policy, bool shared>
 struct OwnPolicy {
   Policy policy;
-  Index wanted(Index /*of_all*/, Index most) { return policy.next(most); }
+  Index wanted(Index /*of_all*/, Index most, const DraftedText& text) {
+    return next_length(policy, most, text);
+  }
 };
 template <class Policy>
 struct OwnPolicy<Policy, true> {
-  Index wanted(Index of_all, Index most) const { return std::min(of_all, most); }
+  Index wanted(Index of_all, Index most, const DraftedText&) const { return std::min(of_all, most); }
 };
 
 /// A text of a batch: its seat, its source of chance, its callback, and its own draft length if it has one. What travels when it
@@ -128,8 +130,10 @@ class BatchEntry {
 
   /// The most tokens that the next step may feed. `wanted_of_all`: what a shared draft length asks for.
   Index most_fed(Index wanted_of_all) {
-    seat_.error = error_of(
-        [&] { seat_.asked = seat_.limits([&](Index most) { return own_.wanted(wanted_of_all, most); }); });
+    seat_.error = error_of([&] {
+      seat_.asked =
+          seat_.limits([&](Index most) { return own_.wanted(wanted_of_all, most, seat_.drafted_text()); });
+    });
     return std::ssize(seat_.context()) - seat_.kept() + seat_.asked.nodes;
   }
 

@@ -124,7 +124,8 @@ class Sequence : private Shared::Driver::Seat {
   /// How large the next draft may be, by the draft-length policy: see Step::limits.
   /// Throws: what the policy throws.
   DraftLimits draft_limits() {
-    return Base::limits([this](Index most) { return shared_->length.next(most); });
+    return Base::limits(
+        [this](Index most) { return detail::next_length(shared_->length, most, Base::drafted_text()); });
   }
 
   /// Takes one step, with one target call. Returns the emitted tokens; none when done(). The view lives until the next step.

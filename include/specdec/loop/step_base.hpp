@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "specdec/draft/draft.hpp"
+#include "specdec/draft/growing_draft.hpp"
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/loop/accepted_path.hpp"
@@ -80,6 +81,10 @@ class StepBase {
   /// How many of these tokens the caller has filled in.
   Index filled() const { return filled_; }
 
+  /// What the draft length may know of the text.
+  DraftedText drafted_text() const {
+    return {text_.size(), std::max<Index>(std::min(text_.remaining() - 1, most_drafted()), 0)};
+  }
   /// The next limits() asks the draft length again.
   void forget_limits() { has_limits_ = false; }
   /// Whether there is an offer that is neither committed nor withdrawn.

@@ -236,6 +236,63 @@ TEST_CASE("a schedule with any first length stays within 1024") {
   CHECK(schedule.next(unlimited) == 1024);
 }
 
+namespace {
+
+// Keeps what it is told of texts. Drafts as much as there is room for, if that is less than asked for.
+struct SeesTexts {
+  std::vector<DraftedText>* texts;
+
+  Index next(Index most, const DraftedText& text) const {
+    texts->push_back(text);
+    return std::min(most, text.room);
+  }
+  void observe(const StepRecord&) const {}
+};
+static_assert(DraftLength<SeesTexts>);
+
+}  // namespace
+
+TEST_CASE("a draft length sees how long its text is, and how much a line may have of it") {
+  auto target = random_table(1);
+  std::vector<DraftedText> texts;
+  SpecDec decoder{target, ModelDrafter{random_table(2)}, BlockVerifier{}, SeesTexts{&texts}};
+  auto sequence = decoder.start(prompt, {.max_new_tokens = 9, .gamma = 4});
+  std::mt19937_64 rng{1};
+  while (!sequence.done()) {
+    const Index written = std::ssize(sequence.tokens());
+    sequence.step(rng);
+    REQUIRE(!texts.empty());
+    CHECK(texts.back().context == std::ssize(prompt) + written);
+    CHECK(texts.back().room == 9 - written - 1);  // each step also emits a token that was not drafted
+  }
+  CHECK(std::ssize(texts) == sequence.stats().target_calls);
+}
+
+TEST_CASE("in a batch a draft length sees its own text, or the longest and the largest room of all") {
+  const auto batch_of = [](auto length) {
+    return Batch{ModelPerSequence{random_table(1)}, ModelDrafter{ModelPerSequence{random_table(2)}},
+                 BlockVerifier{}, length};
+  };
+  std::vector<DraftedText> texts;
+  SeesTexts length{&texts};
+  const auto begin = [&](auto batch) {
+    texts.clear();
+    batch.add(std::vector<Token>(3, 0), {.max_new_tokens = 20, .gamma = 4}, SplitMix64{1});
+    batch.add(std::vector<Token>(7, 1), {.max_new_tokens = 5, .gamma = 4}, SplitMix64{2});
+    batch.step();
+  };
+  begin(batch_of(length));
+  REQUIRE(texts.size() == 2);
+  CHECK(texts[0].context == 3);
+  CHECK(texts[0].room == 19);
+  CHECK(texts[1].context == 7);
+  CHECK(texts[1].room == 4);
+  begin(batch_of(shared(length)));
+  REQUIRE(texts.size() == 1);
+  CHECK(texts[0].context == 7);
+  CHECK(texts[0].room == 19);
+}
+
 // A length that is a floating-point number could be NaN.
 struct RealLength : FixedLength {
   double next(Index most) const { return static_cast<double>(most); }

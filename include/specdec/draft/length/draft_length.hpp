@@ -15,12 +15,34 @@
 
 namespace specdec {
 
+namespace detail {
+
+template <class P>
+concept SeesText = requires(P& policy, Index most, const DraftedText& text) {
+  { policy.next(most, text) } -> Count;
+};
+template <class P>
+concept TellsLength = SeesText<P> || requires(P& policy, Index most) {
+  { policy.next(most) } -> Count;
+};
+
+/// Asks a draft length for the next step of a text.
+template <class P>
+Index next_length(P& policy, Index most, [[maybe_unused]] const DraftedText& text) {
+  if constexpr (SeesText<P>) return policy.next(most, text);
+  else return policy.next(most);
+}
+
+}  // namespace detail
+
 /// A rule for the draft length, the fourth argument of SpecDec:
 ///
 ///   next(most)       how many tokens to ask for in the next step, 0..most. `most` is always Options::gamma, which may be
 ///                    `unlimited`. Where the budget or a context has room for fewer tokens, the loop cuts the number;
 ///                    StepRecord::asked is the number after the cut. Called once for a step, even if the step is tried
 ///                    several times; where all sequences of a Batch share one draft length, once for each Batch::step().
+///   next(most, text) in place of next(most): sees the text, too (DraftedText). Where texts share one draft length, it sees the
+///                    longest context and the largest room
 ///   observe(step)    called after every step with its StepRecord. Must not throw.
 ///
 /// A draft length may look at the draft model's rows, if the drafter shows them (ModelDrafter), and then say how far a draft
@@ -51,10 +73,8 @@ namespace specdec {
 /// Every such rule leaves a lossless verifier lossless, because the rule sees only past steps and rows. Do not drop a drawn
 /// token because of its value: the tokens that stay would no longer be distributed as their rows say.
 template <class P>
-concept DraftLength = requires(P& policy, Index most, const StepRecord& step) {
-  { policy.next(most) } -> detail::Count;
-  policy.observe(step);
-};
+concept DraftLength =
+    detail::TellsLength<P> && requires(P& policy, const StepRecord& step) { policy.observe(step); };
 
 /// Whether a draft length looks at rows: whether it has more().
 template <class P>
@@ -81,9 +101,7 @@ inline constexpr bool has_reading = requires(P& policy, const Row& row, Index i)
 template <class P>
 consteval bool fits_draft_length() {
   static_assert(
-      requires(P& policy, Index most) {
-        { policy.next(most) } -> Count;
-      },
+      TellsLength<P>,
       "the draft length has no next(specdec::Index most) that returns a number of tokens, an integer: see "
       "specdec::DraftLength");
   static_assert(
