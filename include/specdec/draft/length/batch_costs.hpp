@@ -56,8 +56,8 @@ class BatchCosts {
   double spent(const StepRecord& step) const {
     return step.drafted > 0 ? (*this)(step.drafted, step.depth()) : plain();
   }
-  /// Whether a probe that loses so much may come now. What a draft model must read then is not part of the loss, because a
-  /// Batch does not time its drafts.
+  /// Whether a probe that loses so much may come now. What a draft model must read then is not part of the loss, because it has
+  /// no given cost.
   static bool allow(const detail::Trials& trials, double loss) { return trials.affords(loss); }
   /// The share of a step without any draft.
   double plain() const { return target(texts_) / texts(); }

@@ -41,7 +41,7 @@ struct CostOptimalOptions {
 /// nothing is drafted, a probe drafts the best length. For the first steps and for probes see detail::Trials. The price of a
 /// probe includes the time of catching up. Where catching up with a token takes more than `probing` of a step, no wait would
 /// be long enough; then each pause is many times as long as the one before (see detail::StepCosts::catching_up). Without a
-/// StepRecord::draft_time, as in a Batch, catching up counts as free.
+/// StepRecord::draft_time, and with given costs, catching up counts as free.
 ///
 /// For texts that share their calls the costs are given, and the length is that of the greatest goodput, the tokens that the
 /// batch emits per unit of cost: calls of many tokens are bound by arithmetic, so γ shrinks as the batch grows, down to 0.

@@ -281,8 +281,8 @@ class EarlyStoppingLength {
   // Lengths above the usual one, up to twice as long, in turn.
   Index longer() const { return usual() + 1 + trials_.number() % (usual() + 1); }
 
-  // Of a step, in seconds, and no more than some ordinary steps take: a length that was measured once, on a stalled machine, must get
-  // another try some day.
+  // Of a step, in seconds, and no more than some ordinary steps take: a length that was measured once, on a stalled machine,
+  // must get another try some day.
   double loss_of_probe() const {
     const double step = time(usual());
     const double loss = drafts_ ? time(longer()) - step : step * (1 - drafting_rate() * costs_.plain());
