@@ -119,8 +119,10 @@ class LiftedDrafter {
       if (is_text(sequence)) return void(texts_.erase(sequence));
     keep(sequence, 0);
   }
+  /// A text's drafter observes the steps before its first draft, too, where other drafters draft.
   template <class Rows>
   void observe(Index sequence, const Judged<Rows>& judged) {
+    if constexpr (detail::ObservesOneText<One, Rows>) make(sequence);
     if (One* const drafter = find(sequence)) detail::tell_one_text(*drafter, judged);
   }
 
