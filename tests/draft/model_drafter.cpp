@@ -253,7 +253,7 @@ TEST_CASE("a draft is within its limits, and a draft without room calls no model
         const Index calls = model.calls;
         const KeptTree tree = drafted_by(*drafter, context, 3, {nodes, depth});
         CHECK(std::ssize(tree.tokens) <= std::max<Index>(nodes, 0));
-        CHECK(specdec::detail::depth(tree.parents, depths) <= std::max<Index>(depth, 0));
+        CHECK(specdec::TokenTreeView(tree.parents).depths(depths) <= std::max<Index>(depth, 0));
         CHECK(tree.tokens.empty() == (nodes < 1 || depth < 1));
         CHECK((model.calls == calls) == tree.tokens.empty());
       }

@@ -89,20 +89,21 @@ struct Siblings {
   using Row = specdec::VariantRow<specdec::WithoutReplacement::Row<Q>, Q, specdec::OneHotRow>;
 
   template <specdec::Distribution Q>
-  void grow(const Q& q, Index count, Index place, auto& chance, Tokens& tokens, std::vector<Row<Q>>& rows) {
-    grow_by<0>(q, count, place, chance, tokens, rows);
-    grow_by<1>(q, count, place, chance, tokens, rows);
-    grow_by<2>(q, count, place, chance, tokens, rows);
+  void grow(const Q& q, Index count, Index parent, auto& chance, specdec::TokenTree& tree,
+            std::vector<Row<Q>>& rows) {
+    grow_by<0>(q, count, parent, chance, tree, rows);
+    grow_by<1>(q, count, parent, chance, tree, rows);
+    grow_by<2>(q, count, parent, chance, tree, rows);
   }
 
  private:
   template <std::size_t I, class Q>
-  void grow_by(const Q& q, Index count, Index place, auto& chance, Tokens& tokens,
+  void grow_by(const Q& q, Index count, Index parent, auto& chance, specdec::TokenTree& tree,
                std::vector<Row<Q>>& rows) {
     if (siblings.index() != I) return;
     auto& kind = std::get<I>(siblings);
     std::vector<typename std::remove_cvref_t<decltype(kind)>::template Row<Q>> grown;
-    kind.grow(q, count, place, chance, tokens, grown);
+    kind.grow(q, count, parent, chance, tree, grown);
     for (const auto& row : grown) rows.emplace_back(std::in_place_index<I>, row);
   }
 };

@@ -500,7 +500,7 @@ TEST_CASE("walking a tree visits every path to a wanted row, and no other path")
   const auto ends = [&](Index wanted) {
     Numbers visited;
     specdec::detail::DepthFirst walk;
-    walk(parents, wanted, [&](Index end) { visited.push_back(end); });
+    walk(specdec::TokenTreeView(parents), wanted, [&](Index end) { visited.push_back(end); });
     return visited;
   };
   CHECK(ends(7) == Numbers{3, 5, 4, 6});

@@ -24,9 +24,8 @@ mutant("confident-of-the-last-token-alone", "draft/strategies/confident_tree.hpp
        "{token, leaf, acceptance + 0 * confidence, probability, -1}")
 
 mutant = promise("a draft model keeps what the context goes on with of its draft, and nothing else")
-mutant("tree-of-another-token-kept", "draft/cached_draft.hpp", "tests/draft/strategies/tree",
-       "parents_[static_cast<std::size_t>(k)] == node && tokens_[static_cast<std::size_t>(k)] == token",
-       "parents_[static_cast<std::size_t>(k)] == node && token >= 0")
+mutant("tree-of-another-token-kept", "token_tree.hpp", "tests/draft/strategies/tree",
+       "this->token(child) != token", "token < 0")
 
 mutant = promise("prompt lookup proposes what followed the latest earlier occurrence")
 mutant("lookup-first-occurrence", "draft/from_text/prompt_lookup.hpp", "tests/draft/from_text/prompt_lookup",

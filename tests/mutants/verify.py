@@ -73,7 +73,7 @@ mutant("keyed-rule-accepts-unseen", "verify/keyed.hpp", "tests/verify/keyed",
        "return SampleMatchVerifier{}.judge(drafted, chance);",
        "return {drafted.gamma(), drafted.draw(chance, drafted.gamma())};")
 mutant("keyed-depth-of-a-tree", "verify/links.hpp", "tests/verify/keyed",
-       "for (; i > 0; i = parent(i - 1) + 1) ++depth;", "depth = i;")
+       "each_back(*this, i - 1, [&](Index) { ++depth; });", "depth = i;")
 
 mutant = promise("each sibling is judged against what its elders left")
 mutant("siblings-residual-of-another-weight", "verify/sibling_residual.hpp", "tests/law_trees tests/verify/tree_rules",

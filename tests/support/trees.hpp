@@ -23,7 +23,7 @@ using specdec::testing::TreeForm;
 
 inline Index depth_of(const TreeForm& form) {
   std::vector<Index> depths;
-  return specdec::detail::depth(form.parents, depths);
+  return specdec::TokenTreeView(form.parents).depths(depths);
 }
 
 // A drafted tree with the target's rows.

@@ -222,7 +222,7 @@ inline specdec_verdict judge_tree(specdec_rule number, const DraftOfC& given, To
   const Index accepted = drafted.depth(stop.node);
   if (path != nullptr) {
     Index at = accepted;
-    each_before(drafted, stop.node, [&](Index k) { path[--at] = static_cast<int32_t>(k); });
+    each_back(drafted, stop.node - 1, [&](Index k) { path[--at] = static_cast<int32_t>(k); });
   }
   return {accepted, stop.token};
 }

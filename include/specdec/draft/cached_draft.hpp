@@ -11,6 +11,7 @@
 #include "specdec/lists.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/token_ids.hpp"
+#include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::detail {
@@ -108,8 +109,7 @@ class CachedTree {
   }
   void taken(const BatchFeed& feed, const DraftWish& wish) {
     if (wish.tokens.empty()) cached_ += std::ssize(feed.tokens);
-    append(tokens_, wish.tokens);
-    append(parents_, wish.parents);
+    tree_.append(wish.tokens, wish.parents);
   }
   /// The model may have dropped the tree in the call that threw.
   template <class M>
@@ -119,7 +119,7 @@ class CachedTree {
 
   template <class M>
   void keep(M& model, Index sequence, Index length) {
-    if (!tokens_.empty()) {
+    if (!tree_.empty()) {
       lasting_ = std::min(lasting_, length - std::min(length, cached_));
       if (lasting_ > 0) return;  // the next context shows which path
     }
@@ -132,47 +132,39 @@ class CachedTree {
   // Drops the tree, and the text's tokens after the first `length`.
   template <class M>
   void close(M& model, Index sequence, Index length) {
-    if (tokens_.empty() && length >= cached_) return;
+    if (tree_.empty() && length >= cached_) return;
     clear();
     cached_ = std::clamp<Index>(length, 0, cached_);
     model.keep(sequence, cached_);
   }
   void clear() {
-    tokens_.clear();
-    parents_.clear();
+    tree_.clear();
     lasting_ = unlimited;
   }
   void reserve(std::size_t more) {
-    const std::size_t size = tokens_.size() + more;
-    if (size <= tokens_.capacity()) return;
-    tokens_.reserve(2 * size);
-    parents_.reserve(2 * size);
+    const std::size_t size = static_cast<std::size_t>(tree_.size()) + more;
+    if (size <= path_.capacity()) return;
+    tree_.reserve(2 * size);
     path_.reserve(2 * size);
   }
 
-  // The path of the tree that the context contains. The context's last token is left out, as it must be fed.
+  // The path of the tree that the context contains; of equal children any would do. The context's last token is left out, as
+  // it must be fed.
   std::span<const Index> path_of(std::span<const Token> context) {
     path_.clear();
     const Index most = std::min(std::ssize(context) - 1 - cached_, lasting_);
     Index node = -1;
     for (Index i = 0; i < most; ++i) {
-      node = child(node, context[static_cast<std::size_t>(cached_ + i)]);
+      node = tree_.view().child(node, context[static_cast<std::size_t>(cached_ + i)]);
       if (node < 0) break;
       path_.push_back(node);
     }
     return view_of(path_);
   }
-  // The first child of the node with this token, −1 if there is none. Any of several equal children would do.
-  Index child(Index node, Token token) const {
-    for (Index k = node + 1; k < std::ssize(tokens_); ++k)
-      if (parents_[static_cast<std::size_t>(k)] == node && tokens_[static_cast<std::size_t>(k)] == token)
-        return k;
-    return -1;
-  }
 
-  Index cached_ = 0;           // tokens of the text
-  std::vector<Token> tokens_;  // of the tree
-  std::vector<Index> parents_, path_;
+  Index cached_ = 0;  // tokens of the text
+  TokenTree tree_;
+  std::vector<Index> path_;
   Index lasting_ = unlimited;  // how many tokens of a path may survive
 };
 

@@ -17,8 +17,8 @@
 #include "specdec/executor.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/model/turn.hpp"
-#include "specdec/parents.hpp"
 #include "specdec/rows/kinds/variant_rows.hpp"
+#include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {

@@ -1,13 +1,12 @@
 // The tokens of a draft that a verdict accepts, and their siblings.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
-#include <iterator>
 #include <span>
 #include <vector>
 
 #include "specdec/lists.hpp"
+#include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::detail {
@@ -26,46 +25,41 @@ class AcceptedPath {
     children_.reserve(size);
   }
 
-  /// Sets the path to `node`. Node 0 is the context, node k + 1 stands after token k. `parents` is empty for a line, which
-  /// has no siblings.
-  void set(std::span<const Token> tokens, std::span<const Index> parents, Index node) {
-    clear();
-    for (Index k = node - 1; k >= 0; k = parents.empty() ? k - 1 : parents[static_cast<std::size_t>(k)])
-      numbers_.push_back(k);
-    std::reverse(numbers_.begin(), numbers_.end());
-    for (const Index k : numbers_) tokens_.push_back(tokens[static_cast<std::size_t>(k)]);
-    for (std::size_t i = 0; i <= numbers_.size(); ++i) add_children(parents, i);
+  /// Sets the path to `node`. Node 0 is the context, node k + 1 stands after token k.
+  void set(TokenTreeView draft, Index node) {
+    draft.path_to(node - 1, numbers_);
+    tokens_.clear();
+    for (const Index k : numbers_) tokens_.push_back(draft.token(k));
+  }
+
+  /// Finds the children of the path's nodes in the draft that the path was set in.
+  void find_children(TokenTreeView draft) {
+    ranks_.clear();
+    offered_.clear();
+    children_.clear();
+    for (std::size_t i = 0; i <= numbers_.size(); ++i) add_children(draft, i);
   }
 
   /// The accepted tokens: their numbers in the draft, and the tokens.
   std::span<const Index> numbers() const { return view_of(numbers_); }
   std::span<const Token> tokens() const { return view_of(tokens_); }
-  /// ranks(): how many elder siblings each accepted token has. offered(): how many children each node of the path has, from
-  /// the context to the last node. children(): the numbers of all these children, node after node.
+  /// What find_children() has found. ranks(): how many elder siblings each accepted token has. offered(): how many children
+  /// each node of the path has, from the context to the last node. children(): the numbers of all these children, node after
+  /// node.
   std::span<const Index> ranks() const { return view_of(ranks_); }
   std::span<const Index> offered() const { return view_of(offered_); }
   std::span<const Index> children() const { return view_of(children_); }
 
  private:
-  void clear() {
-    numbers_.clear();
-    tokens_.clear();
-    ranks_.clear();
-    offered_.clear();
-    children_.clear();
-  }
-
-  // Adds the children of the i-th node of the path, from the context on. A child has a higher number than its parent.
-  void add_children(std::span<const Index> parents, std::size_t i) {
+  // Adds the children of the i-th node of the path, from the context on.
+  void add_children(TokenTreeView draft, std::size_t i) {
     const Index node = i == 0 ? -1 : numbers_[i - 1];
     const std::size_t before = children_.size();
-    for (Index k = node + 1; k < std::ssize(parents); ++k) {
-      if (parents[static_cast<std::size_t>(k)] != node) continue;
+    for (Index k = draft.next_child(node, node); k >= 0; k = draft.next_child(node, k)) {
       if (i < numbers_.size() && k == numbers_[i])
         ranks_.push_back(static_cast<Index>(children_.size() - before));
       children_.push_back(k);
     }
-    if (parents.empty() && i < numbers_.size()) ranks_.push_back(0);
     offered_.push_back(static_cast<Index>(children_.size() - before));
   }
 

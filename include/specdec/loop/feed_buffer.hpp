@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "specdec/lists.hpp"
-#include "specdec/parents.hpp"
+#include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::detail {
@@ -22,27 +22,25 @@ namespace specdec::detail {
 /// Cost: no allocation in steady state.
 class FeedBuffer {
  public:
-  /// `parents` is empty for a linear draft. ends(k, parent) tells whether the text ends with drafted token k if it is
-  /// accepted; it is not called for tokens after such a token. A token outside the target's vocabulary is fed as token 0 (see
-  /// token_ids.hpp).
+  /// ends(k, parent) tells whether the text ends with drafted token k if it is accepted; it is not called for tokens after such
+  /// a token. A token outside the target's vocabulary is fed as token 0 (see token_ids.hpp).
   template <class Ends>
-  void fill(std::span<const Token> uncached, std::span<const Token> drafted, std::span<const Index> parents,
-            Index vocab_size, const Ends& ends) {
-    begin(uncached, drafted.size());
-    for (Index k = 0; k < std::ssize(drafted); ++k) {
-      const Index parent = parents.empty() ? k - 1 : parents[static_cast<std::size_t>(k)];
+  void fill(std::span<const Token> uncached, TokenTreeView draft, Index vocab_size, const Ends& ends) {
+    begin(uncached, static_cast<std::size_t>(draft.size()));
+    for (Index k = 0; k < draft.size(); ++k) {
+      const Index parent = draft.parent(k);
       const Index above = rows_[static_cast<std::size_t>(parent + 1)];
       if (above < 0 || ends(k, parent)) {
         rows_.push_back(std::min(above, ~above));  // negative until the end of the loop: see above
       } else {
-        add(drafted[static_cast<std::size_t>(k)], above - 1, vocab_size);
+        add(draft.token(k), above - 1, vocab_size);
       }
     }
-    whole_ = drafted_.size() == drafted.size();
+    whole_ = fed_.size() == draft.size();
     for (Index& row : rows_) row = std::max(row, ~row);
-    if (branches(view_of(above_))) {
-      for (Index i = 0; i < uncached_; ++i) parents_.push_back(i - 1);
-      for (const Index parent : above_) parents_.push_back(uncached_ + parent);
+    if (branches(above())) {
+      make_line(parents_, uncached_);
+      for (const Index parent : above()) parents_.push_back(uncached_ + parent);
     }
     kept_.reserve(tokens_.size());
   }
@@ -66,8 +64,8 @@ class FeedBuffer {
   /// Whether all tokens of the draft are fed.
   bool whole() const { return whole_; }
   /// The draft tokens that are fed, and their parents among them.
-  std::span<const Token> drafted() const { return view_of(drafted_); }
-  std::span<const Index> above() const { return view_of(above_); }
+  std::span<const Token> drafted() const { return fed_.tokens(); }
+  std::span<const Index> above() const { return fed_.parents(); }
   /// [node]: the number of the row that a rule gets for the node (Drafted). Of all nodes if not the whole draft is fed; else
   /// empty, since row and node then have one number.
   std::span<const Index> rows() const { return whole_ ? std::span<const Index>() : view_of(rows_); }
@@ -79,22 +77,20 @@ class FeedBuffer {
     tokens_.clear();
     tokens_.reserve(uncached.size() + drafted);
     for (const Token x : uncached) tokens_.push_back(x);
-    drafted_.clear();
+    fed_.clear();
     parents_.clear();
-    above_.clear();
     kept_.clear();
     rows_.assign(1, 0);
   }
 
   void add(Token x, Index parent, Index vocab_size) {
     tokens_.push_back(x < vocab_size ? x : Token{0});
-    drafted_.push_back(x);
-    above_.push_back(parent);
-    rows_.push_back(std::ssize(drafted_));
+    rows_.push_back(fed_.append(x, parent) + 1);
   }
 
-  std::vector<Token> tokens_, drafted_;
-  std::vector<Index> parents_, above_, kept_, rows_;
+  std::vector<Token> tokens_;
+  TokenTree fed_;  // of the draft
+  std::vector<Index> parents_, kept_, rows_;
   Index uncached_ = 0;
   bool whole_ = true;
 };

@@ -25,8 +25,8 @@
 #include "specdec/model/model.hpp"
 #include "specdec/model/trees.hpp"
 #include "specdec/model/uncopied.hpp"
-#include "specdec/parents.hpp"
 #include "specdec/token_ids.hpp"
+#include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/draft_limit.hpp"
 #include "specdec/verify/verdict.hpp"
@@ -191,7 +191,9 @@ class StepBase {
 
   void set_verdict(const NodeVerdict& verdict) {
     verdict_ = verdict;
-    path_.set(offered().tokens, offered().parents, verdict.node);
+    const TokenTreeView draft(offered().tokens, offered().parents);
+    path_.set(draft, verdict.node);
+    if (branches_) path_.find_children(draft);
     cut_ = text_.cut(path_.tokens(), verdict.token);
   }
 
@@ -341,8 +343,7 @@ class StepBase {
       return {};
     }
     if (!parents.empty() || tokens.empty()) return parents;
-    line_.resize(tokens.size());
-    for (std::size_t k = 0; k < line_.size(); ++k) line_[k] = static_cast<Index>(k) - 1;
+    make_line(line_, std::ssize(tokens));
     return view_of(line_);
   }
 
@@ -354,7 +355,7 @@ class StepBase {
                        limits_.nodes);
     if (branches_) {
       check_parents(offer.tokens, offer.parents);
-      depth_ = depth(offer.parents, depths_);
+      depth_ = TokenTreeView(offer.parents).depths(depths_);
       if (depth_ > limits_.depth)
         invalid_argument("the drafter proposed a path of ", depth_, " tokens when asked for at most ",
                          limits_.depth);
@@ -379,7 +380,7 @@ class StepBase {
       if (searches) searched_.back() = search.state;
       return false;
     };
-    feed_.fill(text_.context().subspan(static_cast<std::size_t>(cached_)), offer.tokens, offer.parents,
+    feed_.fill(text_.context().subspan(static_cast<std::size_t>(cached_)), {offer.tokens, offer.parents},
                target_.vocabulary, ends);
   }
 

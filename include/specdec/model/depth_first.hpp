@@ -2,11 +2,9 @@
 #pragma once
 
 #include <cstddef>
-#include <iterator>
-#include <span>
 #include <vector>
 
-#include "specdec/lists.hpp"
+#include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::detail {
@@ -23,33 +21,23 @@ class DepthFirst {
   /// Calls visit(end) for the end of each branch that leads to one of the last `wanted` tokens, and skips the others.
   /// Allocates nothing within the reserve.
   template <class Visit>
-  void operator()(std::span<const Index> parents, Index wanted, const Visit& visit) {
-    link(parents, wanted);
+  void operator()(TokenTreeView tree, Index wanted, const Visit& visit) {
+    const Index unwanted = tree.size() - wanted;
+    next_.resize(static_cast<std::size_t>(tree.size()));
+    first_.resize(next_.size() + 1);
+    link_children(tree, tree.size(), first_.data(), next_.data(), [=](Index k) { return k >= unwanted; });
     for (Index token = -1;;) {
       while (child(token) >= 0) token = child(token);
       visit(token);
-      while (token >= 0 && sibling(token) < 0) token = at(parents, token);
+      token = back_while(tree, token, [this](Index k) { return sibling(k) < 0; });
       if (token < 0) return;
       token = sibling(token);
     }
   }
 
  private:
-  // Goes from the last token to the first. So a token's children come before it, and whether one of them is wanted is known.
-  void link(std::span<const Index> parents, Index wanted) {
-    const Index size = std::ssize(parents);
-    first_.assign(parents.size() + 1, -1);
-    next_.assign(parents.size(), -1);
-    for (Index token = size - 1; token >= 0; --token) {
-      if (token < size - wanted && child(token) < 0) continue;
-      const Index parent = at(parents, token);
-      at(next_, token) = child(parent);
-      at(first_, parent + 1) = token;
-    }
-  }
-
-  Index child(Index token) const { return at(first_, token + 1); }
-  Index sibling(Index token) const { return at(next_, token); }
+  Index child(Index token) const { return first_[static_cast<std::size_t>(token + 1)]; }
+  Index sibling(Index token) const { return next_[static_cast<std::size_t>(token)]; }
 
   std::vector<Index> first_;  // the first child of the context, and of every token
   std::vector<Index> next_;   // the next sibling

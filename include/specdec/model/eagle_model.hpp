@@ -23,6 +23,7 @@
 #include "specdec/model/model.hpp"
 #include "specdec/model/trees.hpp"
 #include "specdec/token_ids.hpp"
+#include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
@@ -105,7 +106,7 @@ class EagleModel
     // The number of the token that a token follows.
     Index before(Index token) const {
       const Index node = token - length();
-      return node < 0 ? token - 1 : length() + detail::at(parents, node);
+      return node < 0 ? token - 1 : length() + TokenTreeView(parents).parent(node);
     }
     // The column of the layer's state after a token.
     Index after(Index token) const { return token + 1 - exact; }

@@ -32,9 +32,9 @@
 #include "specdec/model/model.hpp"
 #include "specdec/model/trees.hpp"
 #include "specdec/model/turn.hpp"
-#include "specdec/parents.hpp"
 #include "specdec/rows/kinds/stored_rows.hpp"
 #include "specdec/rows/numbers.hpp"
+#include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::detail {

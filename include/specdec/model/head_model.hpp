@@ -25,6 +25,7 @@
 #include "specdec/model/trees.hpp"
 #include "specdec/rows/numbers.hpp"
 #include "specdec/token_ids.hpp"
+#include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
@@ -136,10 +137,10 @@ class HeadModel
   struct Text {
     explicit Text(Index state_size) : states(Columns::Zero(state_size, 1)) {}
 
-    Index length = 0;          // tokens of the context
-    Index begun = 0;           // the state after so many of them is in the first column
-    bool known = false;        // it is the one of the target's hidden state
-    std::vector<Index> nodes;  // the parents of the open tree's tokens
+    Index length = 0;    // tokens of the context
+    Index begun = 0;     // the state after so many of them is in the first column
+    bool known = false;  // it is the one of the target's hidden state
+    TokenTree tree;      // after the context
     Columns states;  // a column for each token after the first `begun`, of the context and then of the tree
 
     // The column after token number `node` of the tree, or of a line that is being added; −1 is the end of the context.
@@ -159,15 +160,14 @@ class HeadModel
   // What is left of a feed: the tokens from `next` on have no state yet. They get the numbers first + next and so on.
   struct Task {
     Text* text;
-    std::span<const Token> tokens;
-    std::span<const Index> parents;  // empty for a line
-    Index rows, first_row;           // of the call's logits
-    Index before;                    // the length of the context before the call
-    Index next = 0, ready = 0;       // the tokens up to `ready` have parents with states
+    TokenTreeView fed;
+    Index rows, first_row;      // of the call's logits
+    Index before;               // the length of the context before the call
+    Index next = 0, ready = 0;  // the tokens up to `ready` have parents with states
 
-    Index size() const { return std::ssize(tokens); }
-    Index first() const { return parents.empty() ? 0 : std::ssize(text->nodes); }
-    Index parent(Index i) const { return parents.empty() ? i - 1 : detail::at(parents, i); }
+    bool is_line() const { return fed.parents().empty(); }
+    Index size() const { return fed.size(); }
+    Index first() const { return is_line() ? 0 : text->tree.size(); }
     bool wants(Index i) const { return i >= size() - rows; }
   };
 
@@ -189,7 +189,7 @@ class HeadModel
   void check_feed(const BatchFeed& feed, std::size_t k) {
     const Text* const text = texts_.find(feed.sequence);
     detail::FeedCheck<for_many>{feed, k}.after(text == nullptr ? 0 : text->length,
-                                               text == nullptr ? 0 : std::ssize(text->nodes));
+                                               text == nullptr ? 0 : text->tree.size());
     detail::check_tokens("tokens", feed.tokens, vocab_size());
   }
 
@@ -200,9 +200,9 @@ class HeadModel
     Index tokens = 0;
     for (const BatchFeed& feed : feeds) {
       Text& text = texts_.make(feed.sequence, head_.state_size());
-      text.nodes.reserve(text.nodes.size() + feed.parents.size());
-      text.reserve(std::ssize(text.nodes) + std::ssize(feed.tokens));
-      tasks_.push_back({&text, feed.tokens, feed.parents, feed.rows, rows_, text.length});
+      text.tree.reserve(static_cast<std::size_t>(text.tree.size()) + feed.parents.size());
+      text.reserve(text.tree.size() + std::ssize(feed.tokens));
+      tasks_.push_back({&text, {feed.tokens, feed.parents}, feed.rows, rows_, text.length});
       rows_ += feed.rows;
       tokens += std::ssize(feed.tokens);
     }
@@ -213,13 +213,13 @@ class HeadModel
 
   void begin_task(Task& task, Index sequence) {
     Text& text = *task.text;
-    if (!task.parents.empty()) {
-      if (text.nodes.empty()) begin_again(text, sequence, text.length);
+    if (!task.is_line()) {
+      if (text.tree.empty()) begin_again(text, sequence, text.length);
       return;
     }
     const Index end = text.length + task.size();
     begin_again(text, sequence, end - task.rows);
-    task.tokens = detail::after(task.tokens, std::ssize(task.tokens) - end + text.length);
+    task.fed = {task.fed.tokens().last(static_cast<std::size_t>(end - text.length)), {}};
   }
 
   // Begins again from the target's hidden state, if it is of a later token than the known one, and of none after the first
@@ -236,13 +236,13 @@ class HeadModel
   bool next_level() {
     for (Task& task : tasks_) {
       task.next = task.ready;
-      while (task.ready < task.size() && task.parent(task.ready) < task.first() + task.next) ++task.ready;
+      while (task.ready < task.size() && task.fed.parent(task.ready) < task.first() + task.next) ++task.ready;
     }
     tokens_.clear();
     wanted_.clear();
     each_of_level([this](const Task& task, Index i) {
-      from_.col(std::ssize(tokens_)) = task.text->states.col(task.text->column(task.parent(i)));
-      tokens_.push_back(detail::at(task.tokens, i));
+      from_.col(std::ssize(tokens_)) = task.text->states.col(task.text->column(task.fed.parent(i)));
+      tokens_.push_back(task.fed.token(i));
       if (task.wants(i)) wanted_.push_back(task.first_row + i - (task.size() - task.rows));
     });
     return !tokens_.empty();
@@ -273,25 +273,25 @@ class HeadModel
 
   // The call has succeeded: its tokens are in the context, or in the tree.
   static void enter(const Task& task) {
-    if (task.parents.empty()) task.text->length += task.size();
-    detail::append(task.text->nodes, task.parents);
+    if (task.is_line()) task.text->length += task.size();
+    else task.text->tree.append(task.fed.tokens(), task.fed.parents());
   }
 
   void keep_path(Index sequence, std::span<const Index> path) {
     Text* const text = texts_.find(sequence);
     if (text == nullptr) return;
-    detail::check_path(path, text->nodes);
+    detail::check_path(path, text->tree.parents());
     const Index root = text->column(0);
     for (std::size_t i = 0; i < path.size(); ++i)
       text->states.col(root + static_cast<Index>(i)) = text->states.col(root + path[i]);
     text->length += std::ssize(path);
-    text->nodes.clear();
+    text->tree.clear();
   }
 
   void keep_length(Index sequence, Index length) {
     Text* const text = texts_.find(sequence);
     if (text == nullptr) return;
-    text->nodes.clear();
+    text->tree.clear();
     if (length >= text->length) return;
     if (length < text->begun) text->begin_unknown(std::max<Index>(length, 0));
     else text->length = length;

@@ -19,6 +19,7 @@
 #include "specdec/rows/kinds/stored_rows.hpp"
 #include "specdec/rows/named_row.hpp"
 #include "specdec/token_ids.hpp"
+#include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
@@ -53,10 +54,9 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
       "specdec::BatchModel");
 
   struct Text {
-    Index cached = 0;                  // how many tokens of the context the model has cached
-    std::vector<Token> uncached = {};  // the other tokens of the context
-    std::vector<Token> tree = {};      // the open tree's tokens, by number, and their parents
-    std::vector<Index> parents = {};
+    Index cached = 0;                    // how many tokens of the context the model has cached
+    std::vector<Token> uncached = {};    // the other tokens of the context
+    TokenTree tree = {};                 // the open tree
     std::vector<Index> cached_way = {};  // the tree's cached tokens: a way from the context
     std::vector<Index> way = {};         // to the end of the branch that is fed
     std::vector<Token> fed = {};
@@ -69,12 +69,8 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
     Index first = 0, place = 0;
 
     Index length() const { return cached + std::ssize(uncached); }
-    Index size() const { return std::ssize(tree); }
-    Token token(Index node) const { return detail::at(tree, node); }
-    Index parent(Index node) const { return detail::at(parents, node); }
     void forget_tree() {
       tree.clear();
-      parents.clear();
       cached_way.clear();
     }
   };
@@ -113,12 +109,13 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
 
   void keep_path(Index sequence, std::span<const Index> path) {
     Text& text = texts_.make(sequence);
-    detail::check_path(path, text.parents);
+    detail::check_path(path, text.tree.parents());
     const Index common = detail::common_length(path, text.cached_way);
     detail::resize(text.cached_way, common);
     text.cached += common;
     this->inner().keep(sequence, text.cached);
-    for (const Index node : detail::after(path, common)) text.uncached.push_back(text.token(node));
+    for (const Index node : path.subspan(static_cast<std::size_t>(common)))
+      text.uncached.push_back(text.tree.token(node));
     text.forget_tree();
   }
 
@@ -140,7 +137,7 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
   // Throws if the feed is not valid. Notes the tree's size: a failed call goes back to it.
   void check_feed(const BatchFeed& feed, std::size_t k) {
     Text* const text = texts_.find(feed.sequence);
-    const Index size = text == nullptr ? 0 : text->size();
+    const Index size = text == nullptr ? 0 : text->tree.size();
     detail::FeedCheck<for_many>{feed, k}.after(text == nullptr ? 0 : text->length(), size);
     detail::check_tokens("tokens", feed.tokens, this->vocab_size());
     if (text != nullptr) text->before = size;
@@ -156,25 +153,21 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
 
   // A line is fed as a tree without branches, so that the rows of both have one type.
   void enter(const BatchFeed& feed, Text& text, Index place) {
-    reserve(text, text.tree.size() + feed.tokens.size());
-    detail::append(text.tree, feed.tokens);
+    reserve(text, static_cast<std::size_t>(text.tree.size()) + feed.tokens.size());
+    text.tree.append(feed.tokens, feed.parents);
     const bool is_line = feed.parents.empty();
-    if (is_line)
-      for (Index k = 0; k < std::ssize(feed.tokens); ++k) text.parents.push_back(k - 1);
-    else detail::append(text.parents, feed.parents);
     text.place = place;
-    text.first = text.size() - feed.rows;
+    text.first = text.tree.size() - feed.rows;
     text.next = 0;
     text.ends.clear();
     // A part of a prompt is fed although no row is wanted.
     const Index wanted = is_line && !feed.tokens.empty() ? std::max<Index>(feed.rows, 1) : feed.rows;
-    if (wanted > 0) depth_first_(text.parents, wanted, [&](Index end) { text.ends.push_back(end); });
+    if (wanted > 0) depth_first_(text.tree.view(), wanted, [&](Index end) { text.ends.push_back(end); });
   }
 
   // Makes room for a tree of `tokens` tokens: later steps need no memory.
   void reserve(Text& text, std::size_t tokens) {
     text.tree.reserve(tokens);
-    text.parents.reserve(tokens);
     text.way.reserve(tokens);
     text.cached_way.reserve(tokens);
     text.ends.reserve(tokens);
@@ -196,15 +189,13 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
   // The tokens on the way to `end` that the model has not cached. The wanted rows stand after the last tokens of the tree.
   // So on the way, too, they stand after its last tokens.
   BatchFeed branch(Index sequence, Text& text, Index end) {
-    text.way.clear();
-    for (; end >= 0; end = text.parent(end)) text.way.push_back(end);
-    std::reverse(text.way.begin(), text.way.end());
+    text.tree.view().path_to(end, text.way);
     leave(detail::common_length(text.way, text.cached_way), sequence, text);
     const Index cached = std::ssize(text.cached_way);
     text.fed.clear();
     detail::append(text.fed, text.uncached);
     for (auto node = text.way.begin() + cached; node != text.way.end(); ++node)
-      text.fed.push_back(text.token(*node));
+      text.fed.push_back(text.tree.token(*node));
     const auto rows =
         text.way.end() - std::lower_bound(text.way.begin() + cached, text.way.end(), text.first);
     return {{.tokens = text.fed, .from = text.cached + cached, .rows = rows}, sequence};
@@ -242,8 +233,7 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
 
   // Forgets the tree's tokens from number `size` on. The model may have cached some of them before it failed.
   void forget_from(Index size, Index sequence, Text& text) {
-    detail::resize(text.tree, size);
-    detail::resize(text.parents, size);
+    text.tree.forget_from(size);
     text.cached_way.erase(std::lower_bound(text.cached_way.begin(), text.cached_way.end(), size),
                           text.cached_way.end());
     this->inner().keep(sequence, text.cached + std::ssize(text.cached_way));

@@ -39,7 +39,7 @@ class RereadText {
     reserve(depths_, nodes);
     tree_.reserve(tokens.size());
     const Index before = tree_.size();
-    tree_.add(tokens, parents);
+    tree_.append(tokens, parents);
     undo_on_error([&] { check_reach(); }, [&] { tree_.forget_from(before); });
   }
   void keep(std::span<const Index> path) {
@@ -71,7 +71,7 @@ class RereadText {
  private:
   // To take a token in, the model goes back over those that are not on the way to it.
   void check_reach() {
-    depth(tree_.parents(), depths_);
+    tree_.view().depths(depths_);
     for (Index node = 0; node < tree_.size(); ++node) {
       const Index beside = node + 1 - at(depths_, node);
       if (beside > reach_)

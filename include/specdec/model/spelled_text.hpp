@@ -13,6 +13,7 @@
 #include "specdec/model/trees.hpp"
 #include "specdec/rows/kinds/mapped.hpp"
 #include "specdec/token_ids.hpp"
+#include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::detail {
@@ -61,36 +62,36 @@ class SpelledText {
 
   /// How many tokens the text and its tree have, in the target's vocabulary.
   Index length() const { return std::ssize(ends_); }
-  Index tree_size() const { return std::ssize(lasts_); }
+  Index tree_size() const { return told_.size(); }
 
   /// Adds the tokens of a feed. Returns what the model is fed for the wanted rows; nothing if its context has no room.
   /// Appends to `places` where each wanted row is among the model's rows. The first of the model's rows for this feed has
   /// the number `first`.
   Feed feed(const Feed& told, const Spellings& spellings, Index room, Index first,
             std::vector<Index>& places) {
-    const auto begin = nodes_.size();
+    const Index begin = nodes_.size();
     // The part of the text that the model has not cached is a line; the tree branches from its end.
     if (lasts_.empty()) root_ = add_chain(detail::after(shown_, cached_), context, room);
     for (std::size_t k = 0; k < told.tokens.size(); ++k)
-      add(told.tokens[k], told.parents.empty() ? std::ssize(tokens_) - 1 : told.parents[k], spellings, room);
+      add(told.tokens[k], told.parents.empty() ? told_.size() - 1 : told.parents[k], spellings, room);
     reserve_for_keep();
 
     const auto wanted = detail::after(lasts_, std::ssize(lasts_) - told.rows);
-    Index first_node = std::ssize(nodes_);
+    Index first_node = nodes_.size();
     for (const Index node : wanted)
       if (node != lost) first_node = std::min(first_node, node);
     for (const Index node : wanted) places.push_back(node == lost ? nowhere : first + node - first_node);
-    const auto parents = view_of(node_parents_).subspan(begin);
-    return {.tokens = view_of(nodes_).subspan(begin),
+    const auto parents = detail::after(nodes_.parents(), begin);
+    return {.tokens = detail::after(nodes_.tokens(), begin),
             .from = cached_,
-            .rows = std::ssize(nodes_) - first_node,
+            .rows = nodes_.size() - first_node,
             .parents = told.parents.empty() ? std::span<const Index>{} : parents};
   }
 
   /// The model has cached the line that it was fed.
   void close_line(const Spellings& spellings) {
-    for (const Token x : tokens_) append(x, spellings);
-    cached_ += std::ssize(nodes_);
+    for (const Token x : told_.tokens()) append(x, spellings);
+    cached_ += nodes_.size();
     forget_tree();
   }
 
@@ -106,15 +107,13 @@ class SpelledText {
   /// next call.
   /// Throws: std::invalid_argument if `path` is no path of the tree; nothing else.
   std::span<const Index> keep(std::span<const Index> path, const Spellings& spellings) & {
-    check_path(path, view_of(parents_));
+    check_path(path, told_.parents());
     Index end = root_;
     for (const Index node : path) {
-      append(detail::at(tokens_, node), spellings);
+      append(told_.token(node), spellings);
       if (detail::at(lasts_, node) != lost) end = detail::at(lasts_, node);
     }
-    path_.clear();
-    for (; end >= 0; end = detail::at(node_parents_, end)) path_.push_back(end);
-    std::reverse(path_.begin(), path_.end());
+    nodes_.view().path_to(end, path_);
     cached_ += std::ssize(path_);
     forget_tree();
     return view_of(path_);
@@ -131,28 +130,23 @@ class SpelledText {
 
   void add(Token x, Index parent, const Spellings& spellings, Index room) {
     const auto spelled = spellings.of(x);
-    tokens_.push_back(x);
-    parents_.push_back(parent);
+    told_.append(x, parent);
     lasts_.push_back(add_chain(spelled, parent < 0 ? root_ : detail::at(lasts_, parent), room));
     spelled_ += spelled.size();
   }
 
   // Adds a chain of nodes and returns the last one. Adds nothing if the model's context has no room for the whole chain.
   Index add_chain(std::span<const Token> chain, Index parent, Index room) {
-    if (parent == lost || cached_ + std::ssize(nodes_) + std::ssize(chain) > room) return lost;
-    for (const Token d : chain) {
-      nodes_.push_back(d);
-      node_parents_.push_back(parent);
-      parent = std::ssize(nodes_) - 1;
-    }
+    if (parent == lost || cached_ + nodes_.size() + std::ssize(chain) > room) return lost;
+    for (const Token d : chain) parent = nodes_.append(d, parent);
     return parent;
   }
 
   // Makes room now: keep() must not allocate.
   void reserve_for_keep() {
     reserve(shown_, shown_.size() + spelled_);
-    reserve(ends_, ends_.size() + tokens_.size());
-    reserve(path_, nodes_.size());
+    reserve(ends_, ends_.size() + lasts_.size());
+    reserve(path_, static_cast<std::size_t>(nodes_.size()));
   }
   template <class T>
   static void reserve(std::vector<T>& values, std::size_t size) {
@@ -160,8 +154,8 @@ class SpelledText {
   }
 
   void forget_tree() {
-    for (std::vector<Index>* const numbers : {&parents_, &lasts_, &node_parents_}) numbers->clear();
-    tokens_.clear();
+    told_.clear();
+    lasts_.clear();
     nodes_.clear();
     spelled_ = 0;
     root_ = context;
@@ -171,13 +165,11 @@ class SpelledText {
   std::vector<Index> ends_;   // where each token's spelling ends in shown_
   Index cached_ = 0;          // how many tokens of shown_ the model has cached
 
-  std::vector<Token> tokens_;   // the tree in the target's tokens
-  std::vector<Index> parents_;  // their parents
-  std::vector<Index> lasts_;    // the last node of each one's spelling in the model's tree
-  std::size_t spelled_ = 0;     // how many tokens all spellings in the tree have
-  Index root_ = context;        // the model's node that the text ends with
-  std::vector<Token> nodes_;    // the model's tree
-  std::vector<Index> node_parents_;
+  TokenTree told_;            // the tree in the target's tokens
+  std::vector<Index> lasts_;  // the last node of each one's spelling in the model's tree
+  std::size_t spelled_ = 0;   // how many tokens all spellings in the tree have
+  Index root_ = context;      // the model's node that the text ends with
+  TokenTree nodes_;           // the model's tree
   std::vector<Index> path_;
 };
 

@@ -24,15 +24,13 @@
 // has no feed without parents while its tree is open.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <iterator>
 #include <span>
-#include <vector>
 
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
-#include "specdec/parents.hpp"
+#include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::detail {
@@ -41,13 +39,6 @@ namespace specdec::detail {
 inline void check_parents(std::span<const Token> tokens, std::span<const Index> parents, Index first = 0) {
   check_parent_count(std::ssize(parents), std::ssize(tokens));
   for (Index k = 0; k < std::ssize(parents); ++k) check_parent(k, at(parents, k), first);
-}
-
-/// The number of tokens on the longest path. Sets `depths` to the number of tokens on the path to each token.
-inline Index depth(std::span<const Index> parents, std::vector<Index>& depths) {
-  depths.clear();
-  for (const Index parent : parents) depths.push_back(parent < 0 ? 1 : at(depths, parent) + 1);
-  return depths.empty() ? 0 : *std::max_element(depths.begin(), depths.end());
 }
 
 /// Throws if `path` does not lead from the context to a token of the tree, each token following the one before it.

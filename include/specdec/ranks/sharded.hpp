@@ -13,7 +13,6 @@
 
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
-#include "specdec/parents.hpp"
 #include "specdec/ranks/communicator.hpp"
 #include "specdec/ranks/exchange.hpp"
 #include "specdec/ranks/looked_up.hpp"
@@ -27,6 +26,7 @@
 #include "specdec/rows/named_row.hpp"
 #include "specdec/sample/row_errors.hpp"
 #include "specdec/token_ids.hpp"
+#include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {

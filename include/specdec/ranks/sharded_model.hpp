@@ -139,7 +139,7 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
     void add(std::span<const Token> tokens, std::span<const Index> parents) {
       detail::check_parents(tokens, parents, tree_.size());
       tree_.reserve(tokens.size());
-      tree_.add(tokens, parents);
+      tree_.append(tokens, parents);
     }
     void keep(std::span<const Index> path) {
       length_ += std::ssize(path);
@@ -202,12 +202,11 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
 
   // The feed's rows begin at number `first`. Its first row stands after the last token that was not drafted in this call.
   void find_drafted(const BatchFeed& feed, Index first) {
-    const auto drafted = static_cast<std::size_t>(std::max<Index>(feed.rows - 1, 0));
-    const std::span<const Token> tokens = feed.tokens.last(drafted);
-    tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
-    const Index before = feed.parents.empty() ? 0 : texts_.at(feed.sequence).tree().size() - feed.rows;
-    for (std::size_t k = 0; k < drafted; ++k) {
-      const Index row = feed.parents.empty() ? static_cast<Index>(k) : feed.parents.last(drafted)[k] - before;
+    const TokenTreeView fed(feed.tokens, feed.parents);
+    const Index last = feed.parents.empty() ? fed.size() : texts_.at(feed.sequence).tree().size();
+    for (Index k = fed.size() - std::max<Index>(feed.rows - 1, 0); k < fed.size(); ++k) {
+      const Index row = fed.parent(k) - (last - feed.rows);
+      tokens_.push_back(fed.token(k));
       parents_.push_back(row < 0 ? nowhere : first + row - 1);
     }
   }

@@ -27,16 +27,16 @@ class HookedContext {
   void add(std::span<const Token> tokens, std::span<const Index> parents) {
     check_parents(tokens, parents, tree_.size());
     tree_.reserve(tokens.size());
-    reserve(tokens_, length_ + tree_.size() + std::ssize(tokens));  // room for any path, and for keep()
-    tree_.add(tokens, parents);
+    tokens_.reserve(static_cast<std::size_t>(length_ + tree_.size()) +
+                    tokens.size());  // room for any path, and for keep()
+    tree_.append(tokens, parents);
   }
 
   /// All tokens before the i-th of the last `rows` rows. They live until the next call.
   std::span<const Token> before(Index i, Index rows) & {
-    if (tree_.empty()) return detail::first(tokens_, length_ - rows + 1 + i);
-    resize(tokens_, length_);
-    for (Index node = tree_.size() - rows + i; node >= 0; node = tree_.parent(node))
-      tokens_.push_back(tree_.token(node));
+    if (tree_.empty()) return view_of(tokens_).first(static_cast<std::size_t>(length_ - rows + 1 + i));
+    tokens_.resize(static_cast<std::size_t>(length_));
+    each_back(tree_, tree_.size() - rows + i, [&](Index node) { tokens_.push_back(tree_.token(node)); });
     std::reverse(tokens_.begin() + length_, tokens_.end());
     return view_of(tokens_);
   }

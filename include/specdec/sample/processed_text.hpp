@@ -48,8 +48,8 @@ class ProcessedText {
     reserve(way_, size);
     depth_first_.reserve(static_cast<std::size_t>(size));
     new_tree_ = tree_.empty();
-    tree_.add(tokens, parents);
-    resize(refused_, size);
+    tree_.append(tokens, parents);
+    refused_.resize(size);
     added_ = std::ssize(tokens);
   }
 
@@ -65,7 +65,7 @@ class ProcessedText {
     if (tree_.empty()) return go_through_line(rows, logits);
     if (!pending_.empty()) go_through_line(0, logits);
     const Index first = tree_.size() - rows;
-    depth_first_(tree_.parents(), rows, [&](Index end) { go_to(end, first, logits); });
+    depth_first_(tree_.view(), rows, [&](Index end) { go_to(end, first, logits); });
   }
 
   void keep(std::span<const Index> path) {
@@ -134,7 +134,7 @@ class ProcessedText {
   // rows. The processor has not been at them yet.
   template <class LogitsOf>
   void go_to(Index end, Index first, const LogitsOf& logits) {
-    find_way(end);
+    tree_.view().path_to(end, way_);
     leave(common_length(way_, entered_));
     for (std::size_t i = entered_.size(); i < way_.size(); ++i) {
       const Index node = way_[i];
@@ -156,12 +156,6 @@ class ProcessedText {
     if (tree_.parent(node) >= first) check_forbidden(logits(tree_.parent(node) - first), x);
     at(refused_, node) = 1;
     return false;
-  }
-
-  void find_way(Index end) {
-    way_.clear();
-    for (; end >= 0; end = tree_.parent(end)) way_.push_back(end);
-    std::reverse(way_.begin(), way_.end());
   }
 
   // Goes back: only the first `kept` nodes of the processor's way stay.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "specdec/lists.hpp"
+#include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::detail {
@@ -40,7 +41,8 @@ class SearchedTexts {
   /// The tokens after the prompt on the way to the node.
   std::vector<Token> text(Index node) const {
     std::vector<Token> tokens;
-    for (; node > 0; node = parent(node)) tokens.push_back(token(node));
+    const auto add = [&](Index k) { tokens.push_back(token(k)); };
+    each_back(*this, node, add, 0);
     std::reverse(tokens.begin(), tokens.end());
     return tokens;
   }

@@ -16,6 +16,7 @@
 #include "specdec/rows/read/top_tokens.hpp"
 #include "specdec/search/searched_texts.hpp"
 #include "specdec/token_ids.hpp"
+#include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::detail {
@@ -96,17 +97,16 @@ class SearchingModel {
     check_turn();
     collect(texts, nodes);
     if (wanted_ == 0) return 0;
-    const bool opens = size_ == 0;
-    tokens_.clear();
-    parents_.clear();
+    const auto before = static_cast<std::size_t>(tree_.size());
     add_prompt();
     for (const Index node : fed_) add(texts, node);
-    if (opens) opened_with_ = size_;
-    const BatchFeed feed{{.tokens = tokens_in_vocabulary(view_of(tokens_), vocab_size(), replaced_),
-                          .from = cached_,
-                          .rows = wanted_,
-                          .parents = view_of(parents_)},
-                         sequence};
+    if (before == 0) opened_with_ = tree_.size();
+    const BatchFeed feed{
+        {.tokens = tokens_in_vocabulary(tree_.tokens().subspan(before), vocab_size(), replaced_),
+         .from = cached_,
+         .rows = wanted_,
+         .parents = tree_.parents().subspan(before)},
+        sequence};
     called_ = true;
     decltype(auto) output = model_.forward(std::span(&feed, 1));
     const auto rows = distributions(output);
@@ -120,7 +120,7 @@ class SearchingModel {
   /// than it began with.
   void share(const SearchedTexts& texts, Index node) {
     shared_ = node;
-    if (size_ > most_added + 2 * opened_with_ || prompt_in_tree_ > 0) give_up_tree(texts);
+    if (tree_.size() > most_added + 2 * opened_with_ || prompt_in_tree_ > 0) give_up_tree(texts);
   }
 
  private:
@@ -143,7 +143,7 @@ class SearchingModel {
   bool fits(const SearchedTexts& texts, std::span<const Index> nodes) {
     collect(texts, nodes);
     const Index prompt = std::ssize(prompt_) - in_context();
-    return cached_ + size_ + prompt + std::ssize(fed_) <= context_size(model_.model());
+    return cached_ + tree_.size() + prompt + std::ssize(fed_) <= context_size(model_.model());
   }
 
   void check_turn() const {
@@ -156,10 +156,11 @@ class SearchingModel {
   // The tokens that all beams share enter the context.
   void give_up_tree(const SearchedTexts& texts) {
     check_turn();
-    Index node = shared_;
-    while (node != base_ && !in_tree(node)) node = texts.parent(node);
+    const Index node = back_while(
+        texts, shared_, [this](Index k) { return !in_tree(k); }, base_);
     path_.clear();
-    for (Index k = node; k != base_; k = texts.parent(k)) path_.push_back(at(k).number);
+    const auto add = [&](Index k) { path_.push_back(at(k).number); };
+    each_back(texts, node, add, base_);
     for (Index k = prompt_in_tree_; k-- > 0;) path_.push_back(k);
     std::reverse(path_.begin(), path_.end());
     if (path_.empty()) model_.keep(sequence, cached_);
@@ -171,7 +172,8 @@ class SearchingModel {
 
   void close() {
     for (Seen& seen : nodes_) seen.number = -1;
-    size_ = prompt_in_tree_ = 0;
+    tree_.clear();
+    prompt_in_tree_ = 0;
   }
 
   // Sets fed_ to the nodes that must be fed, and wanted_ to the number of rows: from the first node on whose row is unknown.
@@ -180,7 +182,12 @@ class SearchingModel {
     fed_.clear();
     for (const Index node : nodes) {
       if (at(node).known) continue;
-      for (Index k = node; k != base_ && !in_tree(k); k = texts.parent(k)) fed_.push_back(k);
+      const auto feed = [this](Index k) {
+        if (in_tree(k)) return false;
+        fed_.push_back(k);
+        return true;
+      };
+      back_while(texts, node, feed, base_);
     }
     std::sort(fed_.begin(), fed_.end());
     fed_.erase(std::unique(fed_.begin(), fed_.end()), fed_.end());
@@ -190,16 +197,14 @@ class SearchingModel {
 
   void add_prompt() {
     for (Index i = in_context(); i < std::ssize(prompt_); ++i) {
-      tokens_.push_back(detail::at(prompt_, i));
-      parents_.push_back(size_ - 1);
-      ++size_, ++prompt_in_tree_;
+      tree_.append(prompt_[static_cast<std::size_t>(i)], tree_.size() - 1);
+      ++prompt_in_tree_;
     }
   }
   void add(const SearchedTexts& texts, Index node) {
     const Index parent = texts.parent(node);
-    tokens_.push_back(texts.token(node));
-    parents_.push_back(parent == base_ ? prompt_in_tree_ - 1 : at(parent).number);
-    detail::at(nodes_, node).number = size_++;
+    nodes_[static_cast<std::size_t>(node)].number =
+        tree_.append(texts.token(node), parent == base_ ? prompt_in_tree_ - 1 : at(parent).number);
   }
 
   template <class Row>
@@ -230,14 +235,14 @@ class SearchingModel {
   Index base_ = -1;           // the last node in the context; −1: no node is
   Index shared_ = -1;         // the last node that all beams share
   bool called_ = false;       // since the cache was emptied
-  Index size_ = 0;            // tokens of the tree
+  TokenTree tree_;            // the model's
   Index opened_with_ = 0;     // tokens of its first call
   Index prompt_in_tree_ = 0;  // how many of them are prompt
   std::vector<Seen> nodes_;
   std::vector<LikelyToken> likely_;
-  std::vector<Index> fed_, parents_, path_;
+  std::vector<Index> fed_, path_;
   Index wanted_ = 0;
-  std::vector<Token> tokens_, replaced_;
+  std::vector<Token> replaced_;
   TopTokens top_;
 };
 

@@ -16,6 +16,7 @@
 #include "specdec/lists.hpp"
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/testing/table_model.hpp"
+#include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::testing {
@@ -96,25 +97,22 @@ class FormDrafter {
   Draft<Eigen::Map<const Rows>> draft(std::span<const Token> context, const DraftLimits& limits,
                                       auto& source) {
     auto&& chance = as_chance(source);
-    tokens_.clear();
-    parents_.clear();
+    tree_.clear();
     rows_.resize(form_.size(), model_.vocab_size());
     numbers_.assign(form_.parents.size(), left_out);
-    depths_.clear();
+    TokenTreeView(form_.parents).depths(depths_);
     for (std::size_t k = 0; k < numbers_.size(); ++k) {
       const Index above = form_.parents[k];
-      depths_.push_back(above < 0 ? 1 : specdec::detail::at(depths_, above) + 1);
-      const Index parent = above < 0 ? -1 : specdec::detail::at(numbers_, above);
+      const Index parent = above < 0 ? -1 : numbers_[static_cast<std::size_t>(above)];
       if (parent == left_out || depths_[k] > limits.depth || static_cast<Index>(k) >= limits.nodes) continue;
       const Eigen::RowVectorXd row =
           detail::sibling_row(row_after(context, parent), form_.kinds[k], elders(parent));
       if (!(row.sum() > 0)) continue;
-      numbers_[k] = size();
-      rows_.row(size()) = row;
-      tokens_.push_back(chance.draw(DenseRow<double>(row.data(), row.size()), depths_[k] - 1));
-      parents_.push_back(parent);
+      rows_.row(tree_.size()) = row;
+      numbers_[k] =
+          tree_.append(chance.draw(DenseRow<double>(row.data(), row.size()), depths_[k] - 1), parent);
     }
-    return {tokens_, {rows_.data(), size(), rows_.cols()}, parents_};
+    return {tree_.tokens(), {rows_.data(), tree_.size(), rows_.cols()}, tree_.parents()};
   }
 
   void truncate(Index) {}
@@ -122,18 +120,17 @@ class FormDrafter {
  private:
   static constexpr Index left_out = -2;
 
-  Index size() const { return std::ssize(tokens_); }
-
   std::vector<Token> elders(Index parent) const {
     std::vector<Token> out;
-    for (std::size_t k = 0; k < tokens_.size(); ++k)
-      if (parents_[k] == parent) out.push_back(tokens_[k]);
+    const TokenTreeView tree = tree_.view();
+    for (Index k = tree.next_child(parent, parent); k >= 0; k = tree.next_child(parent, k))
+      out.push_back(tree.token(k));
     return out;
   }
 
   Eigen::RowVectorXd row_after(std::span<const Token> context, Index k) const {
     std::vector<Token> way;
-    for (; k >= 0; k = specdec::detail::at(parents_, k)) way.push_back(specdec::detail::at(tokens_, k));
+    specdec::detail::each_back(tree_, k, [&](Index before) { way.push_back(tree_.token(before)); });
     std::vector<Token> all(context.begin(), context.end());
     all.insert(all.end(), way.rbegin(), way.rend());
     const auto row = model_.distribution(all);
@@ -144,8 +141,8 @@ class FormDrafter {
 
   M model_;
   TreeForm form_;
-  std::vector<Token> tokens_;
-  std::vector<Index> parents_, numbers_, depths_;  // numbers_[k]: the form's token k in the tree
+  TokenTree tree_;
+  std::vector<Index> numbers_, depths_;  // numbers_[k]: the form's token k in the tree
   Rows rows_;
 };
 

@@ -18,6 +18,7 @@
 #include "specdec/model/trees.hpp"
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/token_ids.hpp"
+#include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::testing {
@@ -85,28 +86,26 @@ class TableModel {
   /// Throws: std::invalid_argument on bad arguments. Context and tree are then unchanged.
   const Rows& forward(std::span<const Token> tokens, std::span<const Index> parents, Index rows) & {
     check_call(tokens, rows);
-    specdec::detail::check_parents(tokens, parents, std::ssize(tree_));
+    specdec::detail::check_parents(tokens, parents, tree_.size());
     Rows output(rows, vocab_size());
-    const std::size_t nodes = tree_.size() + tokens.size();
+    const std::size_t nodes = static_cast<std::size_t>(tree_.size()) + tokens.size();
     context_.reserve(context_.size() + nodes);  // so that keep() cannot throw
-    tree_.reserve(nodes);
-    parents_.reserve(nodes);
-    tree_.insert(tree_.end(), tokens.begin(), tokens.end());
-    parents_.insert(parents_.end(), parents.begin(), parents.end());
-    for (Index i = 0; i < rows; ++i) output.row(i) = table_.row(state_after(std::ssize(tree_) - rows + i));
+    tree_.append(tokens, parents);
+    for (Index i = 0; i < rows; ++i) output.row(i) = table_.row(state_after(tree_.size() - rows + i));
     output_ = std::move(output);
     return output_;
   }
 
   void keep(std::span<const Index> path) {
-    specdec::detail::check_path(path, parents_);
-    for (const Index node : path) context_.push_back(specdec::detail::at(tree_, node));
-    forget_tree();
+    specdec::detail::check_path(path, tree_.parents());
+    for (const Index node : path) context_.push_back(tree_.token(node));
+    tree_.clear();
   }
 
   void truncate(Index length) {
-    forget_tree();
-    if (length < std::ssize(context_)) specdec::detail::resize(context_, std::max<Index>(length, 0));
+    tree_.clear();
+    const auto kept = static_cast<std::size_t>(std::max<Index>(length, 0));
+    if (kept < context_.size()) context_.resize(kept);
   }
 
   /// The distribution after `context`. It does not depend on the tokens that the model was fed.
@@ -144,18 +143,16 @@ class TableModel {
     specdec::detail::check_tokens("tokens", tokens, vocab_size());
   }
 
-  void forget_tree() {
-    tree_.clear();
-    parents_.clear();
-  }
-
   // The table's row after a token of the tree. The tokens on the path to it are the last digits.
   Index state_after(Index node) const {
     Index row = 0, unit = 1, missing = order_;
-    for (; node >= 0 && missing > 0; node = specdec::detail::at(parents_, node), --missing) {
-      row += unit * (specdec::detail::at(tree_, node) + 1);
+    specdec::detail::back_while(tree_, node, [&](Index k) {
+      if (missing == 0) return false;
+      --missing;
+      row += unit * (tree_.token(k) + 1);
       unit *= vocab_size() + 1;
-    }
+      return true;
+    });
     return row + unit * state(context_, missing);
   }
 
@@ -174,8 +171,7 @@ class TableModel {
   Rows table_;
   Index order_;
   std::vector<Token> context_;
-  std::vector<Token> tree_;  // the open tree's tokens by number; their parents are in parents_
-  std::vector<Index> parents_;
+  TokenTree tree_;  // after the context
   Rows output_;
 };
 

@@ -4,9 +4,9 @@
 // that it follows. Siblings are judged in the order of their numbers.
 #pragma once
 
-#include "specdec/parents.hpp"
 #include "specdec/rows/scratch.hpp"
 #include "specdec/token_ids.hpp"
+#include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::detail {
@@ -49,11 +49,7 @@ class TreeLinks {
   TreeLinks(TokenIds parents, Index tokens)
       : parents_(compared(parents, tokens)), first_child_(tokens + 1), next_sibling_(tokens) {
     for (Index k = 0; k < tokens; ++k) check_parent(k, parents_[k]);
-    for (Index node = 0; node <= tokens; ++node) first_child_[node] = -1;
-    for (Index k = tokens - 1; k >= 0; --k) {  // so that the eldest comes first
-      next_sibling_[k] = first_child_[parent(k) + 1];
-      first_child_[parent(k) + 1] = k;
-    }
+    link_children(*this, tokens, first_child_.data(), next_sibling_.data(), [](Index) { return true; });
   }
 
   Index gamma() const { return parents_.size(); }
@@ -62,7 +58,7 @@ class TreeLinks {
   Index judged_by(Index i) const { return parent(i) + 1; }
   Index depth(Index i) const {
     Index depth = 0;
-    for (; i > 0; i = parent(i - 1) + 1) ++depth;
+    each_back(*this, i - 1, [&](Index) { ++depth; });
     return depth;
   }
   Index parent(Index k) const { return static_cast<Index>(parents_[k]); }

@@ -14,6 +14,7 @@
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/token_ids.hpp"
+#include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/drafted.hpp"
 #include "specdec/verify/verdict.hpp"
@@ -176,12 +177,6 @@ consteval bool fits_verifier() {
   return true;
 }
 
-/// Calls visit(k) for the tokens on the path from the node back to the context.
-template <class D, class Visit>
-void each_before(const D& drafted, Index node, const Visit& visit) {
-  for (Index k = node - 1; k >= 0; k = drafted.parent(k)) visit(k);
-}
-
 /// Throws if an accepted token is outside the target's vocabulary.
 inline void check_accepted(Index i, Token token, Index vocab_size) {
   if (token >= vocab_size)
@@ -214,7 +209,7 @@ NodeVerdict judge_at_node(R& rule, const D& drafted, C& chance, Index vocab_size
     if (verdict.node < 0 || verdict.node > drafted.gamma())
       invalid_argument("the verifier stopped at node ", verdict.node, ", outside 0..", drafted.gamma(),
                        ", the number of drafted tokens");
-    each_before(drafted, verdict.node, [&](Index k) { check_accepted(k, drafted.token(k), vocab_size); });
+    each_back(drafted, verdict.node - 1, [&](Index k) { check_accepted(k, drafted.token(k), vocab_size); });
     check_added(verdict.token, vocab_size);
     return verdict;
   } else {
@@ -227,7 +222,7 @@ NodeVerdict judge_at_node(R& rule, const D& drafted, C& chance, Index vocab_size
 template <class D>
 TreeVerdict verdict_at(const D& drafted, const NodeVerdict& stop) {
   TreeVerdict verdict{{}, stop.token};
-  each_before(drafted, stop.node, [&](Index k) { verdict.path.push_back(k); });
+  each_back(drafted, stop.node - 1, [&](Index k) { verdict.path.push_back(k); });
   std::reverse(verdict.path.begin(), verdict.path.end());
   return verdict;
 }

@@ -34,13 +34,15 @@ Found found(const std::vector<double>& p, Index count) {
   Found out;
   enumerate([&](Enumerator& chance) {
     Siblings siblings;
-    std::vector<Token> tokens;
+    TokenTree tree;
     std::vector<typename Siblings::template Row<Q>> rows;
-    tokens.reserve(static_cast<std::size_t>(count + 1));
-    tokens.push_back(7);  // other tokens precede them
+    tree.reserve(static_cast<std::size_t>(count + 1));
+    tree.append(7, -1);  // other tokens precede them
     rows.clear();
-    siblings.grow(q, count, 0, chance, tokens, rows);
+    siblings.grow(q, count, 0, chance, tree, rows);
+    const auto tokens = tree.tokens();
     REQUIRE(tokens.size() == rows.size() + 1);
+    for (Index k = 1; k < tree.size(); ++k) REQUIRE(tree.parent(k) == 0);
     double product = 1;
     for (std::size_t k = 0; k < rows.size(); ++k) product *= probability(rows[k], tokens[k + 1]);
     out.error = std::max(out.error, std::abs(product - chance.probability()));
@@ -126,10 +128,10 @@ TEST_CASE("a sibling that cannot be drawn is named by its number") {
   const auto complaint = [](const std::vector<double>& p, auto siblings) {
     std::mt19937_64 rng{1};
     RandomChance chance{rng};
-    std::vector<Token> tokens;
+    TokenTree tree;
     std::vector<typename decltype(siblings)::template Row<Q>> rows;
-    tokens.reserve(3);
-    return message_of([&] { siblings.grow(Q(p.data(), std::ssize(p)), 2, 0, chance, tokens, rows); });
+    tree.reserve(3);
+    return message_of([&] { siblings.grow(Q(p.data(), std::ssize(p)), 2, -1, chance, tree, rows); });
   };
   CHECK(complaint({0, 0}, Independent{}) == "specdec: draft row 0: the probabilities sum to 0");
   CHECK(complaint({0, 0}, WithoutReplacement{}) == "specdec: draft row 0: the probabilities sum to 0");

@@ -11,6 +11,7 @@
 
 #include "specdec/draft/draft.hpp"
 #include "specdec/rows/kinds/one_hot.hpp"
+#include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::detail {
@@ -65,7 +66,7 @@ class CountedTree {
     while (size() < nodes_ && !open_.empty()) offer(take(counted, next()));
   }
 
-  Draft<OneHotRows> draft() const { return chosen(tokens_, parents_); }
+  Draft<OneHotRows> draft() const { return {tree_.tokens(), OneHotRows(tree_.tokens()), tree_.parents()}; }
 
  private:
   static constexpr Index none = -1;
@@ -86,12 +87,11 @@ class CountedTree {
     bool youngest = false;
   };
 
-  Index size() const { return std::ssize(tokens_); }
+  Index size() const { return tree_.size(); }
   Found& found(Index i) { return found_[static_cast<std::size_t>(i)]; }
 
   void clear() {
-    tokens_.clear();
-    parents_.clear();
+    tree_.clear();
     found_.clear();
     open_.clear();
     best_.clear();
@@ -104,9 +104,7 @@ class CountedTree {
       if (!taken.youngest) offer(i + 1);
       return none;
     }
-    const Node node{size(), taken.depth, taken.probability};
-    tokens_.push_back(taken.token);
-    parents_.push_back(taken.parent);
+    const Node node{tree_.append(taken.token, taken.parent), taken.depth, taken.probability};
     if (!taken.youngest) offer(i + 1);
     counted.follow(taken.parent + 1, taken.token);
     return node.depth < depth_ && size() < nodes_ ? expand(counted, node) : none;
@@ -202,8 +200,7 @@ class CountedTree {
     found_.back().youngest = true;
   }
 
-  std::vector<Token> tokens_;
-  std::vector<Index> parents_;
+  TokenTree tree_;
   std::vector<Found> found_;
   std::vector<Index> open_;   // a heap
   std::vector<double> best_;  // the largest priorities found, a heap with the least of them in front

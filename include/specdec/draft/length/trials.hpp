@@ -32,7 +32,7 @@ class Trials {
 
   bool begin() const { return first_ < first_lengths; }
   /// Pre: begin().
-  Index first_length() const { return first_length_[first_]; }
+  Index first_length() const { return lengths_to_try[first_]; }
   /// Enters one of the first steps. `asked` is what next() returned for it. Steps that are not timed do not count, and
   /// neither do those that ask for more, because next() was called before they were.
   void begin_with(const StepRecord& step, Index asked) {
@@ -86,7 +86,7 @@ class Trials {
   }
 
  private:
-  static constexpr Index first_length_[] = {2, 0, 4};
+  static constexpr Index lengths_to_try[] = {2, 0, 4};
   static constexpr int first_lengths = 3;
   static constexpr Index least_rest = 4;  // steps between probes, whatever they cost
 

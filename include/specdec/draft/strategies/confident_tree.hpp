@@ -16,6 +16,7 @@
 #include "specdec/rows/kinds/row_span.hpp"
 #include "specdec/rows/named_row.hpp"
 #include "specdec/rows/read/top_tokens.hpp"
+#include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/draft_limit.hpp"
 
@@ -79,17 +80,16 @@ class ConfidentTree::Growth {
 
   bool next() const { return !leaves_.empty(); }
   DraftWish wish() const {
-    return {.tokens = detail::view_of(leaf_tokens_), .parents = detail::view_of(leaf_parents_)};
+    const auto before = static_cast<std::size_t>(fed_before_);
+    return {.tokens = fed_.tokens().subspan(before), .parents = fed_.parents().subspan(before)};
   }
 
   /// Adds the children of the leaves, and keeps the best `nodes` of all nodes found in best_.
   template <class Output, class C, class KeepDrafting>
   void take(const Output& output, C&, const KeepDrafting& keep_drafting) {
     const Index level = std::ssize(found_);
-    for (std::size_t i = 0; i < leaves_.size(); ++i) {
-      if (leaves_[i] >= 0) node(leaves_[i]).number = cached_++;
+    for (std::size_t i = 0; i < leaves_.size(); ++i)
       grow(leaves_[i], output.row(static_cast<Index>(i)), keep_drafting);
-    }
     std::sort(best_.begin(), best_.end(), [this](Index a, Index b) {
       return node(a).confidence != node(b).confidence ? node(a).confidence > node(b).confidence : a < b;
     });
@@ -101,8 +101,7 @@ class ConfidentTree::Growth {
   }
 
   Draft<RowSpan<OneHotRow>> draft(Index vocab_size) const {
-    return {detail::view_of(tokens_), RowSpan<OneHotRow>(detail::view_of(rows_), vocab_size),
-            detail::view_of(parents_)};
+    return {tree_.tokens(), RowSpan<OneHotRow>(detail::view_of(rows_), vocab_size), tree_.parents()};
   }
 
  private:
@@ -111,21 +110,24 @@ class ConfidentTree::Growth {
     Index parent;
     double confidence;   // of its path
     double probability;  // for a draft length: before temperature
-    Index number;  // among the nodes that the model has cached (−1: not cached); in propose(): in the draft
+    Index number;        // in fed_ (−1: it is not there), and from propose() on in tree_
   };
 
   Node& node(Index k) { return found_[static_cast<std::size_t>(k)]; }
+  // Adds node k to a tree that has its parent, or to the context, and gives it its number there.
+  void add(Index k, TokenTree& tree) {
+    const Index parent = node(k).parent;
+    node(k).number = tree.append(node(k).token, parent < 0 ? -1 : node(parent).number);
+  }
 
   void clear() {
     found_.clear();
     best_.clear();
     leaves_.clear();
-    leaf_tokens_.clear();
-    leaf_parents_.clear();
-    tokens_.clear();
+    fed_.clear();
+    tree_.clear();
     rows_.clear();
-    parents_.clear();
-    cached_ = grown_ = 0;
+    fed_before_ = grown_ = 0;
   }
 
   void keep_best(Index count) {
@@ -137,16 +139,12 @@ class ConfidentTree::Growth {
   void choose_leaves(Index level) {
     leaves_.clear();
     if (grown_ + 1 == levels_) return;
-    leaf_tokens_.clear();
-    leaf_parents_.clear();
     const Index most = std::min(width_, room_);
     for (const Index k : best_)
       if (k >= level && std::ssize(leaves_) < most) leaves_.push_back(k);
     std::sort(leaves_.begin(), leaves_.end());
-    for (const Index k : leaves_) {
-      leaf_tokens_.push_back(node(k).token);
-      leaf_parents_.push_back(node(k).parent < 0 ? -1 : node(node(k).parent).number);
-    }
+    fed_before_ = fed_.size();
+    for (const Index k : leaves_) add(k, fed_);
     room_ -= std::ssize(leaves_);
   }
 
@@ -192,27 +190,22 @@ class ConfidentTree::Growth {
   void propose(const Tell& tell) {
     std::sort(best_.begin(), best_.end());
     for (const Index k : best_) {
-      Node& chosen = node(k);
-      chosen.number = std::ssize(tokens_);
-      tokens_.push_back(chosen.token);
-      rows_.emplace_back(chosen.token);
-      parents_.push_back(chosen.parent < 0 ? -1 : node(chosen.parent).number);
-      tell(chosen.probability);
+      add(k, tree_);
+      rows_.emplace_back(node(k).token);
+      tell(node(k).probability);
     }
   }
 
   Index width_ = 0, nodes_ = 0, levels_ = 0, room_ = 0;
   std::vector<Node> found_;
   std::vector<Index> best_;
-  Index cached_ = 0;  // how many of the nodes the model has cached
-  Index grown_ = 0;   // how many levels there are
+  Index grown_ = 0;  // how many levels there are
   std::vector<Index> leaves_;
-  std::vector<Token> leaf_tokens_;
-  std::vector<Index> leaf_parents_;
+  TokenTree fed_;                             // the nodes that the model takes in
+  Index fed_before_ = 0;                      // how many of them it took in before these leaves
   std::vector<double> values_, leaf_values_;  // for a draft length
-  std::vector<Token> tokens_;
+  TokenTree tree_;                            // the draft
   std::vector<OneHotRow> rows_;
-  std::vector<Index> parents_;
   TopTokens likeliest_;
 };
 

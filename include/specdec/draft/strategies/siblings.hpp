@@ -1,12 +1,11 @@
 // How the children of a node are drawn or chosen from the row after it.
 //
-// grow() appends up to `count` tokens to `tokens`, and for each token a row to `rows`: the distribution of the token given
-// its elder siblings. `tokens` has room for them, so views of `tokens` stay valid. `place` is the number of tokens between
-// the context and the siblings.
+// grow() appends up to `count` children of token `parent` (−1: of the context) to the tree, and for each child a row to
+// `rows`: the distribution of the child given its elder siblings. q is the row after the parent. The tree has room for the
+// children, so views of its tokens stay valid.
 #pragma once
 
 #include <cstddef>
-#include <iterator>
 #include <span>
 #include <vector>
 
@@ -16,6 +15,7 @@
 #include "specdec/rows/kinds/part_of_row.hpp"
 #include "specdec/rows/named_row.hpp"
 #include "specdec/rows/read/top_tokens.hpp"
+#include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
@@ -29,12 +29,13 @@ struct Independent {
   using Row = Q;
 
   template <Distribution Q, Chance C>
-  void grow(const Q& q, Index count, Index place, C& chance, std::vector<Token>& tokens,
-            std::vector<Q>& rows) const {
+  void grow(const Q& q, Index count, Index parent, C& chance, TokenTree& tree, std::vector<Q>& rows) const {
+    const Index place = tree.view().depth(parent);
     for (Index c = 0; c < count; ++c) {
-      tokens.push_back(chance.draw(detail::NamedRow(q, "draft", std::ssize(tokens)), place));
+      const Token x = chance.draw(detail::NamedRow(q, "draft", tree.size()), place);
+      tree.append(x, parent);
       rows.push_back(q);
-      if (static_cast<double>(q.probability(tokens.back())) == 1) return;
+      if (static_cast<double>(q.probability(x)) == 1) return;
     }
   }
 };
@@ -49,18 +50,18 @@ struct WithoutReplacement {
   using Row = PartOfRow<Q, WithoutTokens>;
 
   template <Distribution Q, Chance C>
-  void grow(const Q& q, Index count, Index place, C& chance, std::vector<Token>& tokens,
+  void grow(const Q& q, Index count, Index parent, C& chance, TokenTree& tree,
             std::vector<Row<Q>>& rows) const {
     if (count < 1) return;
-    const std::span<const Token> siblings(tokens.data() + tokens.size(), static_cast<std::size_t>(count));
-    const Index first = std::ssize(tokens);
-    tokens.push_back(chance.draw(detail::NamedRow(q, "draft", first), place));
+    const Index first = tree.size(), place = tree.view().depth(parent);
+    const std::span<const Token> siblings(tree.tokens().data() + first, static_cast<std::size_t>(count));
+    tree.append(chance.draw(detail::NamedRow(q, "draft", first), place), parent);
     rows.push_back({q, {siblings.first(0)}});
     for (Index c = 1; c < count; ++c) {
       const WithoutTokens elders{siblings.first(static_cast<std::size_t>(c))};
       const auto rest = detail::NamedRow(q, "draft", first + c).named([&] { return Row<Q>(q, elders); });
       if (!(rest.mass() > 0)) return;
-      tokens.push_back(chance.draw(detail::NamedRow(rest, "draft", first + c), place));
+      tree.append(chance.draw(detail::NamedRow(rest, "draft", first + c), place), parent);
       rows.push_back(rest);
     }
   }
@@ -77,12 +78,11 @@ class Likeliest {
   using Row = OneHotRow;
 
   template <Distribution Q, Chance C>
-  void grow(const Q& q, Index count, Index /*place*/, C&, std::vector<Token>& tokens,
-            std::vector<OneHotRow>& rows) {
+  void grow(const Q& q, Index count, Index parent, C&, TokenTree& tree, std::vector<OneHotRow>& rows) {
     const auto chosen =
-        detail::NamedRow(q, "draft", std::ssize(tokens)).named([&] { return likeliest_.of(q, count); });
+        detail::NamedRow(q, "draft", tree.size()).named([&] { return likeliest_.of(q, count); });
     for (const TopToken& likely : chosen) {
-      tokens.push_back(likely.token);
+      tree.append(likely.token, parent);
       rows.emplace_back(likely.token);
     }
   }

@@ -19,6 +19,7 @@
 #include "specdec/rows/named_row.hpp"
 #include "specdec/rows/read/dead_end.hpp"
 #include "specdec/rows/read/top_tokens.hpp"
+#include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/draft_limit.hpp"
 
@@ -145,9 +146,8 @@ class Spares::Growth {
     within_.set(strategy.plan_, limits, detail::longest_line(room));
     fixed_ = limits.fixed;
     trunk_ = within_.trunk();
-    tokens_.clear();
+    tree_.clear();
     rows_.clear();
-    parents_.clear();
     after_.clear();
     second_after_.clear();
     drawn_ = second_left_ = 0;
@@ -160,15 +160,15 @@ class Spares::Growth {
   /// The first trunk's rest does not follow the second trunk. So after the second trunk the cache goes back to the context.
   DraftWish wish() const {
     if (drawn_ == 0) return {};
-    return {.tokens = detail::view_of(tokens_).subspan(static_cast<std::size_t>(parent()), 1),
+    return {.tokens = tree_.tokens().subspan(static_cast<std::size_t>(parent()), 1),
             .kept = anew_ && second_left_ == 0 ? 0 : unlimited};
   }
 
   /// The next token, from the row before it, and its spares.
   template <class Output, class C, class KeepDrafting>
   void take(const Output& output, C& chance, const KeepDrafting& keep_drafting) {
-    const auto q = detail::in_row("draft", std::ssize(tokens_), [&] { return output.row(0); });
-    const bool dead_end = detail::is_dead_end(detail::NamedRow(q, "draft", std::ssize(tokens_)));
+    const auto q = detail::in_row("draft", tree_.size(), [&] { return output.row(0); });
+    const bool dead_end = detail::is_dead_end(detail::NamedRow(q, "draft", tree_.size()));
     if (second_left_ > 0 && dead_end && !fixed_) {
       second_left_ = 0;
       return;
@@ -184,7 +184,7 @@ class Spares::Growth {
     }
     grow_trunk(q, chance);
     if (!keep_drafting.more(q, drawn_ - 1)) trunk_ = drawn_;
-    if (drawn_ > 1 || tokens_.size() < 2) return;
+    if (drawn_ > 1 || tree_.size() < 2) return;
     second_left_ = within_.second_trunk();
     second_last_ = 1;  // the first spare
     second_depth_ = 1;
@@ -192,7 +192,7 @@ class Spares::Growth {
   }
 
   Draft<RowSpan<Row>> draft(Index vocab_size) const {
-    return {tokens_, RowSpan<Row>(rows_, vocab_size), parents_};
+    return {tree_.tokens(), RowSpan<Row>(rows_, vocab_size), tree_.parents()};
   }
 
  private:
@@ -201,9 +201,9 @@ class Spares::Growth {
   template <class C>
   void grow_trunk(const Q& q, C& chance) {
     const Index depth = drawn_, parent = last_;
-    const auto name = detail::NamedRow(q, "draft", std::ssize(tokens_));
+    const auto name = detail::NamedRow(q, "draft", tree_.size());
     const Token drawn = chance.draw(name, depth);
-    last_ = std::ssize(tokens_);
+    last_ = tree_.size();
     ++drawn_;
     after_.add(name);
     add(drawn, parent, Row(std::in_place_index<0>, after_[depth]));
@@ -215,7 +215,7 @@ class Spares::Growth {
   template <class C>
   void grow_uniform(C& chance) {
     const Index depth = drawn_++, parent = last_;
-    last_ = std::ssize(tokens_);
+    last_ = tree_.size();
     add(chance.draw(after_[depth], depth), parent, Row(std::in_place_index<0>, after_[depth]));
   }
 
@@ -228,26 +228,24 @@ class Spares::Growth {
   template <class C>
   void grow_second(const Q& q, bool dead_end, C& chance) {
     const Index depth = second_depth_++, row = second_after_.size();
-    const detail::NamedRow name(q, "draft", std::ssize(tokens_));
+    const detail::NamedRow name(q, "draft", tree_.size());
     const bool uniform = dead_end && second_after_.add_uniform(q);
     const Token token = uniform ? chance.draw(second_after_[row], depth) : chance.draw(name, depth);
-    const Index parent = std::exchange(second_last_, std::ssize(tokens_));
+    const Index parent = std::exchange(second_last_, tree_.size());
     if (!uniform) second_after_.add(name);
     add(token, parent, Row(std::in_place_index<2>, second_after_[row]));
     --second_left_;
   }
 
   void add(Token token, Index parent, const Row& row) {
-    tokens_.push_back(token);
+    tree_.append(token, parent);
     rows_.push_back(row);
-    parents_.push_back(parent);
   }
 
   detail::SparesWithin within_;
   Index trunk_ = 0;  // tokens
-  std::vector<Token> tokens_;
+  TokenTree tree_;
   std::vector<Row> rows_;
-  std::vector<Index> parents_;
   Rows after_;                   // the rows that the trunk was drawn from
   Copies second_after_;          // copies: the model drops these rows before the draft is complete
   Index drawn_ = 0, last_ = -1;  // of the trunk: its number of tokens, and its last token

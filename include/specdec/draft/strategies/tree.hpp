@@ -20,6 +20,7 @@
 #include "specdec/rows/kinds/stored_rows.hpp"
 #include "specdec/rows/named_row.hpp"
 #include "specdec/rows/read/dead_end.hpp"
+#include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
@@ -80,7 +81,7 @@ class Tree {
  public:
   static constexpr bool drafts_trees = true, branches = true;
 
-  Tree(TreeShape shape, Siblings siblings) : shape_(std::move(shape)), siblings_(std::move(siblings)) {}
+  Tree(const TreeShape& shape, Siblings siblings) : shape_(shape), siblings_(std::move(siblings)) {}
 
   const TreeShape& shape() const& { return shape_; }
   const TreeShape& shape() const&& = delete;
@@ -107,42 +108,39 @@ class Tree<Siblings>::Growth {
     room_ = room;
     trunk_ = detail::needed_trunk(limits, room);
     most_ = detail::nodes_with_room(shape(), limits, room, trunk_);
-    tokens_.clear();
+    tree_.clear();
     rows_.clear();
-    parents_.clear();
     places_.clear();
     numbers_.clear();
     rated_.clear();
     after_.clear();
-    levels_ = cached_ = 0;
-    // Rows of siblings may be views of tokens_.
-    tokens_.reserve(static_cast<std::size_t>(std::clamp<Index>(limits.nodes, 0, shape().size() + trunk_)));
+    fed_.clear();
+    levels_ = fed_before_ = 0;
+    // Rows of siblings may be views of its tokens.
+    tree_.reserve(static_cast<std::size_t>(std::clamp<Index>(limits.nodes, 0, shape().size() + trunk_)));
     level_.clear();
-    level_tokens_.clear();
-    level_parents_.clear();
     if (most_ > 0 || trunk_ > 0) level_.push_back(-1);
   }
   void end() { level_.clear(); }
 
   bool next() const { return !level_.empty(); }
   DraftWish wish() const {
-    return {.tokens = detail::view_of(level_tokens_), .parents = detail::view_of(level_parents_)};
+    const auto before = static_cast<std::size_t>(fed_before_);
+    return {.tokens = fed_.tokens().subspan(before), .parents = fed_.parents().subspan(before)};
   }
 
   /// Adds the children of the level, and moves on to those of them that are to have children.
   template <class Output, class C, class KeepDrafting>
   void take(const Output& output, C& chance, const KeepDrafting& keep_drafting) {
-    const Index first = after_.size(), next = std::ssize(tokens_);
+    const Index first = after_.size(), next = tree_.size();
     for (Index i = 0; i < std::ssize(level_); ++i) add_row(output.row(i));
-    for (const Index k : level_)
-      if (k >= 0) numbers_[static_cast<std::size_t>(k)] = cached_++;
     ++levels_;
     if (!grow_rated(output, keep_drafting, first, next, chance)) grow_shape(first, next, chance);
     list_level();
   }
 
   Draft<RowSpan<Row>> draft(Index vocab_size) const {
-    return {tokens_, RowSpan<Row>(rows_, vocab_size), parents_};
+    return {tree_.tokens(), RowSpan<Row>(rows_, vocab_size), tree_.parents()};
   }
 
  private:
@@ -165,7 +163,7 @@ class Tree<Siblings>::Growth {
       grow(level_[i], wanted(level_[i], i == 0 && levels_ <= trunk_), after_[first + static_cast<Index>(i)],
            chance);
     level_.clear();
-    for (Index k = next; k < std::ssize(tokens_); ++k)
+    for (Index k = next; k < tree_.size(); ++k)
       if (wanted(k, k == next && levels_ < trunk_) > 0) level_.push_back(k);
   }
 
@@ -193,59 +191,49 @@ class Tree<Siblings>::Growth {
       else rated_.consider(keep_drafting, level_[i], output.row(static_cast<Index>(i)), children(level_[i]));
     rated_.choose(keep_drafting, limits_.nodes, levels_);
     for (std::size_t i = 0; i < level_.size(); ++i) {
-      const Index node = static_cast<Index>(i), before = std::ssize(tokens_);
+      const Index node = static_cast<Index>(i), before = tree_.size();
       grow(level_[i], rated_.chosen(node), after_[first + node], chance);
-      rated_.add(keep_drafting, node, std::ssize(tokens_) - before);
+      rated_.add(keep_drafting, node, tree_.size() - before);
     }
   }
 
   template <class KeepDrafting>
   void choose_level(const KeepDrafting& keep_drafting, Index next) {
     level_.clear();
-    if (levels_ == limits_.depth || std::ssize(tokens_) == limits_.nodes) return;
-    for (Index k = next; k < std::ssize(tokens_); ++k)
-      if (children(k) > 0 && std::ssize(level_) < room_ - cached_) level_.push_back(k);
+    if (levels_ == limits_.depth || tree_.size() == limits_.nodes) return;
+    for (Index k = next; k < tree_.size(); ++k)
+      if (children(k) > 0 && std::ssize(level_) < room_ - fed_.size()) level_.push_back(k);
     rated_.choose_leaves(keep_drafting, level_, limits_.nodes, levels_);
   }
 
   // What the model takes in for the level.
   void list_level() {
-    level_tokens_.clear();
-    level_parents_.clear();
+    fed_before_ = fed_.size();
     for (const Index k : level_) {
-      const auto at = static_cast<std::size_t>(k);
-      level_tokens_.push_back(tokens_[at]);
-      level_parents_.push_back(parents_[at] < 0 ? -1 : numbers_[static_cast<std::size_t>(parents_[at])]);
+      const Index parent = tree_.parent(k);
+      numbers_[static_cast<std::size_t>(k)] =
+          fed_.append(tree_.token(k), parent < 0 ? -1 : numbers_[static_cast<std::size_t>(parent)]);
     }
-  }
-
-  // How many tokens the path to a node has, the node included.
-  Index depth(Index k) const {
-    Index depth = 0;
-    for (; k >= 0; k = parents_[static_cast<std::size_t>(k)]) ++depth;
-    return depth;
   }
 
   // Keeps the row after a node. Where a dead end must not end the trunk, its tokens are drawn from a uniform row.
   void add_row(const Q& q) {
-    const bool uniform =
-        limits_.fixed && detail::is_dead_end(detail::NamedRow(q, "draft", std::ssize(tokens_)));
+    const bool uniform = limits_.fixed && detail::is_dead_end(detail::NamedRow(q, "draft", tree_.size()));
     if (!uniform || !after_.add_uniform(q)) after_.add(q);
   }
 
   // Whether a node has no children because its row is a dead end.
   bool ends_at(const typename Rows::Stored& q) const {
-    return !limits_.fixed && detail::is_dead_end(detail::NamedRow(q, "draft", std::ssize(tokens_)));
+    return !limits_.fixed && detail::is_dead_end(detail::NamedRow(q, "draft", tree_.size()));
   }
 
   // Adds up to `count` children of node k; q is the row after the node.
   template <class C>
   void grow(Index k, Index count, const typename Rows::Stored& q, C& chance) {
     if (count < 1 || ends_at(q)) return;
-    strategy_->siblings_.grow(q, count, depth(k), chance, tokens_, rows_);
+    strategy_->siblings_.grow(q, count, k, chance, tree_, rows_);
     const Index child = children(k) > 0 ? shape().first_child(place(k)) : shape().size();
-    for (Index i = 0; parents_.size() < tokens_.size(); ++i) {
-      parents_.push_back(k);
+    for (Index i = 0; std::ssize(places_) < tree_.size(); ++i) {
       places_.push_back(child + i);
       numbers_.push_back(-1);
     }
@@ -256,17 +244,15 @@ class Tree<Siblings>::Growth {
   Index room_ = 0;   // for drafted tokens in the model
   Index trunk_ = 0;  // how long the trunk is at least
   Index most_ = 0;   // nodes of the shape that there is room for
-  std::vector<Token> tokens_;
+  TokenTree tree_;
   std::vector<Row> rows_;
-  std::vector<Index> parents_;
-  std::vector<Index> places_;   // each token's number in the shape
-  std::vector<Index> numbers_;  // each token's number in the model's cache; −1: not cached
-  Rows after_;                  // the rows after the context and the tokens that have children
-  Index levels_ = 0;            // how many levels there are
-  Index cached_ = 0;            // how many tokens the model has cached
-  std::vector<Index> level_;    // the nodes whose children come next
-  std::vector<Token> level_tokens_;
-  std::vector<Index> level_parents_;
+  std::vector<Index> places_;    // each token's number in the shape
+  std::vector<Index> numbers_;   // each token's number in fed_; −1: it is not there
+  Rows after_;                   // the rows after the context and the tokens that have children
+  Index levels_ = 0;             // how many levels there are
+  std::vector<Index> level_;     // the nodes whose children come next
+  TokenTree fed_;                // what the model takes in of the tree
+  Index fed_before_ = 0;         // how many of these tokens it took in before the level
   detail::RatedChildren rated_;  // for a draft length that rates draws
 };
 

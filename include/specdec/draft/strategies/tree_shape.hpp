@@ -11,7 +11,7 @@
 #include "specdec/draft/draft.hpp"
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
-#include "specdec/parents.hpp"
+#include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/draft_limit.hpp"
 
@@ -68,8 +68,8 @@ class TreeShape {
 
   static TreeShape linear(Index size) {
     detail::check_drafted("size", size);
-    std::vector<Index> parents(static_cast<std::size_t>(size));
-    for (Index k = 0; k < size; ++k) parents[static_cast<std::size_t>(k)] = k - 1;
+    std::vector<Index> parents;
+    detail::make_line(parents, size);
     return TreeShape(detail::view_of(parents));
   }
 
@@ -111,26 +111,20 @@ class TreeShape {
   // Renumbers the nodes by ascending number of their parent: the children of the context, then the children of the first
   // child, and so on.
   void number(std::span<const Index> parents) {
-    const std::size_t size = parents.size();
-    std::vector<Index> starts(size + 2), children(size);
-    for (const Index parent : parents) ++starts[static_cast<std::size_t>(parent + 2)];
-    for (std::size_t k = 1; k < starts.size(); ++k) starts[k] += starts[k - 1];
-    std::vector<Index> filled = starts;
-    for (std::size_t k = 0; k < size; ++k) {
-      const Index place = filled[static_cast<std::size_t>(parents[k] + 1)]++;
-      children[static_cast<std::size_t>(place)] = static_cast<Index>(k);
-    }
+    const TokenTreeView tree(parents);
+    std::vector<Index> first(parents.size() + 1), next(parents.size());
+    detail::link_children(tree, tree.size(), first.data(), next.data(), [](Index) { return true; });
 
     std::vector<Index> given;  // the given numbers, in the order of the new ones
     const auto append_children = [&](Index node, Index new_number) {
-      const Index* const start = starts.data() + node + 1;
-      for (Index c = start[0]; c < start[1]; ++c) {
-        given.push_back(children[static_cast<std::size_t>(c)]);
+      for (Index k = first[static_cast<std::size_t>(node + 1)]; k >= 0;
+           k = next[static_cast<std::size_t>(k)]) {
+        given.push_back(k);
         parents_.push_back(new_number);
       }
       first_children_.push_back(std::ssize(given));
     };
-    given.reserve(size);
+    given.reserve(parents.size());
     first_children_.assign(1, 0);
     append_children(-1, -1);
     for (std::size_t k = 0; k < given.size(); ++k) append_children(given[k], static_cast<Index>(k));

@@ -1,0 +1,203 @@
+// A tree of tokens as a value: which token follows which.
+//
+// A tree stands after a context. Its tokens have the numbers 0, 1, 2 and so on. Token k follows its parent: a token with a lower
+// number, or the context, whose number is −1. A line is a tree without branches: token k follows token k − 1. Where a list of
+// parents is empty, the tokens are a line, so a line needs no list.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "specdec/error.hpp"
+#include "specdec/lists.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec {
+namespace detail {
+
+/// Throws unless the parent of new token k is the context (−1) or a token before it. The tree has `before` tokens already.
+inline void check_parent(Index k, std::int64_t parent, Index before = 0) {
+  if (parent < -1 || parent >= before + k)
+    invalid_argument("parents[", k, "] = ", parent, " is outside -1..", before + k - 1,
+                     ": a token follows the context or a token before it");
+}
+
+inline void check_parent_count(Index parents, Index tokens) {
+  if (parents != tokens)
+    invalid_argument("parents has ", parents, " numbers, expected one for each of ", tokens, " tokens");
+}
+
+/// Whether any token has a parent other than the token before it.
+inline bool branches(std::span<const Index> parents) {
+  for (Index k = 0; k < std::ssize(parents); ++k)
+    if (parents[static_cast<std::size_t>(k)] != k - 1) return true;
+  return false;
+}
+
+/// Sets `parents` to the parents of a line of so many tokens.
+inline void make_line(std::vector<Index>& parents, Index tokens) {
+  parents.resize(static_cast<std::size_t>(tokens));
+  for (Index k = 0; k < tokens; ++k) parents[static_cast<std::size_t>(k)] = k - 1;
+}
+
+// The next three functions take anything with parent(k): the classes below, and what rules are given (verify/links.hpp).
+
+/// Goes from token k back to `end`, the context or another token before k, as long as go_on(k) is true of the token reached.
+/// Returns the token for which it is false, or `end`.
+template <class T, class GoOn>
+Index back_while(const T& tree, Index k, const GoOn& go_on, Index end = -1) {
+  while (k > end && go_on(k)) k = tree.parent(k);
+  return k;
+}
+
+/// Calls visit(k) for token k and for each token on the way back to `end`: to the context, or to another token before k. Calls
+/// nothing for the end itself.
+template <class T, class Visit>
+void each_back(const T& tree, Index k, const Visit& visit, Index end = -1) {
+  for (; k > end; k = tree.parent(k)) visit(k);
+}
+
+/// Links the children of each node, the eldest first. Node 0 is the context, node k + 1 stands after token k. Sets
+/// first_child[node] to the node's eldest child, and next_sibling[k] to token k's next sibling; −1 where there is none. Leaves
+/// out tokens for which wanted(k) is false, unless such a token has a child that is linked.
+template <class T, class Wanted>
+void link_children(const T& tree, Index size, Index* first_child, Index* next_sibling, const Wanted& wanted) {
+  for (Index node = 0; node <= size; ++node) first_child[node] = -1;
+  // From the last token on: so a token's children come before it, and the eldest child last.
+  for (Index k = size - 1; k >= 0; --k)
+    if (wanted(k) || first_child[k + 1] >= 0)
+      next_sibling[k] = std::exchange(first_child[tree.parent(k) + 1], k);
+}
+
+}  // namespace detail
+
+/// A view of a tree of tokens, or of a line. Owns nothing: the lists must outlive it.
+///
+/// Cost: no allocation, except in path_to() and depths() where their list has no room.
+class TokenTreeView {
+ public:
+  TokenTreeView() = default;
+
+  /// `parents` is empty for a line; otherwise it has a number for each token.
+  TokenTreeView(std::span<const Token> tokens, std::span<const Index> parents)
+      : tokens_(tokens), parents_(parents), size_(std::ssize(tokens)) {}
+
+  /// A tree whose tokens are not asked for. Without parents it has no tokens.
+  explicit TokenTreeView(std::span<const Index> parents) : parents_(parents), size_(std::ssize(parents)) {}
+
+  Index size() const { return size_; }
+  std::span<const Token> tokens() const { return tokens_; }
+  /// Empty for a line that was given without parents.
+  std::span<const Index> parents() const { return parents_; }
+
+  Token token(Index k) const { return tokens_[static_cast<std::size_t>(k)]; }
+  Index parent(Index k) const { return parents_.empty() ? k - 1 : parents_[static_cast<std::size_t>(k)]; }
+
+  // In the next functions k is a token, or −1 for the context.
+
+  /// The first child of k with a number above `after`; −1 if there is none. The eldest child: next_child(k, k).
+  Index next_child(Index k, Index after) const {
+    if (parents_.empty()) return after == k && k + 1 < size_ ? k + 1 : -1;
+    for (Index child = after + 1; child < size_; ++child)
+      if (parent(child) == k) return child;
+    return -1;
+  }
+  /// The eldest child of k with this token; −1 if there is none.
+  Index child(Index k, Token token) const {
+    Index child = next_child(k, k);
+    while (child >= 0 && this->token(child) != token) child = next_child(k, child);
+    return child;
+  }
+
+  /// How many tokens the path from the context to k has, k included.
+  Index depth(Index k) const {
+    Index depth = 0;
+    detail::each_back(*this, k, [&](Index) { ++depth; });
+    return depth;
+  }
+  /// Sets depths[k] to the depth of each token. Returns the largest one.
+  Index depths(std::vector<Index>& depths) const {
+    Index deepest = 0;
+    depths.clear();
+    for (Index k = 0; k < size_; ++k) {
+      const Index above = parent(k);
+      depths.push_back(above < 0 ? 1 : depths[static_cast<std::size_t>(above)] + 1);
+      deepest = std::max(deepest, depths.back());
+    }
+    return deepest;
+  }
+  /// Sets `path` to the numbers of the tokens from the context to k, k included.
+  void path_to(Index k, std::vector<Index>& path) const {
+    path.clear();
+    detail::each_back(*this, k, [&](Index on_way) { path.push_back(on_way); });
+    std::reverse(path.begin(), path.end());
+  }
+
+ private:
+  std::span<const Token> tokens_;
+  std::span<const Index> parents_;
+  Index size_ = 0;
+};
+
+/// A tree of tokens that grows. Its list of parents is complete for a line, too.
+///
+/// Throws: what allocation throws; then the tree is as before.
+/// Cost: no allocation in steady state.
+class TokenTree {
+ public:
+  Index size() const { return std::ssize(tokens_); }
+  bool empty() const { return tokens_.empty(); }
+  Token token(Index k) const { return tokens_[static_cast<std::size_t>(k)]; }
+  Index parent(Index k) const { return parents_[static_cast<std::size_t>(k)]; }
+
+  // These live until the tree changes.
+  std::span<const Token> tokens() const& { return detail::view_of(tokens_); }
+  std::span<const Index> parents() const& { return detail::view_of(parents_); }
+  TokenTreeView view() const& { return {tokens(), parents()}; }
+  void tokens() const&& = delete;
+  void parents() const&& = delete;
+  void view() const&& = delete;
+
+  /// Makes room for a tree of this many tokens.
+  void reserve(std::size_t tokens) {
+    tokens_.reserve(tokens);
+    parents_.reserve(tokens);
+  }
+
+  /// Adds a token. Returns its number.
+  Index append(Token token, Index parent) {
+    make_room(1);
+    tokens_.push_back(token);
+    parents_.push_back(parent);
+    return size() - 1;
+  }
+  /// Adds tokens with these parents. If there are no parents, the tokens are a line after the tree's last token.
+  void append(std::span<const Token> tokens, std::span<const Index> parents) {
+    make_room(tokens.size());
+    for (std::size_t k = 0; k < tokens.size(); ++k)
+      append(tokens[k], parents.empty() ? size() - 1 : parents[k]);
+  }
+
+  /// Forgets token k and all tokens with higher numbers.
+  void forget_from(Index k) {
+    tokens_.resize(static_cast<std::size_t>(k));
+    parents_.resize(static_cast<std::size_t>(k));
+  }
+  void clear() { forget_from(0); }
+
+ private:
+  void make_room(std::size_t more) {
+    const std::size_t size = tokens_.size() + more, room = std::min(tokens_.capacity(), parents_.capacity());
+    if (size > room) reserve(std::max(size, 2 * room));
+  }
+
+  std::vector<Token> tokens_;
+  std::vector<Index> parents_;
+};
+
+}  // namespace specdec
