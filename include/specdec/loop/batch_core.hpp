@@ -80,7 +80,7 @@ class BatchCore {
 
   /// Takes an entry in. If it throws, the batch is as before and the entry is still the caller's.
   void enter(std::unique_ptr<Entry>&& entry) {
-    entries_.reserve(entries_.size() + 1);
+    if (entries_.size() == entries_.capacity()) entries_.reserve(2 * entries_.size() + 1);
     const Index number = entry->number();
     by_number_.emplace(number, entry.get());
     entry->fit_into(tokens_per_call);  // nothing throws from here on
@@ -114,6 +114,8 @@ class BatchCore {
   /// Chooses the sequences of the step: those that have waited longest come first. The call must have room for the most
   /// tokens that each may be fed. Drafts are drawn after the choice, so no drawn token influences it.
   void admit() {
+    for (const auto& entry : entries_)
+      if (entry->in_flight) take_back(*entry);
     ask_shared_length();
     stepping_.clear();
     Index left = tokens_per_call;
@@ -181,7 +183,6 @@ class BatchCore {
     }
     stepping_.swap(entries);
     feeds_.swap(feeds);
-    looked_at_ = 0;
   }
 
   template <class Output, class E>
