@@ -34,8 +34,9 @@ struct DraftRequest {
 ///                             all requests have failed, and the step can be tried again. It may put the requests in another
 ///                             order.
 ///   drafted(sequence)         the Draft that the last draft() made for the sequence, if the sequence was requested and had
-///                             no error. A view that lives until the next draft(); no other call may change it. A const
-///                             function, which several threads may call at a time for different sequences
+///                             no error. A view that lives until the next draft() for this sequence; no other call may change
+///                             it, nor a draft() for others: a batch may have several calls under way. A const function, which
+///                             several threads may call at a time for different sequences
 ///   keep(sequence, length)    rollback: the first `length` tokens of the text stay cached. A drafted token stays cached if
 ///                             the next context has it at its place. Must not throw.
 ///   release(sequence)         forgets the sequence. Must not throw.
