@@ -104,7 +104,7 @@ class TokenTreeView {
   Index next_child(Index k, Index after) const {
     if (parents_.empty()) return after == k && k + 1 < size_ ? k + 1 : -1;
     for (Index child = after + 1; child < size_; ++child)
-      if (parent(child) == k) return child;
+      if (parents_[static_cast<std::size_t>(child)] == k) return child;
     return -1;
   }
   /// The eldest child of k with this token; −1 if there is none.
@@ -171,16 +171,20 @@ class TokenTree {
 
   /// Adds a token. Returns its number.
   Index append(Token token, Index parent) {
-    make_room(1);
-    tokens_.push_back(token);
     parents_.push_back(parent);
+    const auto add = [&] { tokens_.push_back(token); };
+    detail::undo_on_error(add, [this] { parents_.pop_back(); });
     return size() - 1;
   }
   /// Adds tokens with these parents. If there are no parents, the tokens are a line after the tree's last token.
   void append(std::span<const Token> tokens, std::span<const Index> parents) {
-    make_room(tokens.size());
-    for (std::size_t k = 0; k < tokens.size(); ++k)
-      append(tokens[k], parents.empty() ? size() - 1 : parents[k]);
+    const Index before = size();
+    const auto add = [&] {
+      detail::append(parents_, parents);
+      for (Index k = std::ssize(parents); k < std::ssize(tokens); ++k) parents_.push_back(before + k - 1);
+      detail::append(tokens_, tokens);
+    };
+    detail::undo_on_error(add, [&] { forget_from(before); });
   }
 
   /// Forgets token k and all tokens with higher numbers.
@@ -191,11 +195,6 @@ class TokenTree {
   void clear() { forget_from(0); }
 
  private:
-  void make_room(std::size_t more) {
-    const std::size_t size = tokens_.size() + more, room = std::min(tokens_.capacity(), parents_.capacity());
-    if (size > room) reserve(std::max(size, 2 * room));
-  }
-
   std::vector<Token> tokens_;
   std::vector<Index> parents_;
 };
