@@ -262,9 +262,7 @@ class ModelCheck {
       CheckedSequence& sequence = *chosen[f];
       const Index size = std::ssize(tokens[f]), open = sequence.open();
       sequence.longest = std::max(sequence.longest, sequence.size() + open + size);
-      sequence.tree.insert(sequence.tree.end(), tokens[f].begin(), tokens[f].end());
-      for (Index k = 0; k < size; ++k)
-        sequence.parents.push_back(parents[f].empty() ? k - 1 : specdec::detail::at(parents[f], k));
+      sequence.tree.append(tokens[f], parents[f]);
       for (Index place = size - feeds[f].rows; place < size; ++place)
         see(sequence, feeds[f], open, place, rows[next++], std::ssize(feeds));
       if (parents[f].empty()) append(sequence, way_to(sequence, size - 1));
@@ -275,8 +273,7 @@ class ModelCheck {
   // The numbers of the tokens on the way to token `end` of the open tree, itself included.
   static std::vector<Index> way_to(const CheckedSequence& sequence, Index end) {
     std::vector<Index> way;
-    for (Index k = end; k >= 0; k = specdec::detail::at(sequence.parents, k)) way.push_back(k);
-    std::reverse(way.begin(), way.end());
+    sequence.tree.view().path_to(end, way);
     return way;
   }
 
@@ -294,16 +291,16 @@ class ModelCheck {
                  .together = together,
                  .row = row};
     for (const Index k : way_to(sequence, open + place)) {
-      seen.context.push_back(specdec::detail::at(sequence.tree, k));
-      seen.uncut.push_back(specdec::detail::at(sequence.tree, k));
+      seen.context.push_back(sequence.tree.token(k));
+      seen.uncut.push_back(sequence.tree.token(k));
     }
-    seen.line.insert(seen.line.end(), sequence.tree.begin(), sequence.tree.begin() + open + place + 1);
+    specdec::detail::append(seen.line, specdec::detail::first(sequence.tree.tokens(), open + place + 1));
     seen_.push_back(std::move(seen));
   }
 
   void append(CheckedSequence& sequence, const std::vector<Index>& path) {
-    for (const Index k : path) sequence.append(specdec::detail::at(sequence.tree, k));
-    sequence.close();
+    for (const Index k : path) sequence.append(sequence.tree.token(k));
+    sequence.tree.clear();
   }
 
   void keep_a_path(CheckedSequence& sequence) {

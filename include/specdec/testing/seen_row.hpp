@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "specdec/lists.hpp"
+#include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::testing::detail {
@@ -54,23 +55,18 @@ struct CheckedSequence {
   Index longest =
       0;  // how many tokens the context and the open tree have had at most since they were last empty
   bool kept_path = false;
-  std::vector<Token> tree = {};  // the open tree's tokens by number
-  std::vector<Index> parents = {};
+  TokenTree tree = {};  // the open tree
 
   Index size() const { return std::ssize(context); }
-  Index open() const { return std::ssize(tree); }
+  Index open() const { return tree.size(); }
   void keep(Index length) {
-    close();
+    tree.clear();
     if (length >= size()) return;
     specdec::detail::resize(context, length);
     if (length > 0) return;
     uncut.clear();
     longest = 0;
     kept_path = false;
-  }
-  void close() {
-    tree.clear();
-    parents.clear();
   }
   void append(Token x) {
     context.push_back(x);
