@@ -165,9 +165,9 @@ class Batch {
     const Filled filled{request.cached};
     auto entry = std::make_unique<Entry>(number, detail::described(core_.target), verifier_,
                                          core_.own_policy(), std::move(request));
-    fill(*entry, filled);
+    core_.fill(*entry, filled);
     core_.enter(std::move(entry));
-    keep_filled(number, filled);
+    core_.keep_filled(number, filled);
     return number;
   }
   Index add(TokenIds prompt, const Options& options, Source source) {
@@ -203,12 +203,12 @@ class Batch {
     const Index number = entry.number();
     check_number(number);
     check_fits(entry.most());
-    fill(entry, filled);
+    core_.fill(entry, filled);
     entry.seat().move_to(detail::described(core_.target));
     core_.enter(std::move(paused.entry_));
     detail::undo_on_error([&] { detail::put_state(core_.drafter(), number, std::move(paused.state_)); },
                           [&] { paused.entry_ = core_.remove(number); });
-    keep_filled(number, filled);
+    core_.keep_filled(number, filled);
     return number;
   }
 
@@ -222,7 +222,7 @@ class Batch {
     Entry& other = *core_.find(sequence);
     const Index number = core_.next_number();
     auto twin = std::make_unique<Entry>(other, number, std::move(source), std::move(on_step));
-    fill(*twin, filled);
+    core_.fill(*twin, filled);
     if constexpr (Core::forks_contexts)
       if (filled.cached == 0) twin->reads_after = sequence;
     const auto enter = [&] {
@@ -230,7 +230,7 @@ class Batch {
       core_.enter(std::move(twin));
     };
     detail::undo_on_error(enter, [&] { core_.drafter().release(number); });
-    keep_filled(number, filled);
+    core_.keep_filled(number, filled);
     core_.take_over_contexts();
     return number;
   }
@@ -243,7 +243,7 @@ class Batch {
     Entry& entry = *core_.find(sequence);
     check_fits(options.gamma);
     const Index held = entry.held();
-    take_turn(entry, text, options);
+    entry.take_turn(text, options);
     core_.take_back(entry);  // nothing throws from here on
     core_.leave_call(entry);
     entry.target_holds(std::min(held, std::ssize(entry.seat().context()) - 1));
@@ -256,9 +256,9 @@ class Batch {
     Entry& entry = paused.entry();
     check_number(entry.number());
     check_fits(options.gamma);
-    check_filled(filled, std::ssize(entry.seat().context()) + text.size());
+    core_.check_filled(filled, std::ssize(entry.seat().context()) + text.size());
     entry.seat().move_to(detail::described(core_.target));
-    take_turn(entry, text, options);
+    entry.take_turn(text, options);
     return add(std::move(paused), filled);
   }
 
@@ -398,41 +398,9 @@ class Batch {
                                " and one more token do not fit in a call of tokens_per_call = ", most);
   }
 
-  static void check_filled(Filled filled, Index size) {
-    if (filled.cached < 0 || filled.cached > size)
-      detail::invalid_argument("cached = ", filled.cached, " is outside 0..", size,
-                               ", the length of the text");
-    if (filled.cached > 0 && knows_its_context<Target>)
-      detail::invalid_argument("cached = ", filled.cached,
-                               ", but the target keeps contexts of its own: it does not know tokens that the "
-                               "model inside was fed directly");
-  }
-
-  // The caller has filled the target's context of a text that enters. The last token is always fed, for its row.
-  static void fill(Entry& entry, Filled filled) {
-    const Index size = std::ssize(entry.seat().context());
-    check_filled(filled, size);
-    entry.target_holds(std::min(filled.cached, size - 1));
-  }
-  // The context may hold more than the caller says.
-  void keep_filled(Index number, Filled filled) {
-    if constexpr (called_here)
-      if (filled.cached > 0) core_.target.keep(number, core_.find(number)->held());
-  }
-
   static void sort_by_number(std::vector<Finished>& finished) {
     std::sort(finished.begin(), finished.end(),
               [](const Finished& a, const Finished& b) { return a.sequence < b.sequence; });
-  }
-
-  static void take_turn(Entry& entry, TokenIds text, const Options& options) {
-    const std::span<const Token> before = entry.seat().context();
-    std::vector<Token> context(before.begin(), before.end());
-    for (Index i = 0; i < text.size(); ++i) {
-      context.push_back(static_cast<Token>(text[i]));
-      if (context.back() != text[i]) detail::invalid_argument("text[", i, "] = ", text[i], " is no token");
-    }
-    entry.take_turn(TokenIds(context), options);
   }
 
   // Takes a step, and adds the sequences that are over to `finished`.

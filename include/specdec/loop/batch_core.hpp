@@ -78,6 +78,28 @@ class BatchCore {
     return found->second;
   }
 
+  /// Throws unless the target may hold the first filled.cached tokens of a text of this size.
+  static void check_filled(Filled filled, Index size) {
+    if (filled.cached < 0 || filled.cached > size)
+      invalid_argument("cached = ", filled.cached, " is outside 0..", size, ", the length of the text");
+    if (filled.cached > 0 && knows_its_context<Target>)
+      invalid_argument("cached = ", filled.cached,
+                       ", but the target keeps contexts of its own: it does not know tokens that the "
+                       "model inside was fed directly");
+  }
+
+  /// The caller has filled the target's context of a text that enters. The last token is always fed, for its row.
+  static void fill(Entry& entry, Filled filled) {
+    const Index size = std::ssize(entry.seat().context());
+    check_filled(filled, size);
+    entry.target_holds(std::min(filled.cached, size - 1));
+  }
+  /// The context may hold more than the caller says.
+  void keep_filled(Index number, Filled filled) {
+    if constexpr (called_here)
+      if (filled.cached > 0) target.keep(number, find(number)->held());
+  }
+
   /// Takes an entry in. If it throws, the batch is as before and the entry is still the caller's.
   void enter(std::unique_ptr<Entry>&& entry) {
     if (entries_.size() == entries_.capacity()) entries_.reserve(2 * entries_.size() + 1);

@@ -8,6 +8,7 @@
 #include <span>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "specdec/chance/any_generator.hpp"
 #include "specdec/chance/keyed.hpp"
@@ -16,6 +17,7 @@
 #include "specdec/loop/request.hpp"
 #include "specdec/loop/step_base.hpp"
 #include "specdec/model/model.hpp"
+#include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/verifier.hpp"
 
@@ -92,11 +94,16 @@ class BatchEntry {
   bool stays() const { return stays_ && !seat_.error; }
   void reported() { reported_ = true; }
 
-  /// The next turn. If it throws, the text is as before.
-  void take_turn(TokenIds context, Options options) {
-    const Index most = options.gamma;
-    seat_.resume(context, std::move(options));
-    most_ = most;  // nothing throws from here on
+  /// The next turn: this text, then `text`. If it throws, the text is as before.
+  void take_turn(TokenIds text, const Options& options) {
+    const std::span<const Token> before = seat_.context();
+    std::vector<Token> context(before.begin(), before.end());
+    for (Index i = 0; i < text.size(); ++i) {
+      context.push_back(static_cast<Token>(text[i]));
+      if (context.back() != text[i]) invalid_argument("text[", i, "] = ", text[i], " is no token");
+    }
+    seat_.resume(TokenIds(context), options);
+    most_ = options.gamma;  // nothing throws from here on
     reported_ = false;
     prefill_ = cached_ = 0;
   }
