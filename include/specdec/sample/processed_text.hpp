@@ -49,7 +49,7 @@ class ProcessedText {
     depth_first_.reserve(static_cast<std::size_t>(size));
     new_tree_ = tree_.empty();
     tree_.append(tokens, parents);
-    refused_.resize(size);
+    resize(refused_, size);
     added_ = std::ssize(tokens);
   }
 
