@@ -230,8 +230,7 @@ TEST_CASE("a window counts steps of the batch, for every batch size") {
         before, [](Index) { return 1.0; }, [](Index) { return 1e-9; }, {.window = 10});
     length.batch(texts);
     const std::vector<double> good{1.0}, bad{0.0};
-    int steps = 0;
-    for (int drafts = 0; drafts < 32; ++steps) {
+    for (int drafts = 0; drafts < 32;) {
       const Index asked = length.next(1);
       const bool is_good = drafts < 30;
       drafts += asked > 0;
