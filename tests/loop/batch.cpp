@@ -20,6 +20,7 @@
 #include "support/bounds.hpp"
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
+#include "support/models.hpp"
 #include "support/one_of_drafters.hpp"
 #include "support/one_text.hpp"
 #include "support/rules.hpp"
@@ -41,6 +42,8 @@ using specdec::Options;
 using specdec::Result;
 using specdec::Token;
 using support::Bookkeeper;
+using support::Models;
+using support::models_of;
 using Table = specdec::testing::TableModel<>;
 using Tokens = std::vector<Token>;
 
@@ -275,18 +278,10 @@ void come_and_go(const Running& batch, Index vocab_size, const std::function<Res
   CHECK(finished == count);
 }
 
-struct Models {
-  Table target, small;
-};
-
-Models models_of(std::mt19937_64& rng, Index vocab_size = 5) {
-  return {Table::random(vocab_size, 2, rng), Table::random(vocab_size, 1, rng)};
-}
-
 // Compares a batch with drafts made together by one model against decoders that draft alone.
 void check_together(const Rule& rule, const Length& length = {}, BatchOptions options = {}) {
   std::mt19937_64 rng(7);
-  const Models models = models_of(rng);
+  const Models models = models_of(rng, 5);
   // If a batch forgot the limits, a draft would end where the draft model's context does, and not go on for ever.
   Bookkeeper target(models.target), small(models.small, 1000);
   Lines batch{target, Together{small}, rule, length, options};
@@ -304,7 +299,7 @@ const Executor two_threads = support::TwoThreads{};
 template <class V, class L>
 void check_plain(const V& verifier, const L& length) {
   std::mt19937_64 rng(7);
-  const Models models = models_of(rng);
+  const Models models = models_of(rng, 5);
   Batch batch{ModelPerSequence{models.target}, ModelDrafter{ModelPerSequence{models.small}}, verifier,
               length};
   come_and_go(
@@ -319,7 +314,7 @@ void check_plain(const V& verifier, const L& length) {
 template <class Own, class V>
 void check_apart(const Own& drafter, const V& verifier, BatchOptions options = {}) {
   std::mt19937_64 rng(8);
-  const Models models = models_of(rng);
+  const Models models = models_of(rng, 5);
   Bookkeeper target(models.target);
   Batch<Bookkeeper&, Own, V, Length> batch{target, Own(drafter), verifier, options};
   come_and_go(
@@ -352,7 +347,7 @@ std::vector<Finished> step_at_last(const std::function<std::vector<Finished>()>&
 template <class Strategy>
 void check_trees_together(const Strategy& strategy, const TreeRule& rule, BatchOptions options) {
   std::mt19937_64 rng(15);
-  const Models models = models_of(rng);
+  const Models models = models_of(rng, 5);
   Bookkeeper target(models.target), small(models.small);
   Trees batch{target, trees_together(small, strategy), rule, options};
   const auto step = [&] { return copied(batch.step(two_threads)); };
@@ -435,7 +430,7 @@ TEST_CASE("each text of a batch is what it is alone, with trees drafted together
 
 TEST_CASE("a failing sequence leaves the batch with its error, and the others are not affected") {
   std::mt19937_64 rng(3);
-  const Models models = models_of(rng);
+  const Models models = models_of(rng, 5);
   Bookkeeper target(models.target), small(models.small);
   Lines batch{target, Together{small}, block};
   const Options options{.max_new_tokens = 12, .gamma = 3};
@@ -477,7 +472,7 @@ TEST_CASE("a failing sequence leaves the batch with its error, and the others ar
 
 TEST_CASE("a sequence's own drafter that throws costs this sequence only") {
   std::mt19937_64 rng(5);
-  const Models models = models_of(rng);
+  const Models models = models_of(rng, 5);
   Bookkeeper target(models.target);
   OwnDrafter drafter = drafter_of(models.small);
   drafter.poison = 4;
@@ -493,7 +488,7 @@ TEST_CASE("a sequence's own drafter that throws costs this sequence only") {
 
 TEST_CASE("a drafter that knows a text is copied without it") {
   std::mt19937_64 rng(6);
-  const Models models = models_of(rng);
+  const Models models = models_of(rng, 5);
   const FromText fresh{specdec::FallbackDrafter{specdec::PromptLookupDrafter{}, specdec::NoDrafter{}}};
   OwnDrafter used{fresh};
   specdec::RandomChance chance(rng);
@@ -523,7 +518,7 @@ struct Unreliable {
 
 TEST_CASE("a failing call leaves the batch as before, and the step can be tried again") {
   std::mt19937_64 rng(6);
-  const Models models = models_of(rng);
+  const Models models = models_of(rng, 5);
   Bookkeeper target(models.target), small(models.small);
   Lines batch{target, Together{small}, block};
   for (std::uint64_t seed = 0; seed < 4; ++seed)
@@ -619,7 +614,7 @@ HalfWay step_unreliably(AnyBatch& batch, Bookkeeper& target, const Models& model
 TEST_CASE(
     "if an executor throws half-way, the sequences that it ran have taken the step and the others have not") {
   std::mt19937_64 rng(16);
-  const Models models = models_of(rng);
+  const Models models = models_of(rng, 5);
   Bookkeeper target(models.target), small(models.small);
   Lines together{target, Together{small}, block};
   CHECK(step_unreliably(together, target, models).judged > 2);
@@ -646,7 +641,7 @@ struct FailsOnce {
 
 TEST_CASE("a draft that failed in a failed step is forgotten when the step is tried again") {
   std::mt19937_64 rng(9);
-  const Models models = models_of(rng);
+  const Models models = models_of(rng, 5);
   for (const bool breaks : {false, true}) {
     Bookkeeper target(models.target);
     Batch batch{target, FailsOnce{}};
@@ -667,7 +662,7 @@ TEST_CASE("a draft that failed in a failed step is forgotten when the step is tr
 
 TEST_CASE("a call never has more tokens than allowed, and no sequence waits for ever") {
   std::mt19937_64 rng(9);
-  const Models models = models_of(rng);
+  const Models models = models_of(rng, 5);
   Bookkeeper target(models.target), small(models.small);
   Lines batch{target, Together{small}, block, BatchOptions{.tokens_per_call = 8}};
   for (std::uint64_t seed = 0; seed < 6; ++seed)
@@ -684,7 +679,7 @@ TEST_CASE("a call never has more tokens than allowed, and no sequence waits for 
 
 TEST_CASE("sequences take turns where a call has no room for all of them") {
   std::mt19937_64 rng(13);
-  const Models models = models_of(rng);
+  const Models models = models_of(rng, 5);
   Bookkeeper target(models.target), small(models.small);
   Lines batch{target, Together{small}, block, BatchOptions{.tokens_per_call = 8}};
   for (std::uint64_t seed = 0; seed < 3; ++seed)
@@ -697,7 +692,7 @@ TEST_CASE("sequences take turns where a call has no room for all of them") {
 
 TEST_CASE("finished sequences are reported in the order of their numbers, whatever the order of waiting") {
   std::mt19937_64 rng(18);
-  const Models models = models_of(rng);
+  const Models models = models_of(rng, 5);
   for (const bool at_once : {false, true}) {
     Bookkeeper target(models.target), small(models.small);
     Lines batch{target, Together{small}, block, BatchOptions{.tokens_per_call = 3}};
@@ -736,7 +731,7 @@ TEST_CASE(
 
 TEST_CASE("the models of a batch that was abandoned can serve another batch") {
   std::mt19937_64 rng(15);
-  const Models models = models_of(rng);
+  const Models models = models_of(rng, 5);
   Bookkeeper target(models.target), small(models.small);
   const Job job{Tokens{1, 2}, {.max_new_tokens = 9, .gamma = 3}, 1};
   for (int n = 0; n < 2; ++n) {
@@ -750,7 +745,7 @@ TEST_CASE("the models of a batch that was abandoned can serve another batch") {
 
 TEST_CASE("a callback may add a sequence, but may neither step the batch nor remove a sequence") {
   std::mt19937_64 rng(14);
-  const Models models = models_of(rng);
+  const Models models = models_of(rng, 5);
   Bookkeeper target(models.target), small(models.small);
   Lines batch{target, Together{small}, block};
   const Options options{.max_new_tokens = 3, .gamma = 0};
@@ -788,7 +783,7 @@ struct Counting {
 
 TEST_CASE("a shared draft length is asked once a step, and observes every sequence") {
   std::mt19937_64 rng(10);
-  const Models models = models_of(rng);
+  const Models models = models_of(rng, 5);
   Counting length;
   Bookkeeper target(models.target), small(models.small);
   Batch batch{target, Together{small}, block, specdec::shared(length)};
@@ -815,7 +810,7 @@ TEST_CASE("a shared draft length is asked once a step, and observes every sequen
 
 TEST_CASE("a draft length that is not declared shared is copied for each sequence") {
   std::mt19937_64 rng(10);
-  const Models models = models_of(rng);
+  const Models models = models_of(rng, 5);
   Index asked = 0;
   Bookkeeper target(models.target), small(models.small);
   const Length length{Fickle{&asked, 2, 2}};
@@ -899,7 +894,7 @@ void check_same(const Written& by_halves, const Written& by_steps) {
 
 TEST_CASE("an engine that calls its own forward takes a step in two halves, and writes what step() writes") {
   std::mt19937_64 rng(21);
-  const Models models = models_of(rng);
+  const Models models = models_of(rng, 5);
   // `drafter` and `again` are equal, with models of their own.
   const auto check = [&](auto drafter, auto again, const auto& rule, BatchOptions options = {}) {
     check_same(written_by_halves(models.target, std::move(again), rule, options),
@@ -929,7 +924,7 @@ TEST_CASE("an engine that calls its own forward takes a step in two halves, and 
 TEST_CASE(
     "an engine with its own scheduler may add a text during its call, and interrupt one and go on later") {
   std::mt19937_64 rng(22);
-  const Models models = models_of(rng);
+  const Models models = models_of(rng, 5);
   const Tokens prompt{0, 1, 0};
   const auto by_itself = [&](std::uint64_t seed, Index most) {
     return alone({prompt, {.max_new_tokens = most, .gamma = 4}, seed}, models.target,
@@ -974,7 +969,7 @@ TEST_CASE(
 
 TEST_CASE("a sequence's own draft length is asked once a step, even if the step fails or has to wait") {
   std::mt19937_64 rng(17);
-  const Models models = models_of(rng);
+  const Models models = models_of(rng, 5);
   Bookkeeper target(models.target), small(models.small);
   Index asked = 0, asked_alone = 0, steps = 0;
   const auto job = [](std::uint64_t seed) {
@@ -1013,7 +1008,7 @@ TEST_CASE("a sequence's own draft length is asked once a step, even if the step 
 
 TEST_CASE("a batch names the arguments that it refuses") {
   std::mt19937_64 rng(12);
-  const Models models = models_of(rng);
+  const Models models = models_of(rng, 5);
   Table own = models.small;
   Bookkeeper target(models.target), small(models.small);
   const auto message = [](auto&& f) { return support::message_of<std::invalid_argument>(f); };

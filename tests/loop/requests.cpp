@@ -22,6 +22,7 @@
 #include "support/catch.hpp"
 #include "support/failing.hpp"
 #include "support/message_of.hpp"
+#include "support/models.hpp"
 #include "support/processors.hpp"
 #include "support/rules.hpp"
 
@@ -42,6 +43,8 @@ using specdec::Token;
 using support::Bookkeeper;
 using support::Failing;
 using support::message_of;
+using support::Models;
+using support::models_of;
 using Table = specdec::testing::TableModel<>;
 using Tokens = std::vector<Token>;
 
@@ -49,14 +52,6 @@ struct Rule
     : support::AnyOf<false, specdec::TokenVerifier, specdec::BlockVerifier, specdec::GreedyBlockVerifier,
                      specdec::SampleMatchVerifier, specdec::ArgmaxVerifier> {};
 const Rule block{{specdec::BlockVerifier{}}};
-
-struct Models {
-  Table target, small;
-};
-Models models_of(std::uint64_t seed, Index vocab_size = 4) {
-  std::mt19937_64 rng(seed);
-  return {Table::random(vocab_size, 2, rng), Table::random(vocab_size, 1, rng)};
-}
 
 // A batch, and its target.
 template <class M, class D, class V>

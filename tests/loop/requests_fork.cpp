@@ -16,6 +16,7 @@
 #include "support/bookkeeper.hpp"
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
+#include "support/models.hpp"
 #include "support/rules.hpp"
 
 namespace test_loop_requests_fork {
@@ -31,19 +32,13 @@ using specdec::Options;
 using specdec::Token;
 using support::Bookkeeper;
 using support::message_of;
+using support::Models;
+using support::models_of;
 using Table = specdec::testing::TableModel<>;
 using Tokens = std::vector<Token>;
 
 struct Rule
     : support::AnyOf<false, specdec::BlockVerifier, specdec::GreedyBlockVerifier, specdec::ArgmaxVerifier> {};
-
-struct Models {
-  Table target, small;
-};
-Models models_of(std::uint64_t seed, Index vocab_size = 4) {
-  std::mt19937_64 rng(seed);
-  return {Table::random(vocab_size, 2, rng), Table::random(vocab_size, 1, rng)};
-}
 
 // Gives a new sequence a copy of a context, now and then not.
 class Forking : public Bookkeeper {

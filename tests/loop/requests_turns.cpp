@@ -19,6 +19,7 @@
 #include "support/bounds.hpp"
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
+#include "support/models.hpp"
 #include "support/processors.hpp"
 #include "support/rules.hpp"
 
@@ -41,18 +42,12 @@ using specdec::StopReason;
 using specdec::Token;
 using support::Bookkeeper;
 using support::message_of;
+using support::Models;
+using support::models_of;
 using Table = specdec::testing::TableModel<>;
 using Tokens = std::vector<Token>;
 
 struct Rule : support::AnyOf<false, specdec::BlockVerifier, specdec::GreedyBlockVerifier> {};
-
-struct Models {
-  Table target, small;
-};
-Models models_of(std::uint64_t seed, Index vocab_size = 4) {
-  std::mt19937_64 rng(seed);
-  return {Table::random(vocab_size, 2, rng), Table::random(vocab_size, 1, rng)};
-}
 
 using Together = ModelDrafter<Bookkeeper&>;
 using Lines = Batch<Bookkeeper&, Together, Rule>;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
@@ -26,6 +27,19 @@ struct MeantRow {
     return static_cast<Token>(x);
   }
 };
+
+// A target and a smaller draft model over one vocabulary.
+struct Models {
+  specdec::testing::TableModel<> target, small;
+};
+inline Models models_of(std::mt19937_64& rng, Index vocab_size = 4) {
+  using Table = specdec::testing::TableModel<>;
+  return {Table::random(vocab_size, 2, rng), Table::random(vocab_size, 1, rng)};
+}
+inline Models models_of(std::uint64_t seed, Index vocab_size = 4) {
+  std::mt19937_64 rng(seed);
+  return models_of(rng, vocab_size);
+}
 
 // A TableModel that hands out its rows in a given layout. It takes unknown ids for token 0, as a draft model of a
 // smaller vocabulary must.
