@@ -35,14 +35,14 @@ inline void check_parent_count(Index parents, Index tokens) {
 /// Whether any token has a parent other than the token before it.
 inline bool branches(std::span<const Index> parents) {
   for (Index k = 0; k < std::ssize(parents); ++k)
-    if (parents[static_cast<std::size_t>(k)] != k - 1) return true;
+    if (at(parents, k) != k - 1) return true;
   return false;
 }
 
 /// Sets `parents` to the parents of a line of so many tokens.
 inline void make_line(std::vector<Index>& parents, Index tokens) {
-  parents.resize(static_cast<std::size_t>(tokens));
-  for (Index k = 0; k < tokens; ++k) parents[static_cast<std::size_t>(k)] = k - 1;
+  resize(parents, tokens);
+  for (Index k = 0; k < tokens; ++k) at(parents, k) = k - 1;
 }
 
 // The next three functions take anything with parent(k): the classes below, and what rules are given (verify/links.hpp).
@@ -95,8 +95,8 @@ class TokenTreeView {
   /// Empty for a line that was given without parents.
   std::span<const Index> parents() const { return parents_; }
 
-  Token token(Index k) const { return tokens_[static_cast<std::size_t>(k)]; }
-  Index parent(Index k) const { return parents_.empty() ? k - 1 : parents_[static_cast<std::size_t>(k)]; }
+  Token token(Index k) const { return detail::at(tokens_, k); }
+  Index parent(Index k) const { return parents_.empty() ? k - 1 : detail::at(parents_, k); }
 
   // In the next functions k is a token, or −1 for the context.
 
@@ -104,7 +104,7 @@ class TokenTreeView {
   Index next_child(Index k, Index after) const {
     if (parents_.empty()) return after == k && k + 1 < size_ ? k + 1 : -1;
     for (Index child = after + 1; child < size_; ++child)
-      if (parents_[static_cast<std::size_t>(child)] == k) return child;
+      if (detail::at(parents_, child) == k) return child;
     return -1;
   }
   /// The eldest child of k with this token; −1 if there is none.
@@ -126,7 +126,7 @@ class TokenTreeView {
     depths.clear();
     for (Index k = 0; k < size_; ++k) {
       const Index above = parent(k);
-      depths.push_back(above < 0 ? 1 : depths[static_cast<std::size_t>(above)] + 1);
+      depths.push_back(above < 0 ? 1 : detail::at(depths, above) + 1);
       deepest = std::max(deepest, depths.back());
     }
     return deepest;
@@ -152,8 +152,8 @@ class TokenTree {
  public:
   Index size() const { return std::ssize(tokens_); }
   bool empty() const { return tokens_.empty(); }
-  Token token(Index k) const { return tokens_[static_cast<std::size_t>(k)]; }
-  Index parent(Index k) const { return parents_[static_cast<std::size_t>(k)]; }
+  Token token(Index k) const { return detail::at(tokens_, k); }
+  Index parent(Index k) const { return detail::at(parents_, k); }
 
   // These live until the tree changes.
   std::span<const Token> tokens() const& { return detail::view_of(tokens_); }
@@ -189,8 +189,8 @@ class TokenTree {
 
   /// Forgets token k and all tokens with higher numbers.
   void forget_from(Index k) {
-    tokens_.resize(static_cast<std::size_t>(k));
-    parents_.resize(static_cast<std::size_t>(k));
+    detail::resize(tokens_, k);
+    detail::resize(parents_, k);
   }
   void clear() { forget_from(0); }
 

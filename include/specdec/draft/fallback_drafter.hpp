@@ -77,13 +77,8 @@ class FallbackDrafter {
     each([](const auto& member) { detail::check_copies(member); });
   }
 
-  template <class Request>
-  void draft(std::span<Request> requests) & {
-    InOrder in_order;
-    draft(requests, in_order);
-  }
-  template <class Request, Executor E>
-  void draft(std::span<Request> requests, E& for_each) & {
+  template <class Request, Executor E = InOrder>
+  void draft(std::span<Request> requests, E&& for_each = {}) & {
     for (const Request& request : requests) proposer_.try_emplace(request.sequence);
     propose<0>(requests, for_each);
   }

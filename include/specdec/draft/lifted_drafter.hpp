@@ -92,13 +92,8 @@ class LiftedDrafter {
     if constexpr (!made) check_own(given_);
   }
 
-  template <class Request>
-  void draft(std::span<Request> requests) & {
-    InOrder in_order;
-    draft(requests, in_order);
-  }
-  template <class Request, Executor E>
-  void draft(std::span<Request> requests, E& for_each) & {
+  template <class Request, Executor E = InOrder>
+  void draft(std::span<Request> requests, E&& for_each = {}) & {
     for (const Request& request : requests) make(request.sequence);
     for_each(std::ssize(requests), [&](Index i) {
       Request& request = requests[static_cast<std::size_t>(i)];

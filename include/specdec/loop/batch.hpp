@@ -93,10 +93,9 @@ class Batch {
   using Driver = typename Core::Driver;
   using Entry = typename Core::Entry;
   static_assert(detail::fit_together<Target, drafts_trees<typename Driver::Drafter>, V, Policy>());
-  static_assert(Core::shares_length || !(
-                                           requires(Policy& policy, Index n) { policy.batch(n); } ||
-                                           requires(const Policy& policy) { policy.shape(); }),
-                "this draft length is one for all sequences: pass specdec::shared(policy)");
+  static_assert(
+      Core::shares_length || !requires(Policy& policy, Index n) { policy.batch(n); },
+      "this draft length is one for all sequences: pass specdec::shared(policy)");
 
  public:
   /// One text in generation: its tokens, its statistics, and the tokens that the target keeps.

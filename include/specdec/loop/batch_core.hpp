@@ -148,12 +148,7 @@ class BatchCore {
 
   /// Chooses among these sequences.
   void admit(std::span<const Index> sequences) {
-    for (std::size_t i = 0; i < sequences.size(); ++i) {
-      find(sequences, i);
-      if (std::find(sequences.begin(), sequences.begin() + static_cast<std::ptrdiff_t>(i), sequences[i]) !=
-          sequences.begin() + static_cast<std::ptrdiff_t>(i))
-        invalid_argument("sequences[", i, "] = ", sequences[i], " occurs twice");
-    }
+    for (std::size_t i = 0; i < sequences.size(); ++i) find(sequences, i);  // all, before anything changes
     ask_shared_length();
     stepping_.clear();
     looked_at_ = 0;
@@ -197,9 +192,8 @@ class BatchCore {
     feeds.clear();
     for (std::size_t i = 0; i < sequences.size(); ++i) {
       Entry* const entry = find(sequences, i);
-      if (!entry->in_flight || std::find(entries.begin(), entries.end(), entry) != entries.end())
-        invalid_argument("sequences[", i, "] = ", sequences[i],
-                         entry->in_flight ? " occurs twice" : " has no proposal to judge");
+      if (!entry->in_flight)
+        invalid_argument("sequences[", i, "] = ", sequences[i], " has no proposal to judge");
       entries.push_back(entry);
       feeds.push_back({entry->seat().next_feed, entry->number()});
     }
@@ -234,10 +228,14 @@ class BatchCore {
  private:
   using Requests = std::vector<typename Driver::template Request<typename Entry::Source>>;
 
+  // The i-th of these sequences, which must not be among those before it.
   Entry* find(std::span<const Index> sequences, std::size_t i) const {
     const auto found = by_number_.find(sequences[i]);
     if (found == by_number_.end())
       invalid_argument("sequences[", i, "] = ", sequences[i], ": there is no such sequence in the batch");
+    const auto before = sequences.first(i);
+    if (std::find(before.begin(), before.end(), sequences[i]) != before.end())
+      invalid_argument("sequences[", i, "] = ", sequences[i], " occurs twice");
     return found->second;
   }
 
@@ -387,8 +385,9 @@ class BatchCore {
 
   // Twins of a text that is gone read for themselves. Its number may soon be another text's.
   void free_orphans() {
-    for (const auto& entry : entries_)
-      if (!by_number_.contains(entry->reads_after)) entry->reads_after = -1;
+    if constexpr (forks_contexts)
+      for (const auto& entry : entries_)
+        if (entry->reads_after >= 0 && !contains(entry->reads_after)) entry->reads_after = -1;
   }
 
   Driver driver_;

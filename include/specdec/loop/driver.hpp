@@ -87,8 +87,7 @@ class Driver {
     const auto start = Clock::now();
     undo_on_error([&] { draft_with(drafter_, requests, for_each); },
                   [&] {
-                    for (const Request& request : requests)
-                      drafter_.keep(request.sequence, std::ssize(request.context));
+                    for (const Request& request : requests) roll_back(*request.seat);
                   });
     const std::chrono::nanoseconds time = Clock::now() - start;
     const Index longest = longest_of(requests);
@@ -120,10 +119,13 @@ class Driver {
     seat.last_emitted = {};
     if (!seat.offers()) return;
     seat.withdraw();
-    drafter_.keep(seat.number, std::ssize(seat.context()));
+    roll_back(seat);
   }
 
  private:
+  // The drafter keeps of its cache what is text.
+  void roll_back(const Seat& seat) { drafter_.keep(seat.number, std::ssize(seat.context())); }
+
   // The tokens of the longest draft; 0 for a single request, whose share is the whole.
   template <class Request>
   Index longest_of(std::span<Request> requests) const {
@@ -139,13 +141,13 @@ class Driver {
   template <class Request>
   void offer(Seat& seat, Request& request, std::chrono::nanoseconds time, Index longest) {
     seat.error = std::move(request.error);
-    if (seat.error) return drafter_.keep(seat.number, std::ssize(request.context));
+    if (seat.error) return roll_back(seat);
     seat.error = error_of([&] {
       Draft draft = drafted(seat.number);
       if (longest > 0) time = time * std::ssize(draft.tokens) / longest;
       seat.next_feed = seat.offer(std::forward<Draft>(draft), time);
     });
-    if (seat.error) drafter_.keep(seat.number, std::ssize(request.context));
+    if (seat.error) roll_back(seat);
   }
 
   Draft drafted(Index sequence) const { return std::as_const(drafter_).drafted(sequence); }

@@ -152,7 +152,7 @@ class Text {
   }
 
  private:
-  // The next token of a cut, after so many new tokens and those of the cut. The condition sees it at its place.
+  // The next token of a cut, after so many new tokens and the tokens of the cut. The condition sees it at its place.
   void look_at(Token x, Index written, Cut& cut) {
     if (cut.stop != StopReason::length || cut.tokens >= options_.max_new_tokens - written) return;
     ++cut.tokens;

@@ -19,7 +19,7 @@
 namespace specdec {
 namespace detail {
 
-/// The requirements of layers for many texts, besides those of heads and of models.
+/// The requirements of layers for many texts, besides the requirements of heads and of models.
 template <class L>
 concept LayerTakesFeeds = requires(L& layer, const Eigen::Ref<const Eigen::MatrixXf>& states,
                                    std::span<const BatchFeed> feeds, Eigen::Ref<Eigen::MatrixXf> next) {

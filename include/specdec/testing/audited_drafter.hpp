@@ -45,13 +45,8 @@ class AuditedDrafter {
   void serve_one() { specdec::detail::serve_one(drafter_); }
   void check_copies() const { specdec::detail::check_copies(drafter_); }
 
-  template <class Request>
-  void draft(std::span<Request> requests) & {
-    InOrder in_order;
-    draft(requests, in_order);
-  }
-  template <class Request, Executor E>
-  void draft(std::span<Request> requests, E& for_each) & {
+  template <class Request, Executor E = InOrder>
+  void draft(std::span<Request> requests, E&& for_each = {}) & {
     specdec::detail::draft_with(drafter_, requests, for_each);
     for (Request& request : requests)
       if (!request.error) request.error = specdec::detail::error_of([&] { audit(request.sequence); });

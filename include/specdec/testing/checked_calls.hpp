@@ -83,7 +83,7 @@ class CheckedCalls {
     return expected_[context];
   }
 
-  /// Forgets the expected rows: those of a large vocabulary take much memory.
+  /// Forgets the expected rows: rows of a large vocabulary take much memory.
   void forget_expected() { expected_.clear(); }
 
  private:
