@@ -25,11 +25,15 @@ class AnyTreeDrafter {
  public:
   using Kind = Drafter::Kind;
 
-  AnyTreeDrafter(Index which, Engine& small, Faults& faults) : faults_(&faults), drafter_(which, small) {}
+  AnyTreeDrafter(Index which, Engine& small, Faults& faults)
+      : faults_(&faults),
+        most_(which == Kind::suffixes ? most_suffixes : specdec::unlimited),
+        drafter_(which, small) {}
 
-  auto draft(std::span<const Token> context, const specdec::DraftLimits& limits, auto& chance) {
+  auto draft(std::span<const Token> context, specdec::DraftLimits limits, auto& chance) {
     require(limits.nodes >= 0 && limits.depth >= 0);
     require(limits.trunk <= limits.nodes && limits.trunk <= limits.depth);
+    limits.nodes = std::min(limits.nodes, std::max(most_, limits.trunk));
     faults_->may_fail();
     support::ProposedTree& tree = drafter_.draft(context, limits, chance);
     faults_->may_fail();
@@ -86,7 +90,11 @@ class AnyTreeDrafter {
     tree.rows = Matrix::Constant(60, vocabulary, 1.0 / vocabulary);
   }
 
+  // A text of eight tokens that repeats itself has a million continuations, and judging them takes a minute.
+  static constexpr Index most_suffixes = 1000;
+
   Faults* faults_;
+  Index most_;  // nodes
   Drafter drafter_;
 };
 
