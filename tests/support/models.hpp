@@ -33,8 +33,8 @@ struct Models {
   specdec::testing::TableModel<> target, small;
 };
 inline Models models_of(std::mt19937_64& rng, Index vocab_size = 4) {
-  using Table = specdec::testing::TableModel<>;
-  return {Table::random(vocab_size, 2, rng), Table::random(vocab_size, 1, rng)};
+  return {specdec::testing::TableModel<>::random(vocab_size, 2, rng),
+          specdec::testing::TableModel<>::random(vocab_size, 1, rng)};
 }
 inline Models models_of(std::uint64_t seed, Index vocab_size = 4) {
   std::mt19937_64 rng(seed);
