@@ -315,21 +315,27 @@ TEST_CASE("a function's drafter serves one text as text 0, from one generation t
   CHECK(std::ranges::count_if(*events, [](const Event& e) { return e.kind == Event::observed; }) == calls);
 }
 
-TEST_CASE("if the function throws, the step can be tried again") {
+TEST_CASE("if the function throws for a text, this costs this text only") {
   const TableModel<> table = random_table(1);
-  bool fails = true;
-  Batch batch{Many{table}, [&](Index sequence) {
-                if (sequence == 1 && fails) throw std::runtime_error("no drafter");
-                return PromptLookupDrafter{};
-              }};
-  add_texts(batch);
-  CHECK(message_of<std::runtime_error>([&] { batch.step(); }) == "no drafter");
-  CHECK(batch.size() == texts);
-  fails = false;
-  for (const Finished& done : batch.run()) {
-    REQUIRE_FALSE(done.error);
-    CHECK(done.result.tokens == alone(done.sequence, table, PromptLookupDrafter{}).tokens);
-  }
+  const auto check = [&](auto&& batch) {
+    add_texts(batch);
+    for (const Finished& done : batch.run()) {
+      if (done.sequence == 1) {
+        CHECK(message_of<std::runtime_error>([&] { std::rethrow_exception(done.error); }) == "no drafter");
+        CHECK(done.result.tokens.empty());
+      } else {
+        REQUIRE_FALSE(done.error);
+        CHECK(done.result.tokens == alone(done.sequence, table, PromptLookupDrafter{}).tokens);
+      }
+    }
+  };
+  const auto make = [](Index sequence) {
+    if (sequence == 1) throw std::runtime_error("no drafter");
+    return PromptLookupDrafter{};
+  };
+  check(Batch{Many{table}, make});
+  check(Batch{Many{table}, AuditedDrafter{make}});
+  check(Batch{Many{table}, FallbackDrafter{make, NoDrafter{}}});
 }
 
 TEST_CASE(

@@ -54,7 +54,8 @@ struct LiftedFrom<G> {
 ///   FallbackDrafter{[&](Index sequence) { return ForcedTokens{grammar_of(sequence), vocab_size}; }, ModelDrafter{many_small}}
 ///
 /// Copies must not share a model, because they would overwrite each other's context: check_copies().
-/// Throws: what the drafter's copy constructor, or the function, throws. An error of a drafter belongs to its request.
+/// Throws: std::invalid_argument if the function returns a drafter that refers to a model, in a batch. All other errors belong
+/// to their request: those of a drafter, of its copy constructor and of the function.
 /// Random: the draws of the drafter, from the request's own source.
 /// Cost: the drafter's, for each request; an executor runs them in parallel. One allocation for each new text.
 template <class G>
@@ -94,10 +95,14 @@ class LiftedDrafter {
 
   template <class Request, Executor E = InOrder>
   void draft(std::span<Request> requests, E&& for_each = {}) & {
-    for (const Request& request : requests) make(request.sequence);
+    for (Request& request : requests) {
+      bool is_new = false;
+      request.error = detail::error_of([&] { is_new = make(request.sequence); });
+      if (is_new) check_made(request.sequence);
+    }
     for_each(std::ssize(requests), [&](Index i) {
       Request& request = requests[static_cast<std::size_t>(i)];
-      request.error = detail::error_of([&] { draft_for(request); });
+      if (!request.error) request.error = detail::error_of([&] { draft_for(request); });
     });
   }
 
@@ -117,7 +122,8 @@ class LiftedDrafter {
   /// A text's drafter observes the steps before its first draft, too, where other drafters draft.
   template <class Rows>
   void observe(Index sequence, const Judged<Rows>& judged) {
-    if constexpr (detail::ObservesOneText<One, Rows>) make(sequence);
+    if constexpr (detail::ObservesOneText<One, Rows>)
+      if (make(sequence)) check_made(sequence);
     if (One* const drafter = find(sequence)) detail::tell_one_text(*drafter, judged);
   }
 
@@ -158,16 +164,23 @@ class LiftedDrafter {
           "specdec::BatchModel)");
   }
 
-  void make([[maybe_unused]] Index sequence) {
+  // Gives a text a drafter. Returns whether it had none.
+  bool make([[maybe_unused]] Index sequence) {
     if constexpr (copies) {
-      if (!is_text(sequence) || texts_.contains(sequence)) return;
-      if constexpr (made) {
-        Text text{given_(sequence)};
-        if (!one_) check_own(text.drafter);
-        texts_.try_emplace(sequence, std::move(text));
-      } else {
-        texts_.try_emplace(sequence, Text{given_}).first->second.drafter.truncate(0);
-      }
+      if (!is_text(sequence) || texts_.contains(sequence)) return false;
+      if constexpr (made) texts_.try_emplace(sequence, Text{given_(sequence)});
+      else texts_.try_emplace(sequence, Text{given_}).first->second.drafter.truncate(0);
+      return true;
+    } else {
+      return false;
+    }
+  }
+  // What a function makes is known only now.
+  void check_made([[maybe_unused]] Index sequence) {
+    if constexpr (made) {
+      const auto text = texts_.find(sequence);
+      const auto check = [&] { check_own(text->second.drafter); };
+      if (!one_) detail::undo_on_error(check, [&] { texts_.erase(text); });
     }
   }
 
