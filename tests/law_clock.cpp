@@ -137,6 +137,25 @@ TEST_CASE("in a batch of one a length that measures time is as fast as for a tex
   }
 }
 
+// Each draft's time, as a draft length is told it.
+struct Listener {
+  std::vector<std::chrono::nanoseconds>* told;
+
+  Index next(Index most) const { return most; }
+  void observe(const StepRecord& step) const { told->push_back(step.draft_time); }
+};
+
+TEST_CASE("of a joint draft a length is told the stages that its own text took part in") {
+  const Pair pair = pair_of(microseconds(200));
+  std::vector<std::chrono::nanoseconds> told;
+  Batch batch{TimedTogether(pair.target, pair.target_time), together(pair), BlockVerifier{}, Listener{&told}};
+  for (const Index gamma : {1, 4})
+    batch.add(prompt, {.max_new_tokens = size, .gamma = gamma}, std::mt19937_64{1});
+  batch.step();
+  const std::chrono::nanoseconds stage = pair.draft_time;
+  CHECK(told == std::vector{1 * stage, 4 * stage});
+}
+
 // EarlyStoppingLength decides draft by draft. Where drafts are made together, a text that goes on alone makes all others wait,
 // which it does not see.
 TEST_CASE(

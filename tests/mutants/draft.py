@@ -58,3 +58,13 @@ mutant("unknown-tokens-are-the-last", "token_ids.hpp", "tests/draft/model_drafte
 mutant = promise("what a token's probability says of its acceptance is learnt in odds")
 mutant("rated-mean-in-place-of-odds", "draft/length/acceptance_by_probability.hpp", "tests/draft/length/tree_growth",
        "p * factor / (1 - p + p * factor)", "p * factor")
+
+mutant = promise("a copy of a drafter begins without the context of the drafter that it is copied from")
+mutant("copy-begins-in-another-context", "draft/lifted_drafter.hpp", "tests/draft/lifted_drafter",
+       ".first->second.drafter.truncate(0);", ";")
+mutant("copies-of-members-share-a-model", "draft/fallback_drafter.hpp", "tests/draft/lifted_drafter",
+       "each([](const auto& member) { detail::check_copies(member); });", "")
+
+mutant = promise("of a tree the eldest child comes first")
+mutant("youngest-child-first", "token_tree.hpp", "tests/token_tree tests/verify/drafted_tree",
+       "for (Index k = size - 1; k >= 0; --k)", "for (Index k = 0; k < size; ++k)")

@@ -65,3 +65,24 @@ mutant = promise("beam search finds what plain beam search over the target finds
 mutant("beams-beyond-the-known-rows", "search/beam_search.hpp", "tests/search/beam_search",
        "std::all_of(search.level", "std::any_of(search.level")
 mutant("beam-text-found-twice", "search/searched_texts.hpp", "tests/search/beam_search", "if (k >= 0) return k;", "")
+
+mutant = promise("a draft length is told the stages of a joint draft that its text took part in")
+mutant("whole-draft-time-told-to-each", "loop/driver.hpp", "tests/law_clock",
+       "if (longest > 0) time =", "if (longest < 0) time =")
+
+mutant = promise("a number is one text's for life")
+mutant("number-given-again", "loop/batch_core.hpp", "tests/loop/requests tests/loop/requests_turns",
+       "next_ = std::max(next_, number + 1);", "next_ = number + 1;")
+
+mutant = promise("the target keeps its contexts as they are until all drafters have seen its rows")
+mutant("target-keeps-before-all-have-seen", "loop/batch_core.hpp", "tests/draft/lifted_drafter tests/loop/batch",
+       "if (entry != nullptr) settle(*entry, all, i);",
+       "if (entry != nullptr) {\n"
+       "        settle(*entry, all, i);\n"
+       "        if constexpr (called_here)\n"
+       "          if (!entry->seat().error) keep_in_target(entry->seat());\n"
+       "      }")
+
+mutant = promise("a twin never gets the context of another text that has its parent's number now")
+mutant("orphan-waits-for-a-number", "loop/batch_core.hpp", "tests/loop/requests_fork",
+       "if (entry->reads_after >= 0 && !contains(entry->reads_after)) entry->reads_after = -1;", ";")
