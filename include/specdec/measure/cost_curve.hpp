@@ -90,7 +90,7 @@ class CostCurve {
     check_kept("size", size);
     if (!(cost >= 0 && std::isfinite(cost)))
       detail::invalid_argument("cost = ", cost, " of size ", size, " is no finite number >= 0");
-    if (static_cast<Index>(means_.size()) <= size) detail::resize(means_, size + 1);
+    if (std::ssize(means_) <= size) detail::resize(means_, size + 1);
     for (FadingMean& other : means_) other.fade(decay_);
     FadingMean& mean = detail::at(means_, size);
     if (!known(size) || cost < mean.value() / 2) mean = {};
@@ -107,7 +107,7 @@ class CostCurve {
   /// Whether costs of exactly this size were added and have not faded away.
   bool measured(Index size) const { return size >= 0 && size < sizes() && known(size); }
   /// One more than the largest size with an added cost.
-  Index sizes() const { return static_cast<Index>(means_.size()); }
+  Index sizes() const { return std::ssize(means_); }
 
   /// The cost of a call of this size, in the unit of the added costs; 0 if nothing is known.
   double operator()(Index size) const {
@@ -138,7 +138,7 @@ class CostCurve {
 
   // The nearest known size below or above; −1 where there is none.
   Index last_known(Index size) const {
-    Index i = std::min(size, static_cast<Index>(means_.size())) - 1;
+    Index i = std::min(size, std::ssize(means_)) - 1;
     while (i >= 0 && !known(i)) --i;
     return i;
   }

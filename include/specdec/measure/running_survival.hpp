@@ -41,7 +41,7 @@ class RunningSurvival {
   }
 
   /// The longest draft there is memory for. Positions beyond it are ignored.
-  Index most() const { return static_cast<Index>(survived_.size()); }
+  Index most() const { return std::ssize(survived_); }
 
   /// The longest draft that a policy should consider if it may draft `most` tokens: twice the longest draft so far, but at
   /// least 16. Nothing is known about longer drafts. To consider them would cost time for up to `most` tokens.

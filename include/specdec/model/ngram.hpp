@@ -60,7 +60,7 @@ class BasicNgramModel {
   /// One distribution, held by value.
   class Row {
    public:
-    Index vocab_size() const { return static_cast<Index>(values_.size()); }
+    Index vocab_size() const { return std::ssize(values_); }
     double probability(Token x) const { return static_cast<double>(detail::at(values_, x)); }
     Token argmax() const {
       return static_cast<Token>(std::max_element(values_.begin(), values_.end()) - values_.begin());
@@ -120,7 +120,7 @@ class BasicNgramModel {
   /// Throws: std::invalid_argument unless 1 <= rows <= tokens.size(), and on a token outside the vocabulary.
   /// After a throw nothing has changed.
   Rows forward(std::span<const Token> tokens, Index rows) & {
-    const Index fed = static_cast<Index>(tokens.size());
+    const Index fed = std::ssize(tokens);
     if (rows < 1 || rows > fed)
       detail::invalid_argument("rows = ", rows, " is outside 1..", fed, ", the number of tokens");
     detail::check_tokens("tokens", tokens, vocab_size());

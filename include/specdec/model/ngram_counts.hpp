@@ -120,7 +120,7 @@ class NgramCounts<Count>::Builder {
   // Counts the token at position i, which belongs to the last node.
   void count(Index i) {
     auto& successors = counts_.successors_;
-    const bool first = nodes().back().first_successor == static_cast<Index>(successors.size());
+    const bool first = nodes().back().first_successor == std::ssize(successors);
     if (first || successors.back().token != token(i)) successors.push_back({token(i), 0});
     ++successors.back().count;
     ++nodes().back().total;

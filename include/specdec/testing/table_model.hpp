@@ -47,7 +47,7 @@ class TableModel {
       const Index grain = uniform01(generator) < 0.5 ? 128 : 1;
       const Index grains = 1024 / grain;
       std::vector<Scalar> cuts{0, 1024};
-      while (static_cast<Index>(cuts.size()) <= vocab_size) {
+      while (std::ssize(cuts) <= vocab_size) {
         const auto cut = static_cast<Index>(uniform01(generator) * static_cast<double>(grains)) * grain;
         cuts.push_back(uniform01(generator) < 0.25 ? cuts.back() : static_cast<Scalar>(cut));
       }

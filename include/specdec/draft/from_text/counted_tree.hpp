@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "specdec/draft/draft.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
@@ -88,7 +89,7 @@ class CountedTree {
   };
 
   Index size() const { return tree_.size(); }
-  Found& found(Index i) { return found_[static_cast<std::size_t>(i)]; }
+  Found& found(Index i) { return at(found_, i); }
 
   void clear() {
     tree_.clear();

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 
@@ -180,8 +181,7 @@ class Datastore {
     return at < tokens_.size() ? tokens_[at] : separator;
   }
   bool followed(const Places& places) const {
-    return places.count() > 0 &&
-           next(order_[static_cast<std::size_t>(places.last - 1)], places.length) != separator;
+    return places.count() > 0 && next(detail::at(order_, places.last - 1), places.length) != separator;
   }
 
   std::span<const Token> tokens_;

@@ -135,7 +135,7 @@ class DatastoreDrafter {
     }
     template <class Visit>
     void each_continuation(Index match, const Visit& visit) const {
-      const Datastore::Places places = matches_[static_cast<std::size_t>(match)];
+      const Datastore::Places places = detail::at(matches_, match);
       const Likeliest best = likeliest(places);
       if (best.count > 0) visit(best.token, best.count);
       store_.each_continuation(places, [&](Token x, Index count) {
@@ -143,7 +143,7 @@ class DatastoreDrafter {
       });
     }
     bool has(Index match, Token token) const {
-      return store_.longer(matches_[static_cast<std::size_t>(match)], token).count() > 0;
+      return store_.longer(detail::at(matches_, match), token).count() > 0;
     }
 
    private:

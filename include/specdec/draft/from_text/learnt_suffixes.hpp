@@ -13,6 +13,7 @@
 
 #include "specdec/chance/random.hpp"
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 
@@ -52,10 +53,10 @@ class SuffixAutomaton {
     Index count = 0;
   };
 
-  const State& state(Index i) const { return states_[static_cast<std::size_t>(i)]; }
-  const Edge& edge(Index i) const { return edges_[static_cast<std::size_t>(i)]; }
-  Index states() const { return static_cast<Index>(states_.size()); }
-  Index edges() const { return static_cast<Index>(edges_.size()); }
+  const State& state(Index i) const { return detail::at(states_, i); }
+  const Edge& edge(Index i) const { return detail::at(edges_, i); }
+  Index states() const { return std::ssize(states_); }
+  Index edges() const { return std::ssize(edges_); }
 
   /// The edge of a state for a token, or none.
   Index find(Index state, Id token) const { return slots_.empty() ? none : slots_[slot(state, token)]; }
@@ -77,7 +78,7 @@ class SuffixAutomaton {
   void count(Index state, Id token) {
     for (; state != none; state = at(state).link) {
       const Index i = find(state, token);
-      const Index count = ++edges_[static_cast<std::size_t>(i)].count;
+      const Index count = ++detail::at(edges_, i).count;
       ++at(state).followed;
       // Only this edge's count has changed, so comparing it with the best edge is enough.
       if (at(state).best == none || count >= edge(at(state).best).count) at(state).best = i;
@@ -93,7 +94,7 @@ class SuffixAutomaton {
   void mark_text(Index end) { at(end).is_text = true; }
 
  private:
-  State& at(Index i) { return states_[static_cast<std::size_t>(i)]; }
+  State& at(Index i) { return detail::at(states_, i); }
 
   // Returns the state with this longest string: p's longest string, then the token. Makes the state if there is none.
   Index shorten(Index p, Id token) {
@@ -102,7 +103,7 @@ class SuffixAutomaton {
     const Index clone = copy(q, state(p).length + 1);
     at(q).link = clone;
     for (; p != none; p = state(p).link) {
-      Edge& e = edges_[static_cast<std::size_t>(find(p, token))];
+      Edge& e = detail::at(edges_, find(p, token));
       if (e.to != q) break;
       e.to = clone;
     }
@@ -267,7 +268,7 @@ class LearntSuffixes {
     end_ = {};
     Index state = Automaton::root;
     for (Index i = 1; i <= std::ssize(context); ++i) {
-      const Index edge = automaton_.find(state, context[static_cast<std::size_t>(i - 1)]);
+      const Index edge = automaton_.find(state, detail::at(context, i - 1));
       if (edge == none) break;
       state = automaton_.edge(edge).to;
       if (automaton_.state(state).length != i) break;

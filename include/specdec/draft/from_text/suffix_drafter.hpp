@@ -13,6 +13,7 @@
 #include "specdec/draft/from_text/counted_tree.hpp"
 #include "specdec/draft/from_text/learnt_suffixes.hpp"
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/types.hpp"
 
@@ -189,7 +190,7 @@ class SuffixDrafter : public detail::LearntSuffixes<detail::SuffixOptions<Form>>
       }
 
      private:
-      Match at(Index place) const { return places_[static_cast<std::size_t>(place)]; }
+      Match at(Index place) const { return detail::at(places_, place); }
 
       const SuffixDrafter& learnt_;
       std::vector<Match>& places_;

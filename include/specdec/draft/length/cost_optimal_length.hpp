@@ -12,6 +12,7 @@
 #include "specdec/draft/length/step_costs.hpp"
 #include "specdec/draft/length/trials.hpp"
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/measure/running_survival.hpp"
 #include "specdec/measure/step_record.hpp"
 #include "specdec/types.hpp"
@@ -138,7 +139,7 @@ class CostOptimalLength {
   struct Line {
     double tokens = 1, time = 0;
   };
-  const Line& line(Index length) const { return lines_[static_cast<std::size_t>(length)]; }
+  const Line& line(Index length) const { return detail::at(lines_, length); }
 
   // ---- The best length --------------------------------------------------------------------------------
 
@@ -159,7 +160,7 @@ class CostOptimalLength {
         all_proposed = proposed;
         time = shorter + all_proposed * costs_(i + 1, i + 1);
       }
-      lines_[static_cast<std::size_t>(i + 1)] = {tokens, time};
+      detail::at(lines_, i + 1) = {tokens, time};
     });
   }
 

@@ -15,6 +15,7 @@
 #include "specdec/draft/length/tree_growth.hpp"
 #include "specdec/draft/length/trials.hpp"
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/measure/cost_curve.hpp"
 #include "specdec/measure/step_record.hpp"
 #include "specdec/types.hpp"
@@ -225,7 +226,7 @@ class EarlyStoppingLength {
   double learn_line(const StepRecord& step) {
     double reached = 1, tokens = 1;
     for (Index i = 0; i < step.drafted; ++i) {
-      const double survived = step.survival[static_cast<std::size_t>(i)];
+      const double survived = detail::at(step.survival, i);
       enter(step, i, reached, survived);
       tokens += reached = survived;
     }
@@ -244,7 +245,7 @@ class EarlyStoppingLength {
   }
 
   void enter(const StepRecord& step, Index i, double reached, double survived) {
-    const auto at = [&](Index k) { return step.readings[static_cast<std::size_t>(k)]; };
+    const auto at = [&](Index k) { return detail::at(step.readings, k); };
     if (i < std::ssize(step.readings)) read_.add(at(i), reached, survived);
     else read_.add(reached, survived);
     if (i > 0 && i <= std::ssize(step.readings)) after_.add(at(i - 1), reached, survived);

@@ -10,6 +10,7 @@
 #include "specdec/draft/growing_draft.hpp"
 #include "specdec/draft/length/acceptance_by_probability.hpp"
 #include "specdec/draft/length/survival_by_confidence.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/measure/cost_curve.hpp"
 #include "specdec/measure/step_record.hpp"
 #include "specdec/types.hpp"
@@ -78,7 +79,7 @@ class TreeGrowth {
     double tokens = 0, best_gain = 0;
     Index best = 0;
     for (Index nodes = 1; nodes <= std::ssize(found.values); ++nodes) {
-      tokens += found.values[static_cast<std::size_t>(nodes - 1)];
+      tokens += at(found.values, nodes - 1);
       const double gain = tokens - price * time(nodes, found.levels);
       if (best > 0 && !(gain > best_gain)) continue;
       best_gain = gain;

@@ -52,11 +52,11 @@ class RatedChildren {
     candidates_.clear();
     for (const Child& child : children_) candidates_.push_back(child.value);
     for (const Index k : worthy(keep_drafting, most, levels, 1))
-      ++counts_[static_cast<std::size_t>(children_[static_cast<std::size_t>(k)].node)];
+      ++at(counts_, children_[static_cast<std::size_t>(k)].node);
   }
 
   /// How many children the node-th of the nodes considered is to get.
-  Index chosen(Index node) const { return counts_[static_cast<std::size_t>(node)]; }
+  Index chosen(Index node) const { return at(counts_, node); }
 
   /// The node-th of the nodes considered has got `drawn` children. Called for each node in turn.
   template <class KeepDrafting>
@@ -76,8 +76,7 @@ class RatedChildren {
     if (leaves.empty()) return;
     list_values(leaves);
     kept_.clear();
-    for (const Index k : worthy(keep_drafting, most, levels, 0))
-      kept_.push_back(leaves[static_cast<std::size_t>(k)]);
+    for (const Index k : worthy(keep_drafting, most, levels, 0)) kept_.push_back(at(leaves, k));
     std::sort(kept_.begin(), kept_.end());
     leaves.swap(kept_);
     if (leaves.empty()) return;
@@ -95,7 +94,7 @@ class RatedChildren {
     double confidence;  // of its parent's row
   };
 
-  double value(Index k) const { return k < 0 ? 1 : values_[static_cast<std::size_t>(k)]; }
+  double value(Index k) const { return k < 0 ? 1 : at(values_, k); }
 
   void list_values(const std::vector<Index>& tokens) {
     candidates_.clear();
@@ -107,9 +106,7 @@ class RatedChildren {
   template <class KeepDrafting>
   const std::vector<Index>& worthy(const KeepDrafting& keep_drafting, Index most, Index levels, Index least) {
     const Index tokens = std::ssize(values_), room = most - tokens;
-    const auto value_of = [=, this](Index k) {
-      return k < tokens ? value(k) : candidates_[static_cast<std::size_t>(k - tokens)];
-    };
+    const auto value_of = [=, this](Index k) { return k < tokens ? value(k) : at(candidates_, k - tokens); };
     order_.resize(values_.size() + candidates_.size());
     std::iota(order_.begin(), order_.end(), Index{0});
     std::sort(order_.begin(), order_.end(), [&](Index a, Index b) {

@@ -85,11 +85,11 @@ class TreeShape {
   Index depth_of(Index k) const { return std::upper_bound(sizes_.begin(), sizes_.end(), k) - sizes_.begin(); }
   Index children(Index k) const { return first_child(k + 1) - first_child(k); }
   /// The number of the node's first child; the others follow. Without children: the number that the first would have.
-  Index first_child(Index k) const { return first_children_[static_cast<std::size_t>(k + 1)]; }
+  Index first_child(Index k) const { return detail::at(first_children_, k + 1); }
 
   /// How many nodes are within the limits. They are the first nodes.
   Index size_within(const DraftLimits& limits) const {
-    const Index deep = sizes_[static_cast<std::size_t>(std::clamp<Index>(limits.depth, 0, depth()))];
+    const Index deep = detail::at(sizes_, std::clamp<Index>(limits.depth, 0, depth()));
     return std::clamp<Index>(limits.nodes, 0, deep);
   }
   /// The part within the limits.
@@ -104,8 +104,7 @@ class TreeShape {
  private:
   static void check_numbers(std::span<const Index> parents) {
     detail::check_drafted("the number of nodes", std::ssize(parents));
-    for (Index k = 0; k < std::ssize(parents); ++k)
-      detail::check_parent(k, parents[static_cast<std::size_t>(k)]);
+    for (Index k = 0; k < std::ssize(parents); ++k) detail::check_parent(k, detail::at(parents, k));
   }
 
   // Renumbers the nodes by ascending number of their parent: the children of the context, then the children of the first
@@ -117,8 +116,7 @@ class TreeShape {
 
     std::vector<Index> given;  // the given numbers, in the order of the new ones
     const auto append_children = [&](Index node, Index new_number) {
-      for (Index k = first[static_cast<std::size_t>(node + 1)]; k >= 0;
-           k = next[static_cast<std::size_t>(k)]) {
+      for (Index k = detail::at(first, node + 1); k >= 0; k = detail::at(next, k)) {
         given.push_back(k);
         parents_.push_back(new_number);
       }
