@@ -411,7 +411,7 @@ TEST_CASE("judging a tree of 64 tokens allocates nothing, for drawn and for chos
   CHECK(judged(TraversalVerifier{}, OneHotRows(tokens)) == 0);
 }
 
-TEST_CASE("judging many drafts together allocates nothing, not even the first time") {
+TEST_CASE("judging many drafts together allocates nothing: lines not even the first time") {
   std::mt19937_64 rng{7};
   const std::vector<Index> offsets{0, 2, 2, 66, 71};
   const RowMajor<float> p = random_rows(75, 50, rng).cast<float>(),
@@ -425,6 +425,19 @@ TEST_CASE("judging many drafts together allocates nothing, not even the first ti
   verify_batch(BlockVerifier{}, p, q, tokens, offsets, sources, verdicts);
   CHECK(allocations == before);
   for (const BatchVerdict& each : verdicts) CHECK_FALSE(each.error);
+
+  std::vector<Index> parents;
+  for (const Index gamma : {2, 0, 64, 5})
+    for (Index k = 0; k < gamma; ++k) parents.push_back(k / 2 - 1);
+  std::vector<BatchTreeVerdict> trees(4);
+  const auto judge_trees = [&] {
+    const std::size_t until_now = allocations;
+    verify_batch(TraversalVerifier{}, p, q, tokens, parents, offsets, sources, trees);
+    return allocations - until_now;
+  };
+  CHECK(judge_trees() == 3);  // a path for each tree that has tokens
+  CHECK(judge_trees() == 0);
+  for (const BatchTreeVerdict& each : trees) CHECK_FALSE(each.error);
 }
 
 TEST_CASE("a verify call on tokens that the engine has drawn allocates nothing") {

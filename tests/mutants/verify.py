@@ -115,8 +115,10 @@ mutant("batch-first-rows-for-all", "rows/kinds/row_range.hpp", "tests/verify/ver
 mutant("layout-padded-target-rows", "verify/draft_layout.hpp", "tests/verify/draft_layout",
        "return {first, first + i, first, detail::unpadded(tokens, first, longest_)};",
        "return {first, first, first, detail::unpadded(tokens, first, longest_)};")
+mutant("batch-first-parents-for-all", "verify/verify_batch.hpp", "tests/verify/verify_batch_trees",
+       "parents.segment(here.token, here.gamma)", "parents.segment(0, here.gamma)")
 mutant("emitted-of-the-first-draft", "verify/verify_batch.hpp", "tests/verify/draft_layout",
-       "static_cast<Id>(tokens[here.token + k]);", "static_cast<Id>(tokens[k]);")
+       "tokens[here.token + detail::accepted_token(verdict, k)]", "tokens[detail::accepted_token(verdict, k)]")
 
 mutant = promise("of the rows kept for a verification those that were made are destroyed after it, and no others")
 mutant("kept-row-entered-before-made", "rows/row_cache.hpp", "tests/verify/drafted",

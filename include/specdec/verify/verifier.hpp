@@ -7,10 +7,12 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "specdec/chance/chance.hpp"
 #include "specdec/chance/random.hpp"
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/token_ids.hpp"
@@ -218,15 +220,6 @@ NodeVerdict judge_at_node(R& rule, const D& drafted, C& chance, Index vocab_size
   }
 }
 
-/// The path to the node where a rule stops, from the context outward.
-template <class D>
-TreeVerdict verdict_at(const D& drafted, const NodeVerdict& stop) {
-  TreeVerdict verdict{{}, stop.token};
-  each_back(drafted, stop.node - 1, [&](Index k) { verdict.path.push_back(k); });
-  std::reverse(verdict.path.begin(), verdict.path.end());
-  return verdict;
-}
-
 /// Whether the rule has commit().
 template <class R>
 inline constexpr bool has_commit = requires(R& rule) { rule.commit(); };
@@ -270,6 +263,27 @@ consteval bool can_be_called() {
   return true;
 }
 
+/// Calls a rule for trees, and sets the verdict. The path gets its memory before the rule is asked, so that nothing can fail
+/// after the rule's commit(). A path that was as long before keeps its memory.
+template <class R, Probabilities Target, Probabilities Draft, class Source>
+void verify_tree(R&& rule, const Target& target, const Draft& draft, TokenIds tokens, TokenIds parents,
+                 Source& source, TreeVerdict& verdict) {
+  using Rule = std::remove_cvref_t<R>;
+  static_assert(can_be_called<R>());
+  static_assert(
+      judges_trees<Rule>,
+      "this rule judges lines, no trees: try specdec::TraversalVerifier, or specdec::TrunkAndSpares "
+      "of it");
+  const Drafted drafted(target, draft, tokens, parents, draft_rows_for<Rule>);
+  std::vector<Index>& path = verdict.path;
+  path.clear();
+  reserve(path, drafted.gamma());
+  const NodeVerdict stop = verify_at_node(rule, drafted, source);
+  each_back(drafted, stop.node - 1, [&](Index k) { path.push_back(k); });
+  std::reverse(path.begin(), path.end());
+  verdict.token = stop.token;
+}
+
 }  // namespace detail
 
 /// Calls a rule by hand, and checks its input (see Drafted) and its verdict. The order of the arguments is the paper's: ps,
@@ -293,13 +307,9 @@ template <class R, Probabilities Target, Probabilities Draft, RandomSource Sourc
 template <class R, Probabilities Target, Probabilities Draft, RandomSource Source>
 [[nodiscard]] TreeVerdict verify(R&& rule, const Target& target, const Draft& draft, TokenIds tokens,
                                  TokenIds parents, Source& source) {
-  static_assert(detail::can_be_called<R>());
-  static_assert(
-      judges_trees<std::remove_cvref_t<R>>,
-      "this rule judges lines, no trees: try specdec::TraversalVerifier, or specdec::TrunkAndSpares "
-      "of it");
-  const Drafted drafted(target, draft, tokens, parents, detail::draft_rows_for<std::remove_cvref_t<R>>);
-  return detail::verdict_at(drafted, detail::verify_at_node(rule, drafted, source));
+  TreeVerdict verdict;
+  detail::verify_tree(std::forward<R>(rule), target, draft, tokens, parents, source, verdict);
+  return verdict;
 }
 
 /// Arguments that are no rows: a compile error that says why.

@@ -1,4 +1,4 @@
-// Judges many drafts at once. Each draft has its own rows and its own source of chance.
+// Judges many drafts at once, lines or trees. Each draft has its own rows and its own source of chance.
 #pragma once
 
 #include <algorithm>
@@ -16,6 +16,7 @@
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/rows/kinds/row_range.hpp"
 #include "specdec/token_ids.hpp"
+#include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/draft_layout.hpp"
 #include "specdec/verify/verdict.hpp"
@@ -29,9 +30,66 @@ struct BatchVerdict {
   std::exception_ptr error = nullptr;
 };
 
+/// The result for one of many trees: a verdict, or an error.
+struct BatchTreeVerdict {
+  TreeVerdict verdict = {};
+  std::exception_ptr error = nullptr;
+};
+
+namespace detail {
+
+/// A layout, or the offsets of PackedDrafts.
+template <class L>
+concept LayoutOrOffsets = DraftLayout<L> || std::convertible_to<const L&, std::span<const Index>>;
+
+template <DraftLayout L>
+const L& as_layout(const L& layout) {
+  return layout;
+}
+inline PackedDrafts as_layout(std::span<const Index> offsets) { return PackedDrafts(offsets); }
+
+/// Calls judge(rule, target, draft, place, source, verdict) for each draft, with its own rows, and stores what it throws.
+template <class Rule, DistributionMatrix Target, DistributionMatrix Draft, DraftLayout Layout, class Sources,
+          class Out, class E, class Judge>
+void judge_each(Rule& rule, const Target& target, const Draft& draft, TokenIds tokens, const Layout& layout,
+                Sources& sources, std::span<Out> verdicts, E& for_each, const Judge& judge) {
+  static_assert(fits_executor<E>());
+  constexpr bool one_each = std::ranges::random_access_range<Rule>;
+  layout.check_sizes(tokens, target.rows(), draft.rows());
+  const Index drafts = layout.drafts();
+  check_size("verdicts", "entries", std::ssize(verdicts), drafts);
+  check_size("sources", "generators", static_cast<Index>(std::ranges::size(sources)), drafts);
+  if constexpr (one_each) check_size("rule", "rules", static_cast<Index>(std::ranges::size(rule)), drafts);
+  else
+    static_assert(
+        !has_commit<std::remove_const_t<Rule>>,
+        "a rule that remembers its sequence is not one for all: pass a span of rules, one for each draft");
+  const auto judge_one = [&](Index i, auto& verdict) {
+    const DraftPlace here = place_of(layout, tokens, draft.rows(), i);
+    auto& source = std::ranges::begin(sources)[i];
+    const RowRange p(target, here.target, here.gamma + 1);
+    const RowRange q(draft, here.draft, here.gamma);
+    if constexpr (one_each) judge(std::ranges::begin(rule)[i], p, q, here, source, verdict);
+    else judge(std::as_const(rule), p, q, here, source, verdict);
+  };
+  for_each(drafts, [&](Index i) {
+    auto& [verdict, error] = at(verdicts, i);
+    error = error_of([&, &out = verdict] { judge_one(i, out); });
+    if (error) verdict = {};
+  });
+}
+
+// How many tokens a verdict accepts, and the number of the k-th of them.
+inline Index accepted_tokens(const Verdict& verdict) { return verdict.accepted; }
+inline Index accepted_tokens(const TreeVerdict& verdict) { return std::ssize(verdict.path); }
+inline Index accepted_token(const Verdict&, Index k) { return k; }
+inline Index accepted_token(const TreeVerdict& verdict, Index k) { return at(verdict.path, k); }
+
+}  // namespace detail
+
 /// Judges many drafts of any lengths. Each gets the verdict that verify() would give it, in any order and on any thread. The
-/// layout says where each draft lies in the arrays: PackedDrafts, FedDrafts, PaddedDrafts, or a DraftLayout of your own.
-/// Nothing is copied. Draft i draws from sources[i]. Its result is verdicts[i].
+/// layout says where each draft lies in the arrays: PackedDrafts (its offsets will do), FedDrafts, PaddedDrafts, or a DraftLayout
+/// of your own. Nothing is copied. Draft i draws from sources[i]. Its result is verdicts[i].
 ///
 ///   specdec::verify_batch(specdec::BlockVerifier{}, target, draft, tokens, specdec::PaddedDrafts{b, n}, rngs, verdicts, for_each);
 ///
@@ -41,68 +99,67 @@ struct BatchVerdict {
 /// Throws: std::invalid_argument if the shapes do not fit. An error in a single draft goes to its BatchVerdict::error.
 /// Random: what verify() draws, for each draft from its own source.
 /// Cost: that of verify() for each draft. No allocation for γ <= 64 if nothing fails.
-template <class Rule, Probabilities Target, Probabilities Draft, DraftLayout Layout,
+template <class Rule, Probabilities Target, Probabilities Draft, detail::LayoutOrOffsets Layout,
           std::ranges::random_access_range Sources, class E = InOrder>
   requires RandomSource<std::ranges::range_value_t<Sources>>
 void verify_batch(Rule&& rule, const Target& target, const Draft& draft, TokenIds tokens,
                   const Layout& layout, Sources&& sources, std::span<BatchVerdict> verdicts,
                   E&& for_each = {}) {
-  static_assert(detail::fits_executor<E>());
-  constexpr bool one_each = std::ranges::random_access_range<Rule>;
-  const auto all = distributions(target);
-  const auto drafted = distributions(draft);
-  layout.check_sizes(tokens, all.rows(), drafted.rows());
-  const Index drafts = layout.drafts();
-  detail::check_size("verdicts", "entries", std::ssize(verdicts), drafts);
-  detail::check_size("sources", "generators", static_cast<Index>(std::ranges::size(sources)), drafts);
-  if constexpr (one_each)
-    detail::check_size("rule", "rules", static_cast<Index>(std::ranges::size(rule)), drafts);
-  else
-    static_assert(
-        !detail::has_commit<std::remove_cvref_t<Rule>>,
-        "a rule that remembers its sequence is not one for all: pass a span of rules, one for each draft");
-  const auto judge = [&](Index i) -> Verdict {
-    const DraftPlace here = detail::place_of(layout, tokens, drafted.rows(), i);
-    auto& source = std::ranges::begin(sources)[i];
-    const RowRange p(all, here.target, here.gamma + 1);
-    const RowRange q(drafted, here.draft, here.gamma);
-    const TokenIds ids = tokens.segment(here.token, here.gamma);
-    if constexpr (one_each) return verify(std::ranges::begin(rule)[i], p, q, ids, source);
-    else return verify(std::as_const(rule), p, q, ids, source);
+  const auto judge = [&](auto&& by, const auto& p, const auto& q, const DraftPlace& here, auto& source,
+                         Verdict& verdict) {
+    verdict = verify(std::forward<decltype(by)>(by), p, q, tokens.segment(here.token, here.gamma), source);
   };
-  for_each(drafts, [&](Index i) {
-    BatchVerdict& out = detail::at(verdicts, i);
-    out = {};
-    out.error = detail::error_of([&] { out.verdict = judge(i); });
-  });
+  detail::judge_each(rule, distributions(target), distributions(draft), tokens, detail::as_layout(layout),
+                     sources, verdicts, for_each, judge);
 }
 
-/// Judges drafts that lie one after another: PackedDrafts.
-template <class Rule, Probabilities Target, Probabilities Draft, std::ranges::random_access_range Sources,
-          class E = InOrder>
+/// Judges many trees by rules for trees. Each gets the verdict that verify() would give it. The parents lie as the tokens lie:
+/// parents[k] is that of tokens[k]. It is the number of a token among the tokens of its own draft, or −1 for the context.
+///
+///   specdec::verify_batch(specdec::TraversalVerifier{}, target, draft, tokens, parents, offsets, rngs, verdicts, for_each);
+///
+/// Rules, layout, sources, executor and errors: see the function for lines, above.
+/// Shapes: of the layout; `parents` has one number for each of `tokens`. What stands beside padding, or beside a token that was
+/// fed, is not read.
+/// Throws: std::invalid_argument if the shapes do not fit. Parents that make no tree are an error of their own draft.
+/// Cost: that of verify() for each tree. No allocation for γ <= 64, if nothing fails and if the verdicts have held paths of
+/// drafts of this length before.
+template <class Rule, Probabilities Target, Probabilities Draft, detail::LayoutOrOffsets Layout,
+          std::ranges::random_access_range Sources, class E = InOrder>
   requires RandomSource<std::ranges::range_value_t<Sources>>
-void verify_batch(Rule&& rule, const Target& target, const Draft& draft, TokenIds tokens,
-                  std::span<const Index> offsets, Sources&& sources, std::span<BatchVerdict> verdicts,
+void verify_batch(Rule&& rule, const Target& target, const Draft& draft, TokenIds tokens, TokenIds parents,
+                  const Layout& layout, Sources&& sources, std::span<BatchTreeVerdict> verdicts,
                   E&& for_each = {}) {
-  verify_batch(std::forward<Rule>(rule), target, draft, tokens, PackedDrafts{offsets},
-               std::forward<Sources>(sources), verdicts, std::forward<E>(for_each));
+  detail::check_parent_count(parents.size(), tokens.size());
+  const auto judge = [&](auto&& by, const auto& p, const auto& q, const DraftPlace& here, auto& source,
+                         TreeVerdict& verdict) {
+    detail::verify_tree(std::forward<decltype(by)>(by), p, q, tokens.segment(here.token, here.gamma),
+                        parents.segment(here.token, here.gamma), source, verdict);
+  };
+  detail::judge_each(rule, distributions(target), distributions(draft), tokens, detail::as_layout(layout),
+                     sources, verdicts, for_each, judge);
 }
 
 /// Writes what the drafts emit as engines want it: row i of the emitted tokens gets the accepted tokens of draft i, then the token of
 /// its verdict, then `padding`. accepted[i] gets the number of accepted tokens. A draft with an error emits nothing: its row is
-/// padding, and its number −1.
+/// padding, and its number −1. `verdicts` is a list of BatchVerdict, or of BatchTreeVerdict.
 ///
-/// Shapes: `emitted` holds one row for each draft; `accepted`, one entry. A row must have room for γ + 1 tokens.
-/// Throws: std::invalid_argument if the shapes do not fit, or if a draft has fewer tokens than were accepted. Then nothing has
-/// been written.
-template <DraftLayout Layout, std::ranges::contiguous_range Emitted, std::ranges::contiguous_range Accepted>
-  requires std::integral<std::ranges::range_value_t<Emitted>> &&
-           std::integral<std::ranges::range_value_t<Accepted>>
-void write_emitted(TokenIds tokens, const Layout& layout, Index draft_rows,
-                   std::span<const BatchVerdict> verdicts, Emitted&& emitted_tokens,
-                   Accepted&& accepted_counts, std::ranges::range_value_t<Emitted> padding = -1) {
+/// Shapes: `emitted` holds one row for each draft; `accepted`, one entry. A row must have room for the accepted tokens and one
+/// more: for γ + 1 under any verdict on a line, for one more than the tree is deep under any on a tree.
+/// Throws: std::invalid_argument if the shapes do not fit, or if a verdict accepts tokens that its draft does not have. Then
+/// nothing has been written.
+template <DraftLayout Layout, std::ranges::contiguous_range Verdicts, std::ranges::contiguous_range Emitted,
+          std::ranges::contiguous_range Accepted>
+  requires(std::same_as<std::ranges::range_value_t<Verdicts>, BatchVerdict> ||
+           std::same_as<std::ranges::range_value_t<Verdicts>, BatchTreeVerdict>) &&
+          std::integral<std::ranges::range_value_t<Emitted>> &&
+          std::integral<std::ranges::range_value_t<Accepted>>
+void write_emitted(TokenIds tokens, const Layout& layout, Index draft_rows, const Verdicts& batch_verdicts,
+                   Emitted&& emitted_tokens, Accepted&& accepted_counts,
+                   std::ranges::range_value_t<Emitted> padding = -1) {
   using Id = std::ranges::range_value_t<Emitted>;
   using Count = std::ranges::range_value_t<Accepted>;
+  const std::span<const std::ranges::range_value_t<Verdicts>> verdicts(batch_verdicts);
   const std::span<Id> emitted(emitted_tokens);
   const std::span<Count> accepted(accepted_counts);
   const Index drafts = layout.drafts(), size = std::ssize(emitted), width = drafts > 0 ? size / drafts : 0;
@@ -115,21 +172,27 @@ void write_emitted(TokenIds tokens, const Layout& layout, Index draft_rows,
     const auto& [verdict, error] = detail::at(verdicts, i);
     if (error) continue;
     const Index gamma = detail::place_of(layout, tokens, draft_rows, i).gamma;
-    if (verdict.accepted < 0 || verdict.accepted > gamma)
-      detail::invalid_argument("verdicts[", i, "] accepts ", verdict.accepted, " of ", gamma, " tokens");
-    if (verdict.accepted >= width)
+    const Index count = detail::accepted_tokens(verdict);
+    if (count < 0 || count > gamma)
+      detail::invalid_argument("verdicts[", i, "] accepts ", count, " of ", gamma, " tokens");
+    for (Index k = 0; k < count; ++k)
+      if (const Index number = detail::accepted_token(verdict, k); number < 0 || number >= gamma)
+        detail::invalid_argument("verdicts[", i, "] accepts token ", number, " of ", gamma, " tokens");
+    if (count >= width)
       detail::invalid_argument("emitted has room for ", width, " tokens of each draft, but draft ", i,
-                               " emits ", verdict.accepted + 1);
+                               " emits ", count + 1);
   }
   for (Index i = 0; i < drafts; ++i) {
     const auto& [verdict, error] = detail::at(verdicts, i);
     const auto row = detail::part(emitted, i * width, width);
     std::fill(row.begin(), row.end(), padding);
-    detail::at(accepted, i) = static_cast<Count>(error ? -1 : verdict.accepted);
+    const Index count = error ? -1 : detail::accepted_tokens(verdict);
+    detail::at(accepted, i) = static_cast<Count>(count);
     if (error) continue;
     const DraftPlace here = layout.place(tokens, draft_rows, i);
-    for (Index k = 0; k < verdict.accepted; ++k) detail::at(row, k) = static_cast<Id>(tokens[here.token + k]);
-    detail::at(row, verdict.accepted) = static_cast<Id>(verdict.token);
+    for (Index k = 0; k < count; ++k)
+      detail::at(row, k) = static_cast<Id>(tokens[here.token + detail::accepted_token(verdict, k)]);
+    detail::at(row, count) = static_cast<Id>(verdict.token);
   }
 }
 
