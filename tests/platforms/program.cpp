@@ -95,6 +95,13 @@ struct Drafted {
     specdec::write_emitted(std::span(ids).first(3), specdec::PackedDrafts{offsets}, 3, verdicts, emitted,
                            accepted);
     for (const Id x : emitted) std::cout << ' ' << x;
+    // The same tokens as trees: the first two follow the context.
+    std::array<specdec::BatchTreeVerdict, 2> trees;
+    const std::vector<Id> parent_ids = as<Id>({-1, -1, -1});
+    specdec::verify_batch(specdec::TraversalVerifier{}, specdec::ProcessedRows(target, chain),
+                          specdec::ProcessedRows(draft.topRows(3), chain), std::span(ids).first(3),
+                          parent_ids, offsets, rngs, trees);
+    for (const specdec::BatchTreeVerdict& each : trees) print(each.verdict);
     std::cout << '\n';
   }
 };
