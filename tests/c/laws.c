@@ -109,6 +109,48 @@ static void check_errors(void) {
         "null pointers have a status");
 }
 
+// Two trees in one call get the verdicts that they get alone; the second one's parents then make no tree.
+static void check_trees_together(void) {
+  static double both_targets[2 * (gamma + 1)][vocabulary], both_drafts[2 * gamma][vocabulary];
+  specdec_rows target_rows = rows_of(2 * (gamma + 1), both_targets),
+               draft_rows = rows_of(2 * gamma, both_drafts);
+  const specdec_rows one_target = rows_of(gamma + 1, target), one_draft = rows_of(gamma, draft);
+  const int32_t tokens[2 * gamma] = {1, 2, 0, 0, 3, 2};
+  int32_t both_parents[2 * gamma], paths[2 * gamma], path[gamma];
+  const int64_t offsets[3] = {0, gamma, 2 * gamma};
+  specdec_philox rngs[2] = {{7, 0, 0}, {8, 0, 0}};
+  specdec_verdict verdicts[2], verdict;
+  specdec_status statuses[2];
+  char errors[2 * 200];
+  int i, k;
+  for (i = 0; i < 2; ++i) {
+    memcpy(both_targets[i * (gamma + 1)], target, sizeof target);
+    memcpy(both_drafts[i * gamma], draft, sizeof draft);
+    memcpy(both_parents + i * gamma, parents, sizeof parents);
+  }
+  check(specdec_verify_batch(SPECDEC_TRAVERSAL, NULL, &target_rows, &draft_rows, tokens, both_parents,
+                             offsets, 2, rngs, paths, verdicts, statuses, errors, 200) == SPECDEC_OK,
+        errors);
+  for (i = 0; i < 2; ++i) {
+    specdec_philox rng = {(uint64_t)(7 + i), 0, 0};
+    check(specdec_verify_tree(SPECDEC_TRAVERSAL, &one_target, &one_draft, tokens + i * gamma, parents, gamma,
+                              &rng, path, &verdict, NULL, 0) == SPECDEC_OK,
+          "a tree alone is judged");
+    check(verdict.accepted == verdicts[i].accepted && verdict.token == verdicts[i].token &&
+              rng.offset == rngs[i].offset,
+          "a tree among others gets the verdict that it gets alone");
+    for (k = 0; k < verdict.accepted; ++k)
+      check(path[k] == paths[offsets[i] + k], "a tree among others gets the path that it gets alone");
+  }
+  both_parents[gamma + 1] = 1;
+  check(
+      specdec_verify_batch(SPECDEC_TRAVERSAL, NULL, &target_rows, &draft_rows, tokens, both_parents, offsets,
+                           2, rngs, paths, verdicts, statuses, errors, 200) == SPECDEC_INVALID_ARGUMENT,
+      "parents that make no tree have a status");
+  check(statuses[0] == SPECDEC_OK && statuses[1] == SPECDEC_INVALID_ARGUMENT, "the other tree is judged");
+  check(strncmp(errors + 200, "specdec: parents[1] = 1 is outside -1..0", 40) == 0, errors + 200);
+}
+
 int main(void) {
   const specdec_rows draft_rows = rows_of(gamma, draft);
   specdec_greedy_block* memory = NULL;
@@ -123,6 +165,7 @@ int main(void) {
   check_law(SPECDEC_GREEDY_BLOCK, memory, &draft_rows, "greedy block");
   specdec_greedy_block_destroy(memory);
   check_errors();
+  check_trees_together();
   printf("%d failures\n", failures);
   return failures != 0;
 }

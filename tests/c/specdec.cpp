@@ -453,35 +453,58 @@ namespace {
 
 // Three drafts of 2, 0 and 3 tokens in the rows of one matrix each.
 struct Batch {
-  Batch() {
-    const Pair pair(3);
+  explicit Batch(std::uint64_t seed = 3) {
+    const Pair pair(seed);
     target.resize(gamma + 3, vocabulary);
     target << pair.target.cast<float>(), pair.target.topRows(2).cast<float>();
     draft = pair.draft.cast<float>();
-    std::mt19937_64 rng(3);
+    draft.row(1) = draft.row(0);  // the rows of siblings, as K-SEQ wants them
+    draft.row(3) = draft.row(2);
+    std::mt19937_64 rng(seed);
     tokens = drawn_from(rows_of(draft), rng);
     c_target = described(SPECDEC_PROBABILITIES, SPECDEC_FLOAT, gamma + 3, target.data());
     c_draft = described(SPECDEC_PROBABILITIES, SPECDEC_FLOAT, gamma, draft.data());
   }
   Batch(const Batch&) = delete;
 
-  specdec_status judge(specdec_rule rule, std::vector<specdec_greedy_block*>* memories = nullptr) {
+  // Trees, if there are parents.
+  specdec_status judge(specdec_rule rule, std::vector<specdec_greedy_block*>* memories = nullptr,
+                       const std::vector<Token>* parents = nullptr) {
     return specdec_verify_batch(rule, memories == nullptr ? nullptr : memories->data(), &c_target, &c_draft,
-                                tokens.data(), offsets.data(), 3, rngs.data(), verdicts.data(),
-                                statuses.data(), errors.data(), error_size);
+                                tokens.data(), parents == nullptr ? nullptr : parents->data(), offsets.data(),
+                                3, rngs.data(), paths.data(), verdicts.data(), statuses.data(), errors.data(),
+                                error_size);
   }
   std::string error(std::size_t i) const { return errors.data() + i * error_size; }
 
-  Verdict alone(std::size_t i, auto&& rule, Philox& rng) const {
+  // The outcome on draft i alone, in C++. `parents`: nothing for lines, else those of all trees.
+  auto alone(std::size_t i, auto&& rule, Philox& rng, const auto&... parents) const {
     const Index first = offsets[i], length = offsets[i + 1] - first;
     const RowMajor<float> p = target.middleRows(first + static_cast<Index>(i), length + 1),
                           q = draft.middleRows(first, length);
-    const std::vector<Token> some(tokens.begin() + first, tokens.begin() + first + length);
-    return rule(p, q, some, rng);
+    const auto part = [&](const std::vector<Token>& all) {
+      return std::vector<Token>(all.begin() + first, all.begin() + first + length);
+    };
+    return rule(p, q, part(tokens), part(parents)..., rng);
   }
   void check_alone(std::size_t i, auto&& rule) const {
     Philox rng(i);
     CHECK(Verdict{verdicts[i].accepted, verdicts[i].token} == alone(i, rule, rng));
+    check_rest(i, rng);
+  }
+  // Returns how many tokens of the tree were accepted.
+  Index check_alone(std::size_t i, auto&& rule, const std::vector<Token>& parents) const {
+    Philox rng(i);
+    const TreeVerdict verdict = alone(i, rule, rng, parents);
+    const auto path = paths.begin() + offsets[i];
+    CHECK(TreeVerdict{{path, path + verdicts[i].accepted}, verdicts[i].token} == verdict);
+    for (auto k = offsets[i] + verdicts[i].accepted; k < offsets[i + 1]; ++k)
+      CHECK(paths[static_cast<std::size_t>(k)] == -7);
+    check_rest(i, rng);
+    return std::ssize(verdict.path);
+  }
+  void check_rest(std::size_t i, const Philox& rng) const {
+    CHECK(statuses[i] == SPECDEC_OK);
     CHECK(rngs[i].offset == rng.offset());
     CHECK(error(i).empty());
   }
@@ -492,6 +515,7 @@ struct Batch {
   std::vector<std::int64_t> offsets{0, 2, 2, 5};
   specdec_rows c_target, c_draft;
   std::array<specdec_philox, 3> rngs{{{0, 0, 0}, {1, 0, 0}, {2, 0, 0}}};
+  std::array<std::int32_t, gamma> paths{-7, -7, -7, -7, -7};
   std::array<specdec_verdict, 3> verdicts{};
   std::array<specdec_status, 3> statuses{-1, -1, -1};
   std::array<char, 3 * error_size> errors{};
@@ -514,6 +538,71 @@ TEST_CASE("drafts judged together in C get the verdicts that each gets alone") {
     CHECK(specdec_greedy_block_min_draft_length(memories[i]) == rule.min_draft_length());
     specdec_greedy_block_destroy(memories[i]);
   }
+}
+
+TEST_CASE("trees judged together in C get the verdicts that each gets alone, and paths in their places") {
+  const std::vector<Token> siblings{-1, -1, -1, -1, 0}, lines{-1, 0, -1, 0, 1};
+  const auto accepted = [](specdec_rule number, const auto& rule, const std::vector<Token>& parents) {
+    Index tokens = 0;
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+      Batch batch(seed);
+      CHECK(batch.judge(number, nullptr, &parents) == SPECDEC_OK);
+      for (const std::size_t i : {0U, 1U, 2U}) tokens += batch.check_alone(i, rule, parents);
+    }
+    return tokens;
+  };
+  for (const auto& parents : {siblings, lines}) {
+    CHECK(accepted(SPECDEC_TRAVERSAL, TraversalVerifier{}, parents) > 20);
+    CHECK(accepted(SPECDEC_RECURSIVE_REJECTION, RecursiveRejectionVerifier{}, parents) > 20);
+    CHECK(accepted(SPECDEC_K_SEQ, KSeqVerifier{}, parents) > 20);
+  }
+
+  Batch with, without;
+  CHECK(with.judge(SPECDEC_TRAVERSAL, nullptr, &siblings) == SPECDEC_OK);
+  CHECK(specdec_verify_batch(SPECDEC_TRAVERSAL, nullptr, &without.c_target, &without.c_draft,
+                             without.tokens.data(), siblings.data(), without.offsets.data(), 3,
+                             without.rngs.data(), nullptr, without.verdicts.data(), without.statuses.data(),
+                             nullptr, 0) == SPECDEC_OK);
+  for (const std::size_t i : {0U, 1U, 2U}) {
+    CHECK(without.verdicts[i].accepted == with.verdicts[i].accepted);
+    CHECK(without.verdicts[i].token == with.verdicts[i].token);
+  }
+
+  Batch empty;  // trees without tokens need no parents, tokens or paths
+  empty.offsets = {0, 0, 0, 0};
+  empty.c_target.rows = 3;
+  empty.c_draft.rows = 0;
+  CHECK(specdec_verify_batch(SPECDEC_TRAVERSAL, nullptr, &empty.c_target, &empty.c_draft, nullptr, nullptr,
+                             empty.offsets.data(), 3, empty.rngs.data(), nullptr, empty.verdicts.data(),
+                             empty.statuses.data(), empty.errors.data(), Batch::error_size) == SPECDEC_OK);
+  for (const std::size_t i : {0U, 1U, 2U}) CHECK(empty.verdicts[i].accepted == 0);
+}
+
+TEST_CASE("an error in one tree of a batch in C is that tree's alone, and writes no path") {
+  const std::vector<Token> parents{-1, -1, -1, 0, 0};
+  const auto fails = [&](const std::string& word, specdec_status status, const auto& spoil) {
+    Batch batch;
+    std::vector<Token> spoilt = parents;
+    spoil(batch, spoilt);
+    CHECK(batch.judge(SPECDEC_RECURSIVE_REJECTION, nullptr, &spoilt) == status);
+    CHECK(batch.statuses == std::array<specdec_status, 3>{SPECDEC_OK, SPECDEC_OK, status});
+    CHECK_THAT(batch.error(2), Catch::Contains(word));
+    CHECK(batch.rngs[2].offset == 0);
+    CHECK(batch.verdicts[2].token == 0);
+    for (const std::size_t k : {2U, 3U, 4U}) CHECK(batch.paths[k] == -7);
+    for (const std::size_t i : {0U, 1U}) batch.check_alone(i, RecursiveRejectionVerifier{}, parents);
+  };
+  const auto parent = [&](std::size_t k, Token number) {
+    return [=](Batch&, std::vector<Token>& all) { all[k] = number; };
+  };
+  fails("parents[0] = 0 is outside -1..-1", SPECDEC_INVALID_ARGUMENT, parent(2, 0));
+  fails("parents[1] = 1 is outside -1..0", SPECDEC_INVALID_ARGUMENT, parent(3, 1));
+  fails("parents[2] = -2 is outside -1..1", SPECDEC_INVALID_ARGUMENT, parent(4, -2));
+  fails("parents[2] = 2147483647 is outside", SPECDEC_INVALID_ARGUMENT, parent(4, INT32_MAX));
+  fails("has probability 0 in draft row 1", SPECDEC_INVALID_ARGUMENT,
+        [](Batch& batch, auto&) { batch.draft(3, batch.tokens[3]) = 0; });
+  fails("target row 0: ", SPECDEC_INVALID_DISTRIBUTION,
+        [](Batch& batch, auto&) { batch.target.row(4).setConstant(std::nanf("")); });
 }
 
 TEST_CASE("an error in one draft of a batch is that draft's alone; one of the whole batch is everybody's") {
@@ -545,32 +634,41 @@ TEST_CASE("an error in one draft of a batch is that draft's alone; one of the wh
   draft_rows.c_draft.rows = 6;
   all_fail(draft_rows, "draft has 6 rows, expected 5");
   all_fail(greedy, "memories is NULL", SPECDEC_GREEDY_BLOCK);
-  all_fail(no_rule, "rule = 17 is no rule for lines", SPECDEC_RECURSIVE_REJECTION);
+  all_fail(no_rule, "rule = 99 is no rule for lines", 99);
+
+  const std::vector<Token> parents{-1, -1, -1, 0, 0};
+  Batch no_parents, parents_of_lines, trees;
+  all_fail(no_parents, "parents is NULL", SPECDEC_RECURSIVE_REJECTION);
+  CHECK(parents_of_lines.judge(SPECDEC_BLOCK, nullptr, &parents) == SPECDEC_INVALID_ARGUMENT);
+  CHECK(parents_of_lines.error(2) == "specdec: parents is not NULL, and rule = 0 is no rule for trees");
+  trees.offsets = {0, 3, 2, 5};
+  CHECK(trees.judge(SPECDEC_K_SEQ, nullptr, &parents) == SPECDEC_INVALID_ARGUMENT);
+  CHECK(trees.error(0) == "specdec: offsets[2] = 2, after 3");
 
   Batch none;
   const std::int64_t zero = 0;
   none.c_target.rows = none.c_draft.rows = 0;
   char untouched = 'x';
-  CHECK(specdec_verify_batch(SPECDEC_BLOCK, nullptr, &none.c_target, &none.c_draft, nullptr, &zero, 0,
-                             nullptr, nullptr, nullptr, &untouched, 100) == SPECDEC_OK);
+  CHECK(specdec_verify_batch(SPECDEC_BLOCK, nullptr, &none.c_target, &none.c_draft, nullptr, nullptr, &zero,
+                             0, nullptr, nullptr, nullptr, nullptr, &untouched, 100) == SPECDEC_OK);
   CHECK(untouched == 'x');
-  CHECK(specdec_verify_batch(SPECDEC_BLOCK, nullptr, &none.c_target, &none.c_draft, nullptr, &zero, -1,
-                             nullptr, nullptr, nullptr, nullptr, 0) == SPECDEC_INVALID_ARGUMENT);
+  CHECK(specdec_verify_batch(SPECDEC_BLOCK, nullptr, &none.c_target, &none.c_draft, nullptr, nullptr, &zero,
+                             -1, nullptr, nullptr, nullptr, nullptr, nullptr, 0) == SPECDEC_INVALID_ARGUMENT);
   std::array<char, 100> error;
   error.fill('x');
-  CHECK(specdec_verify_batch(SPECDEC_BLOCK, nullptr, &none.c_target, &none.c_draft, nullptr, &zero, -1,
-                             nullptr, nullptr, nullptr, error.data(),
+  CHECK(specdec_verify_batch(SPECDEC_BLOCK, nullptr, &none.c_target, &none.c_draft, nullptr, nullptr, &zero,
+                             -1, nullptr, nullptr, nullptr, nullptr, error.data(),
                              error.size()) == SPECDEC_INVALID_ARGUMENT);
   CHECK(std::string(error.data()) == "specdec: drafts = -1 is negative");
   error.fill('x');
-  CHECK(specdec_verify_batch(SPECDEC_BLOCK, nullptr, &none.c_target, &none.c_draft, nullptr, &zero, 1,
-                             nullptr, nullptr, nullptr, error.data(),
+  CHECK(specdec_verify_batch(SPECDEC_BLOCK, nullptr, &none.c_target, &none.c_draft, nullptr, nullptr, &zero,
+                             1, nullptr, nullptr, nullptr, nullptr, error.data(),
                              error.size()) == SPECDEC_INVALID_ARGUMENT);
   CHECK(std::string(error.data()) == "specdec: statuses is NULL");
   none.c_target.rows = 2;
-  CHECK(specdec_verify_batch(SPECDEC_BLOCK, nullptr, &none.c_target, &none.c_draft, nullptr, &zero,
-                             std::int64_t{1} << 40, nullptr, nullptr, none.statuses.data(), error.data(),
-                             error.size()) == SPECDEC_INVALID_ARGUMENT);
+  CHECK(specdec_verify_batch(SPECDEC_BLOCK, nullptr, &none.c_target, &none.c_draft, nullptr, nullptr, &zero,
+                             std::int64_t{1} << 40, nullptr, nullptr, nullptr, none.statuses.data(),
+                             error.data(), error.size()) == SPECDEC_INVALID_ARGUMENT);
   CHECK_THAT(std::string(error.data()), Catch::Contains("target has 2 rows, expected one at least for each"));
 }
 
@@ -828,8 +926,8 @@ TEST_CASE("buffers for errors that are larger than memory do not overflow") {
   Floats f;
   std::array<specdec_status, 2> statuses{};
   const specdec_status found = specdec_verify_batch(
-      SPECDEC_BLOCK, nullptr, &f.c_target, &f.c_draft, nullptr, nullptr, 2, nullptr, nullptr, statuses.data(),
-      text.data(), std::numeric_limits<std::size_t>::max() / 2 + 1);
+      SPECDEC_BLOCK, nullptr, &f.c_target, &f.c_draft, nullptr, nullptr, nullptr, 2, nullptr, nullptr,
+      nullptr, statuses.data(), text.data(), std::numeric_limits<std::size_t>::max() / 2 + 1);
   CHECK(found == SPECDEC_INVALID_ARGUMENT);
   CHECK_THAT(std::string(text.data()), Catch::Contains("for each of 2 drafts is more than fits into memory"));
 }

@@ -34,7 +34,7 @@
 
 // The version of this interface: of its functions, its structures and its constants. A program that loads the library at run
 // time compares it with specdec_c_version().
-#define SPECDEC_C_VERSION 1
+#define SPECDEC_C_VERSION 2
 
 // What stands before each function. Define it first if the functions shall be exported from a shared library.
 #ifndef SPECDEC_C_API
@@ -64,7 +64,7 @@ enum specdec_rules {
   SPECDEC_ARGMAX = 2,        ///< greedy decoding; needs no draft rows
   SPECDEC_SAMPLE_MATCH = 3,  ///< accepts what the target draws itself; needs no draft rows
   SPECDEC_GREEDY_BLOCK = 4,  ///< remembers its text: specdec_verify_greedy_block, specdec_verify_batch
-  // For trees: specdec_verify_tree.
+  // For trees: specdec_verify_tree, specdec_verify_batch.
   SPECDEC_TRAVERSAL = 16,  ///< traversal verification (Weng et al. 2025): accepts the most
   SPECDEC_RECURSIVE_REJECTION = 17,
   SPECDEC_K_SEQ = 18  ///< for siblings that are independent draws from one row
@@ -176,15 +176,21 @@ SPECDEC_C_API specdec_status specdec_verify_tree(specdec_rule rule, const specde
                                                  int32_t* path, specdec_verdict* verdict, char* error,
                                                  size_t error_size);
 
-/// Judges many drafts of any lengths by a rule for lines, one after the other. Each gets the verdict that it gets alone.
-/// Draft i has the tokens from tokens[offsets[i]] to tokens[offsets[i + 1] − 1]. Its rows are those of `draft` from row
-/// offsets[i] on, and those of `target` from row offsets[i] + i on.
+/// Judges many drafts of any lengths, one after the other: lines by a rule for lines, trees by a rule for trees. Each gets the
+/// verdict that it gets alone. Draft i has the tokens from tokens[offsets[i]] to tokens[offsets[i + 1] − 1]. Its rows are those
+/// of `draft` from row offsets[i] on, and those of `target` from row offsets[i] + i on.
 ///
 ///   memories   for SPECDEC_GREEDY_BLOCK: one memory for each draft, of its text. For other rules NULL
 ///   target     offsets[drafts] + drafts rows
 ///   draft      offsets[drafts] rows
+///   parents    for rules for trees: one for each token, in the numbers of the token's own draft: the token
+///              tokens[offsets[i] + k] follows tokens[offsets[i] + parents[offsets[i] + k]], or the context if its parent is
+///              −1. For rules for lines NULL
 ///   offsets    drafts + 1 numbers, from 0 on, that do not descend
 ///   rngs       one generator for each draft
+///   paths      for rules for trees: room for offsets[drafts] numbers. The path of draft i begins at paths[offsets[i]], in the
+///              numbers of its own draft, and verdicts[i].accepted says how many there are; nothing else is written. NULL if
+///              they are not wanted
 ///   verdicts   one for each draft
 ///   statuses   one for each draft
 ///   errors     room for drafts * error_size bytes: the text of draft i begins at errors + i * error_size. May be NULL. If
@@ -192,12 +198,13 @@ SPECDEC_C_API specdec_status specdec_verify_tree(specdec_rule rule, const specde
 ///              beginning, so it then needs error_size bytes, and no status is written
 ///
 /// Returns SPECDEC_OK if all drafts were judged, else the first status that is none.
-/// Errors: an error in a draft is that draft's status alone. If the arguments as a whole do not fit, no draft is judged, and
-/// all of them get this error.
+/// Errors: an error in a draft is that draft's status alone, also if its parents make no tree. If the arguments as a whole do
+/// not fit, no draft is judged, and all of them get this error.
 SPECDEC_C_API specdec_status specdec_verify_batch(specdec_rule rule, specdec_greedy_block* const* memories,
                                                   const specdec_rows* target, const specdec_rows* draft,
-                                                  const int32_t* tokens, const int64_t* offsets,
-                                                  int64_t drafts, specdec_philox* rngs,
+                                                  const int32_t* tokens, const int32_t* parents,
+                                                  const int64_t* offsets, int64_t drafts,
+                                                  specdec_philox* rngs, int32_t* paths,
                                                   specdec_verdict* verdicts, specdec_status* statuses,
                                                   char* errors, size_t error_size);
 

@@ -227,15 +227,23 @@ inline specdec_verdict judge_tree(specdec_rule number, const DraftOfC& given, To
   return {accepted, stop.token};
 }
 
-/// The arguments of specdec_verify_batch of which each draft has one.
+/// Whether a rule is for trees.
+inline bool is_for_trees(specdec_rule number) {
+  return number == SPECDEC_TRAVERSAL || number == SPECDEC_RECURSIVE_REJECTION || number == SPECDEC_K_SEQ;
+}
+
+/// The arguments of specdec_verify_batch of which each draft has one, or a part.
 struct BatchOfC {
+  specdec_rule rule;
   specdec_greedy_block* const* memories;
+  const int32_t* parents;
   const int64_t* offsets;
   int64_t drafts;
   specdec_philox* rngs;
+  int32_t* paths;
   specdec_verdict* verdicts;
 
-  void check_sizes(specdec_rule rule) const {
+  void check_sizes() const {
     check_not_null(offsets, "offsets");
     if (offsets[0] != 0) invalid_argument("offsets[0] = ", offsets[0], ", expected 0");
     for (Index i = 0; i < drafts; ++i)  // compared, because a difference might overflow
@@ -243,14 +251,24 @@ struct BatchOfC {
         invalid_argument("offsets[", i + 1, "] = ", offsets[i + 1], ", after ", offsets[i]);
     if (drafts > 0) check_not_null(rngs, "rngs");
     if (drafts > 0) check_not_null(verdicts, "verdicts");
+    if (is_for_trees(rule)) {
+      if (offsets[drafts] > 0) check_not_null(parents, "parents");
+      return;
+    }
     if (rule == SPECDEC_GREEDY_BLOCK) check_memories();
     else with_rule_for_lines(rule, [](const auto&) {});
+    if (parents != nullptr)
+      invalid_argument("parents is not NULL, and rule = ", rule, " is no rule for trees");
   }
 
   Index gamma(Index i) const { return offsets[i + 1] - offsets[i]; }
-  /// The memory of draft i; null under a rule that remembers nothing.
-  specdec_greedy_block* memory(specdec_rule rule, Index i) const {
-    return rule == SPECDEC_GREEDY_BLOCK ? memories[i] : nullptr;
+  /// Judges draft i, whose tokens and rows are given.
+  specdec_verdict judge(Index i, const DraftOfC& given) const {
+    if (!is_for_trees(rule))
+      return judge_line(rule, rule == SPECDEC_GREEDY_BLOCK ? memories[i] : nullptr, given, rngs[i]);
+    const Index first = offsets[i];
+    const TokenIds links = gamma(i) > 0 ? DraftOfC::ids_of("parents", parents + first, gamma(i)) : TokenIds();
+    return judge_tree(rule, given, links, rngs[i], paths == nullptr ? nullptr : paths + first);
   }
 
  private:
@@ -276,10 +294,11 @@ inline void check_error_size(int64_t drafts, const char* errors, std::size_t siz
 }
 
 /// All drafts of a batch in one.
-inline DraftOfC all_of(const BatchOfC& batch, specdec_rule rule, const specdec_rows* target,
-                       const specdec_rows* draft, const int32_t* tokens) {
-  batch.check_sizes(rule);
-  return DraftOfC(target, draft, tokens, batch.offsets[batch.drafts], looks_at_draft(rule), batch.drafts);
+inline DraftOfC all_of(const BatchOfC& batch, const specdec_rows* target, const specdec_rows* draft,
+                       const int32_t* tokens) {
+  batch.check_sizes();
+  return DraftOfC(target, draft, tokens, batch.offsets[batch.drafts], looks_at_draft(batch.rule),
+                  batch.drafts);
 }
 
 }  // namespace specdec::detail
@@ -319,25 +338,24 @@ specdec_status specdec_verify_tree(specdec_rule rule, const specdec_rows* target
 
 specdec_status specdec_verify_batch(specdec_rule rule, specdec_greedy_block* const* memories,
                                     const specdec_rows* target, const specdec_rows* draft,
-                                    const int32_t* tokens, const int64_t* offsets, int64_t drafts,
-                                    specdec_philox* rngs, specdec_verdict* verdicts, specdec_status* statuses,
-                                    char* errors, size_t error_size) {
+                                    const int32_t* tokens, const int32_t* parents, const int64_t* offsets,
+                                    int64_t drafts, specdec_philox* rngs, int32_t* paths,
+                                    specdec_verdict* verdicts, specdec_status* statuses, char* errors,
+                                    size_t error_size) {
   using namespace specdec::detail;
   const specdec_status counted = status_of({errors, drafts == 0 ? 0 : error_size}, [&] {
     check_draft_count(drafts, statuses, target);
     check_error_size(drafts, errors, error_size);
   });
   if (counted != SPECDEC_OK) return counted;  // there need not be a status for each draft
-  const BatchOfC batch{memories, offsets, drafts, rngs, verdicts};
+  const BatchOfC batch{rule, memories, parents, offsets, drafts, rngs, paths, verdicts};
   const ErrorText texts{drafts > 0 ? errors : nullptr, error_size};
   specdec_status first = SPECDEC_OK;
   const specdec_status fits = status_of(texts, [&] {
-    const DraftOfC all = all_of(batch, rule, target, draft, tokens);
+    const DraftOfC all = all_of(batch, target, draft, tokens);
     for (specdec::Index i = 0; i < drafts; ++i) {
-      statuses[i] = status_of(texts.of(i), [&] {
-        const DraftOfC given = all.part(i, offsets[i], batch.gamma(i));
-        verdicts[i] = judge_line(rule, batch.memory(rule, i), given, rngs[i]);
-      });
+      statuses[i] = status_of(texts.of(i),
+                              [&] { verdicts[i] = batch.judge(i, all.part(i, offsets[i], batch.gamma(i))); });
       if (first == SPECDEC_OK) first = statuses[i];
     }
   });
