@@ -65,16 +65,22 @@ path     the numbers of the accepted tokens, from the context outward)");
       "verify_batch",
       [](const std::string& rule, const py::object& target, const py::object& draft, const py::object& tokens,
          const std::vector<std::uint64_t>& seeds, const std::vector<std::uint64_t>& offsets,
-         Temperature temperature) {
-        return PaddedBatch(rule, target, draft, tokens, temperature).judge(seeds, offsets);
+         const py::object& parents, Temperature temperature) {
+        const auto judged = [&](auto batch) { return batch.judge(seeds, offsets); };
+        if (parents.is_none())
+          return judged(PaddedBatch<LineRule>(rule, target, draft, tokens, parents, temperature));
+        return judged(PaddedBatch<TreeRule>(rule, target, draft, tokens, parents, temperature));
       },
       "rule"_a, "target"_a, "draft"_a, "tokens"_a, "seeds"_a, "offsets"_a = std::vector<std::uint64_t>{},
-      py::kw_only(), "temperature"_a = py::none(),
-      R"(Judges many drafts: returns (accepted, token, emitted, offsets, errors).
+      py::kw_only(), "parents"_a = py::none(), "temperature"_a = py::none(),
+      R"(Judges many drafts: returns (accepted, token, emitted, offsets, errors), and for trees their path.
 
+rule     a rule for lines; for trees, one for trees
 tokens   [B, n]. A draft ends before its first negative id
 target   [B, n + 1, V]; draft [B, n, V] or None; seeds and offsets: one for each draft
+parents  None, or of trees [B, n]: numbers of tokens of the same draft, or -1 for the context
 emitted  [B, n + 1]: the accepted tokens and the token after them, padded with -1
+path     [B, n]: the numbers of the accepted tokens, from the context outward, padded with -1
 errors   {i: text} for drafts that could not be judged: they have accepted = token = -1, and keep their offset)");
 
   py::class_<GreedyBlock>(module, "GreedyBlock", "Greedy block verification of one text, which it remembers.")
@@ -150,4 +156,5 @@ PYBIND11_MODULE(specdec, module) {
   module.attr("Verdict") = answers.verdict;
   module.attr("TreeVerdict") = answers.tree;
   module.attr("BatchVerdict") = answers.batch;
+  module.attr("BatchTreeVerdict") = answers.batch_of_trees;
 }

@@ -4,6 +4,7 @@
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 
+#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <exception>
@@ -12,6 +13,7 @@
 #include <specdec/analysis.hpp>
 #include <specdec/specdec.hpp>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -35,6 +37,7 @@ struct Answers {
   py::object verdict = named_tuple("Verdict", "accepted token offset");
   py::object tree = named_tuple("TreeVerdict", "path token offset");
   py::object batch = named_tuple("BatchVerdict", "accepted token emitted offsets errors");
+  py::object batch_of_trees = named_tuple("BatchTreeVerdict", "accepted token emitted offsets errors path");
 
   static const Answers& get() {
     static const Answers* const answers = new Answers;
@@ -100,12 +103,17 @@ inline void check_entries(const char* name, std::size_t entries, Index drafts) {
     refuse(name, " has ", entries, " entries for ", drafts, " drafts");
 }
 
-// Many drafts, padded to one length: see specdec::PaddedDrafts.
+// Many drafts, padded to one length: see specdec::PaddedDrafts. They are trees if the rule is one for trees.
+template <class Rule>
 class PaddedBatch {
+  static constexpr bool of_trees = std::same_as<Rule, TreeRule>;
+  using Found = std::conditional_t<of_trees, specdec::BatchTreeVerdict, specdec::BatchVerdict>;
+
  public:
+  // `parents` is None for lines.
   PaddedBatch(const std::string& rule, const py::object& target, const py::object& draft,
-              const py::object& tokens, Temperature temperature)
-      : rule_(LineRule::of(rule)),
+              const py::object& tokens, const py::object& parents, Temperature temperature)
+      : rule_(Rule::of(rule)),
         tokens_("tokens", tokens, 2),
         target_("target", target, temperature, 3),
         draft_(draft, tokens_, rule_.looks_at_draft(), temperature, 3),
@@ -113,6 +121,7 @@ class PaddedBatch {
         verdicts_(static_cast<std::size_t>(tokens_.size(0))) {
     check_shape("target", target_, tokens_.size(1) + 1);
     if (draft_.array()) check_shape("draft", *draft_.array(), tokens_.size(1));
+    if constexpr (of_trees) parents_.emplace("parents", parents, 2);
   }
 
   py::object judge(const std::vector<std::uint64_t>& seeds, std::vector<std::uint64_t> offsets) {
@@ -123,8 +132,13 @@ class PaddedBatch {
     for (std::size_t i = 0; i < seeds.size(); ++i) sources.emplace_back(seeds[i], offsets[i]);
     {
       const py::gil_scoped_release others_may_run;
-      specdec::verify_batch(rule_, target_.view(), draft_.view(), tokens_.view(), layout_, sources,
-                            std::span(verdicts_));
+      const std::span verdicts(verdicts_);
+      if constexpr (of_trees)
+        specdec::verify_batch(rule_, target_.view(), draft_.view(), tokens_.view(), parents_->view(), layout_,
+                              sources, verdicts);
+      else
+        specdec::verify_batch(rule_, target_.view(), draft_.view(), tokens_.view(), layout_, sources,
+                              verdicts);
     }
     py::dict errors;
     for (std::size_t i = 0; i < verdicts_.size(); ++i)
@@ -146,22 +160,35 @@ class PaddedBatch {
     const auto numbers = [](auto& array) {
       return std::span<std::int64_t>(array.mutable_data(), static_cast<std::size_t>(array.size()));
     };
-    specdec::write_emitted(tokens_.view(), layout_, draft_.view().rows(),
-                           std::span<const specdec::BatchVerdict>(verdicts_), numbers(emitted),
+    specdec::write_emitted(tokens_.view(), layout_, draft_.view().rows(), verdicts_, numbers(emitted),
                            numbers(accepted));
     for (std::size_t i = 0; i < verdicts_.size(); ++i)
       numbers(token)[i] = verdicts_[i].error ? -1 : verdicts_[i].verdict.token;
-    return Answers::get().batch(
-        accepted, token, emitted,
-        py::array_t<std::uint64_t>(static_cast<py::ssize_t>(offsets.size()), offsets.data()), errors);
+    const py::array_t<std::uint64_t> go_on(static_cast<py::ssize_t>(offsets.size()), offsets.data());
+    if constexpr (of_trees)
+      return Answers::get().batch_of_trees(accepted, token, emitted, go_on, errors, paths());
+    else return Answers::get().batch(accepted, token, emitted, go_on, errors);
   }
 
-  LineRule rule_;
+  // The paths, padded with −1.
+  py::array_t<std::int64_t> paths() const {
+    py::array_t<std::int64_t> padded({layout_.drafts(), tokens_.size(1)});
+    std::int64_t* row = padded.mutable_data();
+    std::fill_n(row, padded.size(), -1);
+    for (const Found& found : verdicts_) {
+      std::copy(found.verdict.path.begin(), found.verdict.path.end(), row);
+      row += tokens_.size(1);
+    }
+    return padded;
+  }
+
+  Rule rule_;
   Ids tokens_;
+  std::optional<Ids> parents_;
   Rows target_;
   DraftRows draft_;
   specdec::PaddedDrafts layout_;
-  std::vector<specdec::BatchVerdict> verdicts_;
+  std::vector<Found> verdicts_;
 };
 
 // P(τ > i | x_1..x_{i+1}) along a draft.

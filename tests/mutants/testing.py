@@ -33,6 +33,8 @@ mutant("model-check-never-rolls-back", "testing/check_model.hpp", "tests/testing
 mutant = promise("a call in C gives the verdict of C++")
 mutant("c-last-failure-told", "c/specdec.hpp", "tests/c/specdec",
        "if (first == SPECDEC_OK) first = statuses[i];", "if (statuses[i] != SPECDEC_OK) first = statuses[i];")
+mutant("c-paths-of-all-at-the-first", "c/specdec.hpp", "tests/c/specdec",
+       "paths == nullptr ? nullptr : paths + first", "paths == nullptr ? nullptr : paths")
 mutant("c-list-drawn-by-places", "c/rows.hpp", "tests/c/specdec",
        "if constexpr (listed<decltype(row)>) return row.support(k);", "if constexpr (false) return k;")
 

@@ -128,6 +128,32 @@ class Batches(unittest.TestCase):
         self.assertEqual((many.accepted[7], many.token[7], many.offsets[7], list(many.emitted[7])), (-1, -1, 0, [-1] * 5))
         np.testing.assert_array_equal(np.delete(many.emitted, 7, 0), right.emitted)
 
+    def test_trees_as_alone(self):
+        parents = np.array([-1, -1, 0, 1]) + np.zeros((60, 1), np.int64)
+        self.draft[:, 1] = self.draft[:, 0]  # siblings are draws from one row
+        target, draft = self.target, self.draft
+        for rule in "traversal", "recursive-rejection", "k-seq":
+            many = specdec.verify_batch(rule, target, draft, self.tokens, self.seeds, self.offsets, parents=parents)
+            self.assertEqual(many.errors, {})
+            for i, n in enumerate(self.lengths):
+                alone = specdec.verify_tree(rule, target[i, : n + 1], draft[i, :n], self.tokens[i, :n], parents[i, :n],
+                                            int(self.seeds[i]), int(self.offsets[i]))
+                path = [k for k in many.path[i] if k >= 0]
+                self.assertEqual((path, many.token[i], many.offsets[i]), alone)
+                self.assertEqual(many.accepted[i], len(path))
+                emitted = [*self.tokens[i, path], alone.token]
+                self.assertEqual(list(many.emitted[i]), emitted + [-1] * (5 - len(emitted)))
+        parents[9, 2] = 3
+        some = specdec.verify_batch("k-seq", target, draft, self.tokens, self.seeds, self.offsets, parents=parents)
+        self.assertRegex(some.errors.pop(9), r"specdec: parents\[2\] = 3 is outside -1..1")
+        self.assertEqual(some.errors, {})
+        self.assertEqual((some.accepted[9], list(some.path[9])), (-1, [-1] * 4))
+        np.testing.assert_array_equal(np.delete(some.emitted, 9, 0), np.delete(many.emitted, 9, 0))
+        with self.assertRaisesRegex(ValueError, "parents has 236 numbers, expected one for each of 240 tokens"):
+            specdec.verify_batch("traversal", target, draft, self.tokens, self.seeds, parents=parents[1:])
+        with self.assertRaisesRegex(ValueError, "rule = 'block' is no rule for trees"):
+            specdec.verify_batch("block", target, draft, self.tokens, self.seeds, parents=parents)
+
     def test_errors(self):
         def refused(message, target=self.target, draft=self.draft, tokens=self.tokens, seeds=self.seeds, offsets=[]):
             with self.assertRaisesRegex(ValueError, message):
