@@ -62,8 +62,12 @@ mutant = promise("a call of a batch that fails can be tried again, with the same
 mutant("batch-luck-not-rewound", "loop/batch_core.hpp", "tests/loop/batch", "rewind(entry.source());", "mark(entry.source());")
 
 mutant = promise("beam search finds what plain beam search over the target finds")
-mutant("beams-beyond-the-known-rows", "search/beam_search.hpp", "tests/search/beam_search",
-       "std::all_of(search.level", "std::any_of(search.level")
+mutant("beams-beyond-the-known-rows", "search/searched_context.hpp", "tests/search/beam_search",
+       "std::all_of(nodes.begin()", "std::any_of(nodes.begin()")
+mutant("beam-search-told-others-rows", "search/beam_batch.hpp", "tests/search/beam_batch",
+       "RowRange(rows, first, feeds_[k].rows)", "RowRange(rows, 0, feeds_[k].rows)")
+mutant("beams-of-a-failed-call-kept", "search/searched_context.hpp", "tests/search/beams",
+       "    for (const Index node : told_) detail::at(nodes_, node).known = false;\n", "")
 mutant("beam-text-found-twice", "search/searched_texts.hpp", "tests/search/beam_search", "if (k >= 0) return k;", "")
 
 mutant = promise("a draft length is told the stages of a joint draft that its text took part in")

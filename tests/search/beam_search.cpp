@@ -13,95 +13,16 @@
 #include <string>
 #include <vector>
 
+#include "support/beams.hpp"
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
 
 namespace test_beam_search {
 
 using namespace specdec;
+using support::check_equal, support::PlainSearch, support::random_options;
 using support::message_of;
 using testing::TableModel;
-
-// Plain beam search, written from its definition: all continuations by all tokens are sorted.
-struct PlainSearch {
-  const TableModel<>& target;
-  std::vector<Token> prompt;
-  BeamOptions options;
-
-  struct Candidate {
-    std::size_t parent;
-    Token token;
-    Beam beam;
-  };
-
-  std::vector<Beam> beams() const {
-    std::vector<Beam> kept{{}};
-    for (Index level = 0; level < options.max_new_tokens; ++level) {
-      if (std::all_of(kept.begin(), kept.end(), [](const Beam& beam) { return beam.stopped; })) break;
-      kept = next(kept);
-    }
-    return kept;
-  }
-
-  std::vector<Beam> next(const std::vector<Beam>& kept) const {
-    std::vector<Candidate> all;
-    for (std::size_t b = 0; b < kept.size(); ++b) {
-      if (kept[b].stopped) all.push_back({b, -1, kept[b]});
-      else add_continuations(b, kept[b], all);
-    }
-    std::sort(all.begin(), all.end(), [](const Candidate& a, const Candidate& b) {
-      if (a.beam.log_probability != b.beam.log_probability)
-        return a.beam.log_probability > b.beam.log_probability;
-      return a.parent != b.parent ? a.parent < b.parent : a.token < b.token;
-    });
-    std::vector<Beam> best;
-    for (const Candidate& candidate : all)
-      if (std::ssize(best) < options.width) best.push_back(candidate.beam);
-    return best;
-  }
-
-  void add_continuations(std::size_t parent, const Beam& beam, std::vector<Candidate>& all) const {
-    std::vector<Token> context = prompt;
-    context.insert(context.end(), beam.tokens.begin(), beam.tokens.end());
-    const auto row = target.distribution(context);
-    for (Token x = 0; x < target.vocab_size(); ++x) {
-      if (!(row.probability(x) > 0)) continue;
-      Beam longer = beam;
-      longer.tokens.push_back(x);
-      longer.log_probability += std::log(row.probability(x));
-      longer.stopped = options.stop_tokens.contains(x);
-      all.push_back({parent, x, longer});
-    }
-  }
-};
-
-std::string told(const std::vector<Beam>& beams) {
-  std::string text;
-  for (const Beam& beam : beams) {
-    for (const Token x : beam.tokens) text += std::to_string(x) + " ";
-    text += detail::message(beam.log_probability, beam.stopped ? " stopped" : "", "\n");
-  }
-  return text;
-}
-
-// The texts equal those of plain search, to the last bit of their log-probabilities.
-void check_equal(const BeamResult& found, const std::vector<Beam>& expected) {
-  CAPTURE(told(found.beams), told(expected));
-  REQUIRE(found.beams.size() == expected.size());
-  for (std::size_t b = 0; b < expected.size(); ++b) {
-    REQUIRE(found.beams[b].tokens == expected[b].tokens);
-    REQUIRE(found.beams[b].log_probability == expected[b].log_probability);
-    REQUIRE(found.beams[b].stopped == expected[b].stopped);
-  }
-}
-
-BeamOptions random_options(std::mt19937_64& rng, Index vocab_size) {
-  const auto up_to = [&rng](Index n) { return static_cast<Index>(rng() % static_cast<unsigned>(n + 1)); };
-  BeamOptions options{
-      .max_new_tokens = up_to(9), .width = 1 + up_to(4), .draft_width = 1 + up_to(6), .gamma = up_to(4)};
-  if (rng() % 2 == 0) options.stop_tokens.push_back(static_cast<Token>(up_to(vocab_size - 1)));
-  return options;
-}
 
 TEST_CASE("beams equal the beams of plain search, whatever the draft model proposes") {
   std::mt19937_64 rng{1};
@@ -340,10 +261,7 @@ TEST_CASE("one model cannot be target and draft model of a search") {
   BeamSearch search{model, model};
   CHECK(message_of<std::logic_error>([&] {
           search.generate(std::vector<Token>{0, 1}, {});
-        }) ==
-        "specdec: the target model was used elsewhere during a beam search: give the target, the draft model "
-        "and "
-        "other users a model each");
+        }) == "specdec: target and draft model of a beam search are one model: give each its own");
 }
 
 TEST_CASE("any model may be searched: wrapped, for many texts, or referred to") {

@@ -64,12 +64,6 @@ consteval bool fit_together() {
   return true;
 }
 
-/// The sizes of a target, to use where the target itself must not be called.
-template <class M>
-ExternalTarget described(const M& target) {
-  return {target.vocab_size(), context_size(target), reach(target)};
-}
-
 /// The vocabulary size of the rows, or 0 if they do not tell one.
 Index vocabulary_of(const auto& rows) {
   if constexpr (has_vocab_size<decltype(rows)>) return rows.vocab_size();

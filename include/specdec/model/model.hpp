@@ -171,6 +171,16 @@ struct ExternalTarget {
   Index reach() const { return rollback; }
 };
 
+namespace detail {
+
+/// The sizes of a model, to use where the model itself must not be called.
+template <class M>
+ExternalTarget described(const M& model) {
+  return {model.vocab_size(), context_size(model), reach(model)};
+}
+
+}  // namespace detail
+
 /// Whether the model has a member `static constexpr bool keeps_context = true`. Many wrappers have it: they remember the
 /// tokens that they were fed. They do not know tokens that others fed directly to the model inside.
 template <class M>

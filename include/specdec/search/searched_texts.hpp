@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "specdec/lists.hpp"
@@ -15,7 +16,13 @@ namespace specdec::detail {
 /// of its parent. Nodes are never removed, so a node has one number for the whole search.
 class SearchedTexts {
  public:
-  explicit SearchedTexts(Token last_of_prompt) { nodes_.push_back({.token = last_of_prompt}); }
+  explicit SearchedTexts(std::vector<Token> prompt) : prompt_(std::move(prompt)) {
+    nodes_.push_back({.token = prompt_.back()});
+    prompt_.pop_back();
+  }
+
+  /// The tokens before node 0.
+  std::span<const Token> prompt() const { return view_of(prompt_); }
 
   Index size() const { return std::ssize(nodes_); }
   Token token(Index node) const { return at(node).token; }
@@ -54,6 +61,7 @@ class SearchedTexts {
   };
   const Node& at(Index node) const { return detail::at(nodes_, node); }
 
+  std::vector<Token> prompt_;
   std::vector<Node> nodes_;
 };
 
