@@ -25,6 +25,7 @@
 #include <specdec/sample/steps/dynamic_temperature.hpp>
 #include <specdec/sample/steps/min_keep.hpp>
 #include <specdec/sample/steps/top_n_sigma.hpp>
+#include <specdec/search/beams.hpp>
 #include <specdec/specdec.hpp>
 #include <stdexcept>
 #include <string>
@@ -803,6 +804,57 @@ TEST_CASE("whichever allocation fails, a text that is paused, forked or given a 
     failures += failed;
   }
   CHECK(failures > 20);
+}
+
+TEST_CASE("whichever allocation fails, a beam search finds what it would have found") {
+  std::mt19937_64 rng{3};
+  const auto table = testing::TableModel<>::random(4, 2, rng),
+             small_table = testing::TableModel<>::random(4, 1, rng);
+  const BeamOptions options{.max_new_tokens = 9, .width = 2, .draft_width = 3, .gamma = 2};
+  // Allocation number n of the search fails. What has failed is tried again, from the proposal on.
+  const auto search = [&](std::size_t n) {
+    Beams beams{std::vector<Token>{0, 1, 2}, options, {.vocabulary = 4}, ExternalTarget{.vocabulary = 4}};
+    testing::TableModel<> target = table, small = small_table;
+    std::size_t failures = 0;
+    const auto succeeds = [&](auto&& f) {
+      const std::size_t before = allocations;
+      const bool done = succeeds_without(n, f);
+      n = done && n != enough_memory ? n - (allocations - before) : enough_memory;
+      failures += !done;
+      return done;
+    };
+    const auto read = [](testing::TableModel<>& model, const Feed& feed, bool opens) {
+      if (opens) model.truncate(feed.from);
+      return model.forward(feed.tokens, feed.parents, feed.rows);
+    };
+    while (!beams.done()) {
+      Feed feed;
+      if (!succeeds([&] { feed = beams.propose_draft(); })) continue;
+      if (!feed.tokens.empty()) {
+        const auto rows = read(small, feed, beams.draft_opens());
+        succeeds([&] { beams.accept_draft(rows); });
+        continue;
+      }
+      if (!succeeds([&] { feed = beams.propose(); })) continue;
+      const auto rows = read(target, feed, beams.opens());
+      if (!succeeds([&] { beams.accept(rows); })) continue;
+      if (!beams.kept_path().empty()) target.keep(beams.kept_path());
+      if (!beams.draft_kept_path().empty()) small.keep(beams.draft_kept_path());
+    }
+    std::vector<std::vector<Token>> texts;
+    for (const Beam& beam : beams.result().beams) texts.push_back(beam.tokens);
+    return std::pair{texts, failures};
+  };
+  const auto whole = search(enough_memory);
+  CHECK(whole.first.size() == 2);
+  std::size_t failures = 0;
+  for (std::size_t n = 1, failed = 1; failed > 0; ++n) {
+    REQUIRE(n < 1000);
+    const auto found = search(n);
+    CHECK(found.first == whole.first);
+    failures += failed = found.second;
+  }
+  CHECK(failures > 30);
 }
 
 TEST_CASE("a sequence stays in a batch if memory runs out while it is cancelled") {
