@@ -34,7 +34,7 @@ mutant("dry-z-too-far", "sample/processors/dry.hpp", "tests/sample/processors/dr
 
 mutant = promise("each row is processed after its own text, by its own sequence's chain")
 mutant("hook-row-of-first-tokens", "sample/hooked_context.hpp", "tests/sample/processed_model",
-       "tree_.size() - rows + i", "i")
+       "tree().size() - rows + i", "i")
 mutant("batch-chain-of-first-row", "sample/steps_of_rows.hpp", "tests/sample/texts_of_model",
        "at(steps_, i))", "at(steps_, 0))")
 
@@ -42,7 +42,7 @@ mutant = promise("a processor with state makes of a row what it makes of it from
 mutant("processed-draft-not-taken-back", "sample/processed_text.hpp", "tests/sample/processed_text",
        "if (seen < seen_) processor_.pop(seen_ - seen);", "")
 mutant("processed-path-not-pending", "sample/processed_text.hpp", "tests/sample/processed_text",
-       " pending_.push_back(tree_.token(node));", "\n      if (node < 1) pending_.push_back(tree_.token(node));")
+       "seen_ += common;", "seen_ += std::ssize(path);")
 mutant("processed-fork-anywhere", "sample/processed_text.hpp", "tests/sample/processed_text",
        "fork_ = seen > asked_from_ ? seen : -1;", "fork_ = seen;")
 

@@ -1,12 +1,14 @@
-// The texts in a model's contexts, as far as a wrapper of the model knows them.
+// The texts in the contexts of a model, as far as a wrapper of the model knows them.
 #pragma once
 
 #include <cstddef>
 #include <span>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "specdec/error.hpp"
-#include "specdec/lists.hpp"
+#include "specdec/model/fed_text.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"
 #include "specdec/model/trees.hpp"
@@ -14,23 +16,32 @@
 
 namespace specdec::detail {
 
-/// The texts that a wrapper keeps, one for each context of its model, with the open tree after it. A Text has
+/// Stands for the model where it is not told what happens to the texts.
+struct NoModel {
+  void keep(Index, Index) {}
+  void keep(Index, std::span<const Index>) {}
+  void release(Index) {}
+};
+
+/// The texts that a wrapper keeps, one for each context of its model. A Text has the functions of FedText:
 ///
 ///   length()               how many tokens the context has
-///   tree()                 the WrappedTree
-///   add(tokens)            adds a line; after a throw nothing has changed
-///   add(tokens, parents)   adds tokens to the tree; std::invalid_argument if parents make no tree. After a throw nothing
-///                          has changed
+///   tree()                 the WrappedTree after it
+///   add(tokens, parents)   adds a line or, with parents, tokens to the tree. After a throw nothing has changed
 ///   keep(path)             makes a path of the tree part of the context and forgets the rest of the tree
-///   forget_from(node)      forgets the tree's tokens from number `node` on
 ///   truncate(length)       forgets the tree, and keeps the first `length` tokens of the context
+///   forget_from(node)      forgets the tree's tokens from number `node` on
+///
+/// The last three must not throw. They return what the model is to keep (Kept), or nothing if the model is not told. So each
+/// Text says how its model follows, and the order of things is here.
 template <class Text, bool for_many>
 class FedTexts {
+  static constexpr bool tells_model = !std::is_void_v<decltype(std::declval<Text&>().truncate(Index{}))>;
+
  public:
   /// Adds all feeds to their texts; after a throw, none. begin(sequence) makes the Text of a new sequence. Returns the feeds
   /// with the node numbers of the model's own trees; they live until the next call.
-  /// Throws: std::invalid_argument if a context does not hold feed.from tokens, or if parents make no tree;
-  /// std::logic_error on a line while the sequence's tree is open; what begin() throws.
+  /// Throws: what FeedCheck::after() throws, what begin() throws.
   template <class Begin>
   std::span<const BatchFeed> enter(std::span<const BatchFeed> feeds, const Begin& begin) {
     of_model_.assign(feeds.begin(), feeds.end());
@@ -39,51 +50,58 @@ class FedTexts {
     const auto enter_all = [&] {
       for (; k < feeds.size(); ++k) enter(k, begin);
     };
-    undo_on_error(enter_all, [&] { leave(feeds.first(k)); });
+    undo_on_error(enter_all, [&] { leave(feeds.first(k), NoModel{}); });
     return view_of(of_model_);
   }
 
   /// Notes that the model has taken the feeds in.
   void taken(std::span<const BatchFeed> feeds) {
     for (const BatchFeed& feed : feeds)
-      if (!feed.parents.empty()) texts_.at(feed.sequence).tree().taken(std::ssize(feed.tokens));
+      if (!feed.parents.empty()) at(feed.sequence).tree().taken(std::ssize(feed.tokens));
+  }
+
+  /// Removes the feeds of the last call again, here and in the model: after a throw. A tree that was open before the call stays
+  /// open. The model's own tree then keeps the call's tokens; they have no number here.
+  template <class Model>
+  void leave(std::span<const BatchFeed> feeds, Model&& model) {
+    for (std::size_t k = 0; k < feeds.size(); ++k) {
+      const Index sequence = feeds[k].sequence;
+      Text& text = at(sequence);
+      if (before_[k].nodes > 0) change(model, sequence, [&] { return text.forget_from(before_[k].nodes); });
+      else if (!before_[k].begins || !for_many)
+        change(model, sequence, [&] { return text.truncate(feeds[k].from); });
+      if (before_[k].begins) forget(sequence, model);
+    }
   }
 
   /// The sequence's context is these tokens, whatever it was, and no tree is open after it.
   template <class Begin>
-  void adopt(Index sequence, std::span<const Token> tokens, const Begin& begin) {
+  Text& adopt(Index sequence, std::span<const Token> tokens, const Begin& begin) {
     texts_.erase(sequence);
-    texts_.make(sequence, begin(sequence)).add(tokens);
+    Text& text = texts_.make(sequence, begin(sequence));
+    undo_on_error([&] { text.add(tokens, {}); }, [&] { texts_.erase(sequence); });
+    return text;
   }
 
   Text& at(Index sequence) { return texts_.at(sequence); }
   Text* find(Index sequence) { return texts_.find(sequence); }
 
-  /// Removes the feeds of the last call again, here and in the model. A tree that was open before the call stays open. The
-  /// model's own tree then keeps the call's tokens; they have no number here.
-  template <class Model>
-  void leave(std::span<const BatchFeed> feeds, Model&& model) {
-    for (std::size_t k = 0; k < feeds.size(); ++k)
-      if (!found_tree(k)) model.keep(feeds[k].sequence, feeds[k].from);
-    leave(feeds);
-  }
-
+  /// Throws: std::invalid_argument if `path` is no path of the tree; then nothing has changed.
   template <class Model>
   void keep(Index sequence, std::span<const Index> path, Model&& model) {
-    Text* const text = texts_.find(sequence);
-    if (text == nullptr) return model.keep(sequence, path);
-    check_path(path, text->tree().parents());
-    model.keep(sequence, text->tree().of_model(path));
-    text->keep(path);
+    Text* const text = find(sequence);
+    check_path(path, text == nullptr ? std::span<const Index>{} : text->tree().parents());
+    if (text != nullptr) change(model, sequence, [&] { return text->keep(path); });
   }
+  /// A context that is not known here was filled by others, and is emptied.
   template <class Model>
   void truncate(Index sequence, Index length, Model&& model) {
-    model.keep(sequence, length);
-    if (Text* const text = texts_.find(sequence)) text->truncate(length);
+    if (Text* const text = find(sequence)) change(model, sequence, [&] { return text->truncate(length); });
+    else if constexpr (tells_model) model.keep(sequence, Index{0});
   }
   template <class Model>
   void forget(Index sequence, Model&& model) {
-    model.release(sequence);
+    if constexpr (for_many) model.release(sequence);
     texts_.erase(sequence);
   }
 
@@ -91,7 +109,7 @@ class FedTexts {
   template <class Begin>
   void enter(std::size_t k, const Begin& begin) {
     const Index sequence = of_model_[k].sequence;
-    Text* const known = texts_.find(sequence);
+    Text* const known = find(sequence);
     before_[k].begins = known == nullptr;
     if (known) return enter(k, *known);
     Text& begun = texts_.make(sequence, begin(sequence));
@@ -99,29 +117,24 @@ class FedTexts {
   }
   void enter(std::size_t k, Text& text) {
     BatchFeed& feed = of_model_[k];
-    const FeedCheck<for_many> check{feed, k};
-    check.from(text.length());
     before_[k].nodes = text.tree().size();
-    check.branches(found_tree(k));
-    if (feed.parents.empty()) return text.add(feed.tokens);
+    FeedCheck<for_many>{feed, k}.after(text.length(), before_[k].nodes);
     text.add(feed.tokens, feed.parents);
     feed.parents = text.tree().of_model(feed.parents);
   }
 
-  void leave(std::span<const BatchFeed> feeds) {
-    for (std::size_t k = 0; k < feeds.size(); ++k) {
-      if (before_[k].begins) {
-        texts_.erase(feeds[k].sequence);
-        continue;
-      }
-      Text& text = texts_.at(feeds[k].sequence);
-      text.forget_from(before_[k].nodes);
-      if (!found_tree(k)) text.truncate(feeds[k].from);
+  // Changes a text, and tells the model what it keeps.
+  template <class Model, class Change>
+  static void change(Model& model, Index sequence, const Change& change_text) {
+    if constexpr (std::is_void_v<decltype(change_text())>) {
+      change_text();
+    } else {
+      const Kept kept = change_text();
+      if constexpr (requires { model.keep(sequence, kept.path); })
+        if (!kept.path.empty()) return model.keep(sequence, kept.path);
+      model.keep(sequence, kept.length);
     }
   }
-
-  // Whether feed number k of the call found a tree open.
-  bool found_tree(std::size_t k) const { return before_[k].nodes > 0; }
 
   // The state of a feed's text before the call.
   struct Before {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
 #include <iterator>
 #include <span>
 #include <type_traits>
@@ -11,68 +10,60 @@
 
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
+#include "specdec/model/fed_text.hpp"
 #include "specdec/model/fed_texts.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"
 #include "specdec/model/model.hpp"
-#include "specdec/model/trees.hpp"
-#include "specdec/model/wrapped_tree.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
 
 namespace detail {
 
-/// A Text of FedTexts: a context, and how much of it the model holds. The model can be cut back by `reach` tokens.
-class RereadText {
+/// A Text of FedTexts that knows how much of the context the model holds. The model can be cut back by `reach` tokens.
+class RereadText : public FedText {
  public:
   explicit RereadText(Index reach) : reach_(reach) {}
 
-  Index length() const { return std::ssize(tokens_); }
-  WrappedTree& tree() { return tree_; }
-
-  void add(std::span<const Token> tokens) { append(tokens_, tokens); }
   void add(std::span<const Token> tokens, std::span<const Index> parents) {
-    check_parents(tokens, parents, tree_.size());
-    const Index nodes = tree_.size() + std::ssize(tokens);
-    reserve(tokens_, std::ssize(tokens_) + nodes);  // for keep()
-    reserve(depths_, nodes);
-    tree_.reserve(tokens.size());
-    const Index before = tree_.size();
-    tree_.append(tokens, parents);
-    undo_on_error([&] { check_reach(); }, [&] { tree_.forget_from(before); });
+    const Index before = tree().size();
+    reserve(depths_, before + std::ssize(parents));
+    FedText::add(tokens, parents);
+    undo_on_error([&] { check_reach(); }, [&] { tree().forget_from(before); });
   }
-  void keep(std::span<const Index> path) {
-    for (const Index node : path) tokens_.push_back(tree_.token(node));
-    tree_.clear();
+  Kept keep(std::span<const Index> path) {
+    const Kept kept = FedText::keep(path);
+    const Index length = cached_ + std::ssize(path);
+    if (cut(length) < length) return {0};
+    return kept;
   }
-  void forget_from(Index node) { tree_.forget_from(node); }
-  void truncate(Index length) {
-    tree_.clear();
-    if (length < this->length()) resize(tokens_, std::max<Index>(length, 0));
+  Kept truncate(Index length) {
+    FedText::truncate(length);
+    return {cut(std::min(this->length(), cached_))};
   }
 
   /// How many tokens of the context the model has cached, and those from there up to number `end`.
   Index cached() const { return cached_; }
-  std::span<const Token> uncached(Index end) const { return detail::part(tokens_, cached_, end - cached_); }
+  std::span<const Token> uncached(Index end) const { return detail::part(tokens(), cached_, end - cached_); }
 
   /// The model is about to take more tokens in, and has taken in a line. A tree's tokens are not cached before keep().
   void lengthen(Index tokens) { longest_ = std::max(longest_, held_ += tokens); }
   void taken(Index tokens) { cached_ += tokens; }
 
-  /// Notes that the model's context is cut to `length` tokens, or is emptied because its reach ends before. Returns the new
-  /// length.
+ private:
+  // Notes that the model's context is cut to `length` tokens, or is emptied because its reach ends before. Returns the new
+  // length.
   Index cut(Index length) {
     const bool emptied = length <= 0 || longest_ - length > reach_;
     if (emptied) longest_ = 0;
     return held_ = cached_ = emptied ? 0 : length;
   }
 
- private:
   // To take a token in, the model goes back over those that are not on the way to it.
   void check_reach() {
-    tree_.view().depths(depths_);
-    for (Index node = 0; node < tree_.size(); ++node) {
+    tree().view().depths(depths_);
+    for (Index node = 0; node < tree().size(); ++node) {
       const Index beside = node + 1 - at(depths_, node);
       if (beside > reach_)
         invalid_argument("before token ", node, " of the tree stand ", beside,
@@ -81,8 +72,6 @@ class RereadText {
   }
 
   Index reach_;
-  std::vector<Token> tokens_;  // the context
-  WrappedTree tree_;           // after it
   std::vector<Index> depths_;  // for check_reach()
   Index cached_ = 0;           // how many of the context's tokens the model has cached
   Index held_ = 0;             // these, and the tokens of the model's own tree
@@ -115,25 +104,6 @@ class Reread : public detail::WrapsModel<Reread<M>, M> {
       "the model has no Index reach() const, so its context can be cut back to any length without a "
       "specdec::Reread: see specdec::reach");
 
-  // What FedTexts takes for the model: it cuts contexts back within the reach, and empties them beyond it.
-  struct WithinReach {
-    Reread& all;
-
-    void keep(Index sequence, Index length) {
-      detail::RereadText* const text = all.texts_.find(sequence);
-      // What others left in a context of nobody is of no use.
-      const Index kept = text == nullptr ? 0 : text->cut(std::min(length, text->cached()));
-      all.inner().keep(sequence, kept);
-    }
-    void keep(Index sequence, std::span<const Index> path) {
-      detail::RereadText* const text = all.texts_.find(sequence);
-      const Index length = (text == nullptr ? 0 : text->cached()) + std::ssize(path);
-      if (text == nullptr || text->cut(length) == length) all.inner().keep(sequence, path);
-      else all.inner().keep(sequence, Index{0});
-    }
-    void release(Index sequence) { all.inner().release(sequence); }
-  };
-
  public:
   explicit Reread(M&& model) : Base(std::forward<M>(model)) {}
 
@@ -143,21 +113,18 @@ class Reread : public detail::WrapsModel<Reread<M>, M> {
 
  private:
   decltype(auto) forward_feeds(std::span<const BatchFeed> feeds) {
-    for (std::size_t k = 0; k < feeds.size(); ++k) detail::FeedCheck<for_many>{feeds[k], k}.rows();
     const std::span<const BatchFeed> of_model =
         texts_.enter(feeds, [this](Index) { return detail::RereadText(this->reach()); });
     const auto ask = [&]() -> decltype(auto) {
       read_again(of_model);
       return call(of_model);
     };
-    return detail::undo_on_error(ask, [&] { texts_.leave(feeds, WithinReach{*this}); });
+    return detail::undo_on_error(ask, [&] { texts_.leave(feeds, this->inner()); });
   }
 
-  void keep_length(Index sequence, Index length) { texts_.truncate(sequence, length, WithinReach{*this}); }
-  void keep_path(Index sequence, std::span<const Index> path) {
-    texts_.keep(sequence, path, WithinReach{*this});
-  }
-  void forget(Index sequence) { texts_.forget(sequence, WithinReach{*this}); }
+  void keep_length(Index sequence, Index length) { texts_.truncate(sequence, length, this->inner()); }
+  void keep_path(Index sequence, std::span<const Index> path) { texts_.keep(sequence, path, this->inner()); }
+  void forget(Index sequence) { texts_.forget(sequence, this->inner()); }
 
   // Feeds the tokens before each feed that the model has lost.
   void read_again(std::span<const BatchFeed> feeds) {

@@ -15,12 +15,11 @@
 #include "specdec/chance/random.hpp"
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
+#include "specdec/model/fed_text.hpp"
 #include "specdec/model/fed_texts.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"
-#include "specdec/model/trees.hpp"
 #include "specdec/model/uncopied.hpp"
-#include "specdec/model/wrapped_tree.hpp"
 #include "specdec/ranks/chain_over_ranks.hpp"
 #include "specdec/ranks/communicator.hpp"
 #include "specdec/ranks/cut_logits.hpp"
@@ -128,34 +127,10 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
   }
   using Generator = std::remove_cvref_t<decltype(generator_of(std::declval<Source&>(), Index{}))>;
 
-  // The state of a sequence.
-  class Text {
-   public:
+  struct Text : detail::FedText {
     explicit Text(Generator generator) : source(std::move(generator)) {}
 
-    Index length() const { return length_; }
-    detail::WrappedTree& tree() { return tree_; }
-    void add(std::span<const Token> tokens) { length_ += std::ssize(tokens); }
-    void add(std::span<const Token> tokens, std::span<const Index> parents) {
-      detail::check_parents(tokens, parents, tree_.size());
-      tree_.reserve(tokens.size());
-      tree_.append(tokens, parents);
-    }
-    void keep(std::span<const Index> path) {
-      length_ += std::ssize(path);
-      tree_.clear();
-    }
-    void forget_from(Index node) { tree_.forget_from(node); }
-    void truncate(Index length) {
-      length_ = std::clamp<Index>(length, 0, length_);
-      tree_.clear();
-    }
-
     Generator source;  // draws ahead
-
-   private:
-    Index length_ = 0;
-    detail::WrappedTree tree_;
   };
 
   auto begin() {
@@ -168,7 +143,6 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
     detail::Exchange<C> exchange(*ranks_);
     std::span<const BatchFeed> of_model;
     exchange.prepare([&] {
-      for (std::size_t k = 0; k < feeds.size(); ++k) detail::FeedCheck<for_many>{feeds[k], k}.rows();
       steps_.ask(feeds);
       of_model = texts_.enter(feeds, begin());
     });

@@ -154,9 +154,15 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
     else return view(ask(feeds), feeds);
   }
 
-  void keep_path(Index sequence, std::span<const Index> path) { texts_.keep(sequence, path, this->inner()); }
-
-  void keep_length(Index sequence, Index length) { texts_.truncate(sequence, length, this->inner()); }
+  // Without a hook no text is kept here.
+  void keep_path(Index sequence, std::span<const Index> path) {
+    if constexpr (has_hook) texts_.keep(sequence, path, this->inner());
+    else this->inner().keep(sequence, path);
+  }
+  void keep_length(Index sequence, Index length) {
+    if constexpr (has_hook) texts_.truncate(sequence, length, this->inner());
+    else this->inner().keep(sequence, length);
+  }
 
   void forget(Index sequence) { texts_.forget(sequence, this->inner()); }
 

@@ -13,8 +13,7 @@
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/model/depth_first.hpp"
-#include "specdec/model/trees.hpp"
-#include "specdec/model/wrapped_tree.hpp"
+#include "specdec/model/fed_text.hpp"
 #include "specdec/sample/partial_logits.hpp"
 #include "specdec/sample/text_processor.hpp"
 #include "specdec/types.hpp"
@@ -26,86 +25,78 @@ namespace specdec::detail {
 /// The processor is shown tokens when a row after them is wanted. After a throw, call truncate() or forget_from() to remove
 /// the tokens of the call. Then the processor stands somewhere in the text as it was before the call.
 template <class Processor>
-class ProcessedText {
+class ProcessedText : public FedText {
  public:
   explicit ProcessedText(Processor processor) : processor_(std::move(processor)) {}
 
-  Index length() const { return seen_ + std::ssize(pending_); }
-  WrappedTree& tree() { return tree_; }
-
-  void add(std::span<const Token> tokens) {
-    append(pending_, tokens);
-    added_ = std::ssize(tokens);
-  }
-
   void add(std::span<const Token> tokens, std::span<const Index> parents) {
-    check_parents(tokens, parents, tree_.size());
-    const Index size = tree_.size() + std::ssize(tokens);
-    tree_.reserve(tokens.size());
-    reserve(pending_, std::ssize(pending_) + size);  // for keep()
+    const Index size = tree().size() + std::ssize(parents);
     reserve(refused_, size);
     reserve(entered_, size);
     reserve(way_, size);
     depth_first_.reserve(static_cast<std::size_t>(size));
-    new_tree_ = tree_.empty();
-    tree_.append(tokens, parents);
+    new_tree_ = tree().empty();
+    FedText::add(tokens, parents);
     resize(refused_, size);
-    added_ = std::ssize(tokens);
   }
 
   /// Applies the processor to the last `rows` rows; logits(i) is the i-th row. Rows after a refused token are left
   /// unprocessed, in this call and in later ones, until the token is truncated away. A new draft may start with a refused
   /// token if the previous draft was rolled back to here, and the row before the token was wanted in an earlier call.
-  /// Throws: std::invalid_argument if the processor refuses a token before all rows, if it refuses a token that it has not
-  /// forbidden, or if the call has fewer than `rows` tokens; what the processor throws.
+  /// Pre: the last call has added as many tokens or more.
+  /// Throws: std::invalid_argument if the processor refuses a token before all rows, or if it refuses a token that it has not
+  /// forbidden; what the processor throws.
   template <class LogitsOf>
   void process(Index rows, const LogitsOf& logits) {
-    if (rows > added_) invalid_argument("rows = ", rows, " is outside 1..", added_, ", the number of tokens");
     if (rows < 1 || broken_off_) return;
-    if (tree_.empty()) return go_through_line(rows, logits);
-    if (!pending_.empty()) go_through_line(0, logits);
-    const Index first = tree_.size() - rows;
-    depth_first_(tree_.view(), rows, [&](Index end) { go_to(end, first, logits); });
+    if (tree().empty()) return go_through_line(rows, logits);
+    if (!pending().empty()) go_through_line(0, logits);
+    const Index first = tree().size() - rows;
+    depth_first_(tree().view(), rows, [&](Index end) { go_to(end, first, logits); });
   }
 
-  void keep(std::span<const Index> path) {
+  Kept keep(std::span<const Index> path) {
     const Index common = common_length(path, entered_);
     leave(common);
     seen_ += common;
-    for (const Index node : detail::after(path, common)) pending_.push_back(tree_.token(node));
     asked_from_ = seen_;
     entered_.clear();
-    clear_tree();
+    refused_.clear();
+    return FedText::keep(path);
   }
 
   void forget_from(Index node) {
     leave(std::lower_bound(entered_.begin(), entered_.end(), node) - entered_.begin());
-    tree_.forget_from(node);
+    FedText::forget_from(node);
     resize(refused_, node);
   }
 
-  void truncate(Index length) {
+  Kept truncate(Index length) {
     leave(0);
-    clear_tree();
-    length = std::clamp<Index>(length, 0, this->length());
-    const Index seen = std::min(length, seen_);
-    if (seen < seen_ || (broken_off_ && length == seen_)) fork_ = seen > asked_from_ ? seen : -1;
+    refused_.clear();
+    const Kept kept = FedText::truncate(length);
+    const Index seen = std::min(kept.length, seen_);
+    if (seen < seen_ || (broken_off_ && kept.length == seen_)) fork_ = seen > asked_from_ ? seen : -1;
     asked_from_ = std::min(asked_from_, seen);
     if (seen < seen_) processor_.pop(seen_ - seen);
     seen_ = seen;
-    resize(pending_, length - seen);
-    if (pending_.empty()) broken_off_ = false;
+    if (pending().empty()) broken_off_ = false;
+    return kept;
   }
 
  private:
+  // The context's tokens that the processor has not taken in.
+  std::span<const Token> pending() const { return detail::after(tokens(), seen_); }
+
   // Shows the processor the tokens of the context that it has not seen. After a throw it has seen none of them.
   template <class LogitsOf>
   void go_through_line(Index rows, const LogitsOf& logits) {
-    const Index size = std::ssize(pending_), first = size - rows;
+    const std::span<const Token> pending = this->pending();
+    const Index size = std::ssize(pending), first = size - rows;
     Index taken = 0;
     const auto go = [&] {
       for (; taken < size; ++taken) {
-        const Token x = at(pending_, taken);
+        const Token x = at(pending, taken);
         if (!push_token(processor_, x)) {
           if (first == 0 && taken == 0 && seen_ == fork_) break;
           if (taken <= first) refuse_text(x, seen_ + taken);
@@ -119,10 +110,9 @@ class ProcessedText {
     undo_on_error(go, [&] {
       if (taken > 0) processor_.pop(taken);
     });
-    pending_.erase(pending_.begin(), pending_.begin() + taken);
     if (first > 0) asked_from_ = seen_ + first;
     seen_ += taken;
-    broken_off_ = !pending_.empty();
+    broken_off_ = taken < size;
   }
 
   template <class Logits>
@@ -134,7 +124,7 @@ class ProcessedText {
   // rows. The processor has not been at them yet.
   template <class LogitsOf>
   void go_to(Index end, Index first, const LogitsOf& logits) {
-    tree_.view().path_to(end, way_);
+    tree().view().path_to(end, way_);
     leave(common_length(way_, entered_));
     for (std::size_t i = entered_.size(); i < way_.size(); ++i) {
       const Index node = way_[i];
@@ -147,13 +137,13 @@ class ProcessedText {
 
   template <class LogitsOf>
   bool enter(Index node, Index first, const LogitsOf& logits) {
-    const Token x = tree_.token(node);
+    const Token x = tree().token(node);
     if (push_token(processor_, x)) {
       entered_.push_back(node);
       return true;
     }
     if (new_tree_ && node <= first) refuse_text(x, seen_ + node);
-    if (tree_.parent(node) >= first) check_forbidden(logits(tree_.parent(node) - first), x);
+    if (tree().parent(node) >= first) check_forbidden(logits(tree().parent(node) - first), x);
     at(refused_, node) = 1;
     return false;
   }
@@ -164,11 +154,6 @@ class ProcessedText {
     if (left == 0) return;
     processor_.pop(left);
     resize(entered_, kept);
-  }
-
-  void clear_tree() {
-    tree_.clear();
-    refused_.clear();
   }
 
   [[noreturn]] static void refuse_text(Token x, Index place) {
@@ -188,14 +173,11 @@ class ProcessedText {
   }
 
   Processor processor_;
-  Index seen_ = 0;              // how many tokens of the context the processor has taken in
-  std::vector<Token> pending_;  // the context's tokens after these
-  bool broken_off_ = false;     // the first pending token is a draft's, and was refused
-  Index asked_from_ = 0;        // rows after this token and later tokens were wanted
-  Index fork_ = -1;        // a draft was rolled back to here after such a row: a new draft may begin here
-  Index added_ = 0;        // how many tokens the last call added
-  WrappedTree tree_;       // after the context
-  bool new_tree_ = false;  // no tree was open before the last call
+  Index seen_ = 0;           // how many tokens of the context the processor has taken in
+  bool broken_off_ = false;  // the first pending token is a draft's, and was refused
+  Index asked_from_ = 0;     // rows after this token and later tokens were wanted
+  Index fork_ = -1;          // a draft was rolled back to here after such a row: a new draft may begin here
+  bool new_tree_ = false;    // no tree was open before the last call
   std::vector<Index> refused_;  // for each node 1 if the processor refuses it, else 0
   std::vector<Index> entered_;  // the processor's way through the tree
   std::vector<Index> way_;
