@@ -26,7 +26,7 @@ mutant = promise("what a windowed model is shown depends on the context alone")
 mutant("window-slides-as-it-goes", "model/windowed.hpp", "tests/model/windowed",
        "(beyond + stride_ - 1) / stride_ * stride_", "beyond")
 mutant("window-one-for-all-rows", "model/windowed.hpp", "tests/model/windowed",
-       "end = std::min(std::ssize(text.tokens), text.begin + last_), rows", "end = std::ssize(text.tokens), rows")
+       "end = std::min(text.length(), text.begin + last_), rows", "end = text.length(), rows")
 
 mutant = promise("a model of another vocabulary has rows of the common tokens, after the text in its own")
 mutant("common-reads-ids-unmapped", "model/spelled_text.hpp", "tests/model/common_tokens",

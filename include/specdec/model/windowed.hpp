@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
 #include <iterator>
 #include <span>
 #include <type_traits>
@@ -11,6 +10,8 @@
 
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
+#include "specdec/model/fed_text.hpp"
+#include "specdec/model/fed_texts.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"
 #include "specdec/model/model.hpp"
@@ -55,15 +56,22 @@ class Windowed : public detail::WrapsModel<Windowed<M>, M, false> {
       "the model's forward() returns no rows, of probabilities or of logits: see specdec::Model and "
       "specdec::BatchModel");
 
-  struct Text {
-    explicit Text(Index first) : begin(first) {}
+  struct Text : detail::FedText {
+    explicit Text(Index tokens_before) : first(tokens_before), begin(tokens_before) {}
 
-    Index begin;                // the token that the window begins with
-    std::vector<Token> tokens;  // the context
-    Index cached = 0;           // how many of the first tokens and of the window the model has cached
+    Index first;       // how many tokens come before the window
+    Index begin;       // the token that the window begins with
+    Index cached = 0;  // how many of the first tokens and of the window the model has cached
     std::vector<Token> fed;
     Index wanted = 0;  // how many tokens stand before the next row of the call
     Index place = 0;   // the place of that row among the rows of the call
+
+    // How many tokens of a context of `length` the model is shown.
+    Index shown(Index length) const { return length - begin + first; }
+    detail::Kept truncate(Index length) {
+      length = detail::FedText::truncate(length).length;
+      return {cached = std::min(cached, length <= first ? length : std::max(first, shown(length)))};
+    }
   };
 
  public:
@@ -89,37 +97,17 @@ class Windowed : public detail::WrapsModel<Windowed<M>, M, false> {
 
  private:
   auto forward_feeds(std::span<const BatchFeed> feeds) {
-    for (std::size_t k = 0; k < feeds.size(); ++k) {
-      const detail::FeedCheck<for_many> check{feeds[k], k};
-      const Text* const text = texts_.find(feeds[k].sequence);
-      check.from(text == nullptr ? 0 : std::ssize(text->tokens));
-      check.rows();
-    }
+    texts_.enter(feeds, [this](Index) { return Text(first_); });
     const auto ask = [&] {
-      rows_.clear();
-      enter(feeds);
+      begin_call(feeds);
       while (begin_round(feeds)) take_rows(this->inner().forward(detail::view_of(round_)));
     };
-    detail::undo_on_error(ask, [&] {
-      for (const BatchFeed& feed : feeds) keep_length(feed.sequence, feed.from);
-    });
+    detail::undo_on_error(ask, [&] { texts_.leave(feeds, this->inner()); });
     return rows_.in_places(this->vocab_size());
   }
 
-  void keep_length(Index sequence, Index length) {
-    Text* const text = texts_.find(sequence);
-    if (text == nullptr) return this->inner().keep(sequence, Index{0});  // what others left there
-    length = std::clamp<Index>(length, 0, std::ssize(text->tokens));
-    detail::resize(text->tokens, length);
-    if (length <= first_) text->cached = std::min(text->cached, length);
-    else text->cached = std::min(text->cached, std::max(first_, shown(length, text->begin)));
-    this->inner().keep(sequence, text->cached);
-  }
-
-  void forget(Index sequence) {
-    this->inner().release(sequence);
-    texts_.erase(sequence);
-  }
+  void keep_length(Index sequence, Index length) { texts_.truncate(sequence, length, this->inner()); }
+  void forget(Index sequence) { texts_.forget(sequence, this->inner()); }
 
   // Where the window begins in a context of `length` tokens.
   Index begin(Index length) const {
@@ -127,16 +115,13 @@ class Windowed : public detail::WrapsModel<Windowed<M>, M, false> {
     return beyond <= 0 ? first_ : first_ + (beyond + stride_ - 1) / stride_ * stride_;
   }
 
-  // How many tokens of a context of `length` the model is shown if the window begins at number `begin`.
-  Index shown(Index length, Index begin) const { return length - begin + first_; }
-
-  void enter(std::span<const BatchFeed> feeds) {
+  void begin_call(std::span<const BatchFeed> feeds) {
+    rows_.clear();
     Index place = 0;
     for (const BatchFeed& feed : feeds) {
-      Text& text = texts_.make(feed.sequence, first_);
-      detail::append(text.tokens, feed.tokens);
+      Text& text = texts_.at(feed.sequence);
       // A part of a prompt wants no row. The model is fed the tokens that it would be shown for the last row.
-      text.wanted = std::ssize(text.tokens) + 1 - std::max<Index>(feed.rows, feed.tokens.empty() ? 0 : 1);
+      text.wanted = text.length() + 1 - std::max<Index>(feed.rows, feed.tokens.empty() ? 0 : 1);
       text.place = place;
       place += feed.rows;
     }
@@ -147,12 +132,12 @@ class Windowed : public detail::WrapsModel<Windowed<M>, M, false> {
     round_.clear();
     for (const BatchFeed& feed : feeds) {
       Text& text = texts_.at(feed.sequence);
-      if (text.wanted > std::ssize(text.tokens)) continue;
+      if (text.wanted > text.length()) continue;
       move_to(begin(text.wanted), feed.sequence, text);
-      const Index end = std::min(std::ssize(text.tokens), text.begin + last_), rows = end - text.wanted + 1;
+      const Index end = std::min(text.length(), text.begin + last_), rows = end - text.wanted + 1;
       text.fed.clear();
-      for (Index i = text.cached; i < shown(end, text.begin); ++i)
-        text.fed.push_back(detail::at(text.tokens, i < first_ ? i : i - first_ + text.begin));
+      for (Index i = text.cached; i < text.shown(end); ++i)
+        text.fed.push_back(detail::at(text.tokens(), i < first_ ? i : i - first_ + text.begin));
       round_.push_back(
           {{.tokens = text.fed, .from = text.cached, .rows = feed.rows == 0 ? 0 : rows}, feed.sequence});
       text.wanted = end + 1;
@@ -181,7 +166,7 @@ class Windowed : public detail::WrapsModel<Windowed<M>, M, false> {
   }
 
   Index first_, last_, stride_;
-  detail::PerSequence<Text, for_many> texts_;
+  detail::FedTexts<Text, for_many> texts_;
   std::vector<BatchFeed> round_;
   // Copies, even of stable rows: those live until their positions are truncated away, which may be before the next call.
   StoredRows<detail::RowAsStored<Output>, false> rows_;
