@@ -68,17 +68,23 @@ class FedTexts {
       const Index sequence = feeds[k].sequence;
       Text& text = at(sequence);
       if (before_[k].nodes > 0) change(model, sequence, [&] { return text.forget_from(before_[k].nodes); });
-      else if (!before_[k].begins || !for_many)
-        change(model, sequence, [&] { return text.truncate(feeds[k].from); });
-      if (before_[k].begins) forget(sequence, model);
+      else change(model, sequence, [&] { return text.truncate(feeds[k].from); });
+      // Where the model is not told, the Text may know how its context began.
+      if (before_[k].begins && tells_model) texts_.erase(sequence);
     }
+  }
+
+  /// Makes the Text of a sequence now.
+  template <class Begin>
+  Text& begin(Index sequence, const Begin& begin_text) {
+    return texts_.make(sequence, begin_text(sequence));
   }
 
   /// The sequence's context is these tokens, whatever it was, and no tree is open after it.
   template <class Begin>
-  Text& adopt(Index sequence, std::span<const Token> tokens, const Begin& begin) {
+  Text& adopt(Index sequence, std::span<const Token> tokens, const Begin& begin_text) {
     texts_.erase(sequence);
-    Text& text = texts_.make(sequence, begin(sequence));
+    Text& text = begin(sequence, begin_text);
     undo_on_error([&] { text.add(tokens, {}); }, [&] { texts_.erase(sequence); });
     return text;
   }
@@ -112,7 +118,7 @@ class FedTexts {
     Text* const known = find(sequence);
     before_[k].begins = known == nullptr;
     if (known) return enter(k, *known);
-    Text& begun = texts_.make(sequence, begin(sequence));
+    Text& begun = this->begin(sequence, begin);
     undo_on_error([&] { enter(k, begun); }, [&] { texts_.erase(sequence); });
   }
   void enter(std::size_t k, Text& text) {

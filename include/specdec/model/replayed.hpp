@@ -1,9 +1,7 @@
 // Rollback for models that cannot cut their context back: recurrent and hybrid models.
 #pragma once
 
-#include <algorithm>
 #include <concepts>
-#include <cstddef>
 #include <iterator>
 #include <span>
 #include <type_traits>
@@ -12,6 +10,8 @@
 
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
+#include "specdec/model/fed_text.hpp"
+#include "specdec/model/fed_texts.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"
 #include "specdec/model/kept_states.hpp"
@@ -104,22 +104,26 @@ class Replayed : public detail::WrapsModel<Replayed<M>, M, false> {
 
   static constexpr Index unknown = -1;
 
-  struct Text {
+  struct Text : detail::FedText {
     template <class Save>
     Text(Index snapshots, const Save& save) : states(snapshots, save) {}
 
     detail::KeptStates<Snapshot> states;
-    std::vector<Token> tokens;  // the context
-    Index cached = unknown;     // how many of them the model's state has taken in
+    Index cached = unknown;  // how many tokens the model's state has taken in
 
-    Index size() const { return std::ssize(tokens); }
+    // The model is not told: the next call restores a state.
+    void truncate(Index length) {
+      length = detail::FedText::truncate(length).length;
+      if (cached > length) cached = unknown;
+      states.forget_beyond(length);
+    }
   };
 
  public:
   explicit Replayed(M&& model, const ReplayedOptions& options = {})
       : Base(std::forward<M>(model)), options_(checked(options)) {
     // Saves the empty state now: later somebody else may have used the model.
-    if constexpr (!for_many) text_of(0);
+    if constexpr (!for_many) texts_.begin(0, begin());
   }
 
   /// This does not know tokens that the model was fed directly.
@@ -127,36 +131,18 @@ class Replayed : public detail::WrapsModel<Replayed<M>, M, false> {
 
  private:
   decltype(auto) forward_feeds(std::span<const BatchFeed> feeds) {
-    for (std::size_t k = 0; k < feeds.size(); ++k) {
-      const Text* const text = texts_.find(feeds[k].sequence);
-      const detail::FeedCheck<for_many> check{feeds[k], k};
-      check.from(text == nullptr ? 0 : text->size());
-      check.rows();
-    }
+    texts_.enter(feeds, begin());
     const auto ask = [&]() -> decltype(auto) {
-      for (const BatchFeed& feed : feeds) enter(feed);
+      for (const BatchFeed& feed : feeds) restore_if_unknown(feed.sequence);
       if (begin_call_ahead(feeds)) run();
       begin_call(feeds);
       return run();
     };
-    return detail::undo_on_error(ask, [&] {
-      for (const BatchFeed& feed : feeds) keep_length(feed.sequence, feed.from);
-    });
+    return detail::undo_on_error(ask, [&] { texts_.leave(feeds, this->inner()); });
   }
 
-  void keep_length(Index sequence, Index length) {
-    Text* const text = texts_.find(sequence);
-    if (text == nullptr) return;
-    length = std::clamp<Index>(length, 0, text->size());
-    if (text->cached > length) text->cached = unknown;
-    detail::resize(text->tokens, length);
-    text->states.forget_beyond(length);
-  }
-
-  void forget(Index sequence) {
-    this->inner().release(sequence);
-    texts_.erase(sequence);
-  }
+  void keep_length(Index sequence, Index length) { texts_.truncate(sequence, length, this->inner()); }
+  void forget(Index sequence) { texts_.forget(sequence, this->inner()); }
 
   static const ReplayedOptions& checked(const ReplayedOptions& options) {
     if (options.snapshots < 1) detail::invalid_argument("snapshots = ", options.snapshots, " is less than 1");
@@ -176,13 +162,14 @@ class Replayed : public detail::WrapsModel<Replayed<M>, M, false> {
     return [this, sequence](Snapshot& snapshot) { save(sequence, snapshot); };
   }
 
-  Text& text_of(Index sequence) { return texts_.make(sequence, options_.snapshots, saving(sequence)); }
+  auto begin() {
+    return [this](Index sequence) { return Text(options_.snapshots, saving(sequence)); };
+  }
 
-  void enter(const BatchFeed& feed) {
-    Text& text = text_of(feed.sequence);
-    detail::append(text.tokens, feed.tokens);
+  void restore_if_unknown(Index sequence) {
+    Text& text = texts_.at(sequence);
     if (text.cached != unknown) return;
-    restore(feed.sequence, text.states.latest());
+    restore(sequence, text.states.latest());
     text.cached = text.states.latest_length();
   }
 
@@ -191,7 +178,7 @@ class Replayed : public detail::WrapsModel<Replayed<M>, M, false> {
     call_.clear();
     for (const BatchFeed& feed : feeds) {
       const Text& text = texts_.at(feed.sequence);
-      const Index unwanted = text.size() - feed.rows - text.cached;
+      const Index unwanted = text.length() - feed.rows - text.cached;
       if (feed.rows > 0 && unwanted > options_.carried) add(feed.sequence, text, unwanted, 0);
     }
     return !call_.empty();
@@ -202,12 +189,12 @@ class Replayed : public detail::WrapsModel<Replayed<M>, M, false> {
     call_.clear();
     for (const BatchFeed& feed : feeds) {
       const Text& text = texts_.at(feed.sequence);
-      add(feed.sequence, text, text.size() - text.cached, feed.rows);
+      add(feed.sequence, text, text.length() - text.cached, feed.rows);
     }
   }
 
   void add(Index sequence, const Text& text, Index count, Index rows) {
-    const auto tokens = detail::part(text.tokens, text.cached, count);
+    const auto tokens = detail::part(text.tokens(), text.cached, count);
     call_.push_back({{.tokens = tokens, .from = text.cached, .rows = rows}, sequence});
   }
 
@@ -223,7 +210,7 @@ class Replayed : public detail::WrapsModel<Replayed<M>, M, false> {
   }
 
   ReplayedOptions options_;
-  detail::PerSequence<Text, for_many> texts_;
+  detail::FedTexts<Text, for_many> texts_;
   std::vector<BatchFeed> call_;
 };
 
