@@ -5,9 +5,9 @@ from mutants import promise
 mutant = promise("a row of a tree is the row after the path to its token, whatever model takes the tree")
 mutant("tree-branch-not-left", "model/path_by_path.hpp", "tests/model/path_by_path",
        "detail::common_length(text.way, text.cached_way)",
-       "std::min<Index>(std::ssize(text.cached_way), std::ssize(text.way) - 1)")
+       "std::min<Index>(std::ssize(text.cached_way), std::max<Index>(std::ssize(text.way) - 1, 0))")
 mutant("tree-rows-by-visit", "model/path_by_path.hpp", "tests/model/path_by_path",
-       "text.place + *node - text.first", "row")
+       "text.place + detail::at(text.way, std::ssize(text.way) - rows + i) - text.first", "text.place + i")
 
 mutant = promise("who has lost a model's context knows, and a copy does not count as its original")
 mutant("turns-by-any-address", "model/turn.hpp", "tests/model/turn", "known->address == address", "true")

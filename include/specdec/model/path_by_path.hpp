@@ -12,14 +12,14 @@
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/model/depth_first.hpp"
+#include "specdec/model/fed_text.hpp"
+#include "specdec/model/fed_texts.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"
-#include "specdec/model/trees.hpp"
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/rows/kinds/stored_rows.hpp"
 #include "specdec/rows/named_row.hpp"
 #include "specdec/token_ids.hpp"
-#include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
@@ -53,25 +53,43 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
       "the model's forward() returns no rows, of probabilities or of logits: see specdec::Model and "
       "specdec::BatchModel");
 
-  struct Text {
+  struct Text : detail::FedText {
     Index cached = 0;                    // how many tokens of the context the model has cached
-    std::vector<Token> uncached = {};    // the other tokens of the context
-    TokenTree tree = {};                 // the open tree
     std::vector<Index> cached_way = {};  // the tree's cached tokens: a way from the context
     std::vector<Index> way = {};         // to the end of the branch that is fed
-    std::vector<Token> fed = {};
 
-    // For one call: the tree's size before it, the ends of the branches to feed, how many of them have been fed, the first
-    // token whose row is wanted, and the place of that row among the rows of the call.
-    Index before = 0;
+    // For one call: the ends of the branches to feed (−1 for a line), how many of them have been fed, the first token of the
+    // tree whose row is wanted, and the place of that row among the rows of the call.
     std::vector<Index> ends = {};
     std::size_t next = 0;
     Index first = 0, place = 0;
 
-    Index length() const { return cached + std::ssize(uncached); }
-    void forget_tree() {
-      tree.clear();
+    void add(std::span<const Token> tokens, std::span<const Index> parents) {
+      const std::size_t size = static_cast<std::size_t>(tree().size()) + parents.size();
+      way.reserve(size);
+      cached_way.reserve(size);
+      ends.reserve(size + 1);
+      detail::FedText::add(tokens, parents);
+    }
+    detail::Kept keep(std::span<const Index> path) {
+      cached += detail::common_length(path, cached_way);
       cached_way.clear();
+      detail::FedText::keep(path);
+      return {cached};
+    }
+    detail::Kept truncate(Index length) {
+      cached_way.clear();
+      return {cached = std::min(cached, detail::FedText::truncate(length).length)};
+    }
+    // The model may have cached some of the tokens before it failed.
+    detail::Kept forget_from(Index node) {
+      detail::FedText::forget_from(node);
+      return leave(std::lower_bound(cached_way.begin(), cached_way.end(), node) - cached_way.begin());
+    }
+    // The first `kept` of the tree's cached tokens stay cached.
+    detail::Kept leave(Index kept) {
+      detail::resize(cached_way, kept);
+      return {cached + kept};
     }
   };
 
@@ -82,8 +100,7 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
   void adopt(std::span<const Token> tokens)
     requires(!for_many && can_adopt<Bare>)
   {
-    texts_.erase(0);
-    texts_.make(0).cached = std::ssize(tokens);
+    texts_.adopt(0, tokens, begin).cached = std::ssize(tokens);
     this->adopt_inside(tokens);
   }
 
@@ -91,89 +108,42 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
   static constexpr bool keeps_context = true;
 
  private:
+  static Text begin(Index) { return {}; }
+
   auto forward_feeds(std::span<const BatchFeed> feeds) {
-    for (std::size_t k = 0; k < feeds.size(); ++k) check_feed(feeds[k], k);
+    for (const BatchFeed& feed : feeds) detail::check_tokens("tokens", feed.tokens, this->vocab_size());
+    texts_.enter(feeds, begin);
     const auto ask = [&] {
-      rows_.clear();
-      enter(feeds);
+      begin_call(feeds);
       while (begin_round(feeds)) take_rows(this->inner().forward(detail::view_of(round_)));
     };
-    detail::undo_on_error(ask, [&] {
-      for (const BatchFeed& feed : feeds)
-        if (Text* const text = texts_.find(feed.sequence)) forget_from(text->before, feed.sequence, *text);
-    });
-    for (const BatchFeed& feed : feeds)
-      if (feed.parents.empty()) close_line(texts_.at(feed.sequence));
+    detail::undo_on_error(ask, [&] { texts_.leave(feeds, this->inner()); });
     return rows_.in_places(this->vocab_size());
   }
 
-  void keep_path(Index sequence, std::span<const Index> path) {
-    Text& text = texts_.make(sequence);
-    detail::check_path(path, text.tree.parents());
-    const Index common = detail::common_length(path, text.cached_way);
-    detail::resize(text.cached_way, common);
-    text.cached += common;
-    this->inner().keep(sequence, text.cached);
-    for (const Index node : path.subspan(static_cast<std::size_t>(common)))
-      text.uncached.push_back(text.tree.token(node));
-    text.forget_tree();
-  }
+  void keep_path(Index sequence, std::span<const Index> path) { texts_.keep(sequence, path, this->inner()); }
+  void keep_length(Index sequence, Index length) { texts_.truncate(sequence, length, this->inner()); }
+  void forget(Index sequence) { texts_.forget(sequence, this->inner()); }
 
-  void keep_length(Index sequence, Index length) {
-    Text* const text = texts_.find(sequence);
-    if (text == nullptr) return this->inner().keep(sequence, Index{0});  // what others left there
-    text->forget_tree();
-    const Index uncached = std::max<Index>(length - text->cached, 0);
-    if (uncached < std::ssize(text->uncached)) detail::resize(text->uncached, uncached);
-    text->cached = std::clamp<Index>(length, 0, text->cached);
-    this->inner().keep(sequence, text->cached);
-  }
-
-  void forget(Index sequence) {
-    this->inner().release(sequence);
-    texts_.erase(sequence);
-  }
-
-  // Throws if the feed is not valid. Notes the tree's size: a failed call goes back to it.
-  void check_feed(const BatchFeed& feed, std::size_t k) {
-    Text* const text = texts_.find(feed.sequence);
-    const Index size = text == nullptr ? 0 : text->tree.size();
-    detail::FeedCheck<for_many>{feed, k}.after(text == nullptr ? 0 : text->length(), size);
-    detail::check_tokens("tokens", feed.tokens, this->vocab_size());
-    if (text != nullptr) text->before = size;
-  }
-
-  void enter(std::span<const BatchFeed> feeds) {
+  void begin_call(std::span<const BatchFeed> feeds) {
+    rows_.clear();
     Index place = 0;
     for (const BatchFeed& feed : feeds) {
-      enter(feed, texts_.make(feed.sequence), place);
+      Text& text = texts_.at(feed.sequence);
+      text.first = text.tree().size() - feed.rows;
+      text.place = place;
+      text.next = 0;
+      find_ends(feed, text);
       place += feed.rows;
     }
   }
-
-  // A line is fed as a tree without branches, so that the rows of both have one type.
-  void enter(const BatchFeed& feed, Text& text, Index place) {
-    reserve(text, static_cast<std::size_t>(text.tree.size()) + feed.tokens.size());
-    text.tree.append(feed.tokens, feed.parents);
-    const bool is_line = feed.parents.empty();
-    text.place = place;
-    text.first = text.tree.size() - feed.rows;
-    text.next = 0;
+  // A line is one branch, which is fed although no row is wanted: a part of a prompt.
+  void find_ends(const BatchFeed& feed, Text& text) {
     text.ends.clear();
-    // A part of a prompt is fed although no row is wanted.
-    const Index wanted = is_line && !feed.tokens.empty() ? std::max<Index>(feed.rows, 1) : feed.rows;
-    if (wanted > 0) depth_first_(text.tree.view(), wanted, [&](Index end) { text.ends.push_back(end); });
-  }
-
-  // Makes room for a tree of `tokens` tokens: later steps need no memory.
-  void reserve(Text& text, std::size_t tokens) {
-    text.tree.reserve(tokens);
-    text.way.reserve(tokens);
-    text.cached_way.reserve(tokens);
-    text.ends.reserve(tokens);
-    text.uncached.reserve(text.uncached.size() + tokens);
-    text.fed.reserve(text.uncached.size() + tokens);
-    depth_first_.reserve(tokens);
+    if (text.tree().empty() && !feed.tokens.empty()) text.ends.push_back(-1);
+    if (text.tree().empty() || feed.rows == 0) return;
+    depth_first_.reserve(static_cast<std::size_t>(text.tree().size()));
+    depth_first_(text.tree().view(), feed.rows, [&](Index end) { text.ends.push_back(end); });
   }
 
   // Takes the next branch of each tree. False if no tree has one left.
@@ -181,39 +151,30 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
     round_.clear();
     for (const BatchFeed& feed : feeds) {
       Text& text = texts_.at(feed.sequence);
-      if (text.next < text.ends.size()) round_.push_back(branch(feed.sequence, text, text.ends[text.next++]));
+      if (text.next < text.ends.size()) round_.push_back(branch(feed, text, text.ends[text.next++]));
     }
     return !round_.empty();
   }
 
   // The tokens on the way to `end` that the model has not cached. The wanted rows stand after the last tokens of the tree.
   // So on the way, too, they stand after its last tokens.
-  BatchFeed branch(Index sequence, Text& text, Index end) {
-    text.tree.view().path_to(end, text.way);
-    leave(detail::common_length(text.way, text.cached_way), sequence, text);
-    const Index cached = std::ssize(text.cached_way);
-    text.fed.clear();
-    detail::append(text.fed, text.uncached);
-    for (auto node = text.way.begin() + cached; node != text.way.end(); ++node)
-      text.fed.push_back(text.tree.token(*node));
-    const auto rows =
-        text.way.end() - std::lower_bound(text.way.begin() + cached, text.way.end(), text.first);
-    return {{.tokens = text.fed, .from = text.cached + cached, .rows = rows}, sequence};
-  }
-
-  // Keeps the first `kept` of the tree's cached tokens.
-  void leave(Index kept, Index sequence, Text& text) {
-    if (kept == std::ssize(text.cached_way)) return;
-    detail::resize(text.cached_way, kept);
-    this->inner().keep(sequence, text.cached + kept);
+  BatchFeed branch(const BatchFeed& feed, Text& text, Index end) {
+    text.tree().view().path_to(end, text.way);
+    const Index common = detail::common_length(text.way, text.cached_way);
+    if (common < std::ssize(text.cached_way)) this->inner().keep(feed.sequence, text.leave(common).length);
+    const Index from = text.cached + common;
+    const auto first = std::lower_bound(text.way.begin() + common, text.way.end(), text.first);
+    return {{.tokens = detail::after(text.up_to(end), from),
+             .from = from,
+             .rows = end < 0 ? feed.rows : text.way.end() - first},
+            feed.sequence};
   }
 
   // The model has cached the branches.
   void take_rows(const Output& output) {
     for (const BatchFeed& feed : round_) {
       Text& text = texts_.at(feed.sequence);
-      text.cached += std::ssize(text.uncached);
-      text.uncached.clear();
+      text.cached = text.length();
       text.cached_way = text.way;
     }
     const auto rows =
@@ -221,25 +182,18 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
     Index row = 0;
     for (const BatchFeed& feed : round_) {
       const Text& text = texts_.at(feed.sequence);
-      for (auto node = text.way.end() - feed.rows; node != text.way.end(); ++node, ++row)
-        detail::in_row("model", row, [&] { rows_.add(rows.row(row), text.place + *node - text.first); });
+      for (Index i = 0; i < feed.rows; ++i, ++row)
+        detail::in_row("model", row, [&] { rows_.add(rows.row(row), place(text, i, feed.rows)); });
     }
   }
 
-  static void close_line(Text& text) {
-    text.cached += std::ssize(text.cached_way);
-    text.forget_tree();
+  // The place of the i-th of the last `rows` rows on the way.
+  static Index place(const Text& text, Index i, Index rows) {
+    if (text.way.empty()) return text.place + i;
+    return text.place + detail::at(text.way, std::ssize(text.way) - rows + i) - text.first;
   }
 
-  // Forgets the tree's tokens from number `size` on. The model may have cached some of them before it failed.
-  void forget_from(Index size, Index sequence, Text& text) {
-    text.tree.forget_from(size);
-    text.cached_way.erase(std::lower_bound(text.cached_way.begin(), text.cached_way.end(), size),
-                          text.cached_way.end());
-    this->inner().keep(sequence, text.cached + std::ssize(text.cached_way));
-  }
-
-  detail::PerSequence<Text, for_many> texts_;
+  detail::FedTexts<Text, for_many> texts_;
   std::vector<BatchFeed> round_;
   detail::DepthFirst depth_first_;
   // Copies, even of stable rows: those live until their positions are truncated away, which may be before the next call.
