@@ -38,7 +38,7 @@ mutant("tokens-matched-twice", "text/match_tokens.hpp", "tests/text/match_tokens
 
 mutant = promise("a head's rows follow from the target's hidden state and the tokens after it")
 mutant("head-kept-states-stay", "model/head_model.hpp", "tests/model/head_model",
-       "text->states.col(root + path[i]);", "text->states.col(root + static_cast<Index>(i));")
+       "states.col(first + detail::at(path, i));", "states.col(first + i);")
 mutant("head-states-in-another-order", "model/head_model.hpp", "tests/model/head_model",
        "    for (const bool wanted : {false, true})\n"
        "      for (const Task& task : tasks_)",

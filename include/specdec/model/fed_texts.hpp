@@ -96,8 +96,9 @@ class FedTexts {
   template <class Model>
   void keep(Index sequence, std::span<const Index> path, Model&& model) {
     Text* const text = find(sequence);
-    check_path(path, text == nullptr ? std::span<const Index>{} : text->tree().parents());
-    if (text != nullptr) change(model, sequence, [&] { return text->keep(path); });
+    if (text == nullptr) return;
+    check_path(path, text->tree().parents());
+    change(model, sequence, [&] { return text->keep(path); });
   }
   /// A context that is not known here was filled by others, and is emptied.
   template <class Model>

@@ -7,7 +7,6 @@
 
 #include <Eigen/Core>
 #include <algorithm>
-#include <cstddef>
 #include <iterator>
 #include <span>
 #include <type_traits>
@@ -18,11 +17,12 @@
 #include "specdec/lists.hpp"
 #include "specdec/model/batch_model.hpp"
 #include "specdec/model/draft_vocabulary.hpp"
+#include "specdec/model/fed_text.hpp"
+#include "specdec/model/fed_texts.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"
 #include "specdec/model/hidden_states.hpp"
 #include "specdec/model/model.hpp"
-#include "specdec/model/trees.hpp"
 #include "specdec/rows/numbers.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/token_tree.hpp"
@@ -123,7 +123,6 @@ class HeadModel
 
   HeadModel(Target& target, H head) : target_(target), head_(std::move(head)) {
     detail::check_token_map(head_);
-    if constexpr (!for_many) texts_.make(0, head_.state_size());
   }
 
   const H& head() const { return head_; }
@@ -133,76 +132,72 @@ class HeadModel
  private:
   using Columns = Eigen::MatrixXf;
 
-  // The states of a text.
-  struct Text {
+  // A text, and its states.
+  struct Text : detail::FedText {
     explicit Text(Index state_size) : states(Columns::Zero(state_size, 1)) {}
 
-    Index length = 0;    // tokens of the context
-    Index begun = 0;     // the state after so many of them is in the first column
+    Index begun = 0;     // the state after so many tokens of the context is in the first column
     bool known = false;  // it is the one of the target's hidden state
-    TokenTree tree;      // after the context
     Columns states;  // a column for each token after the first `begun`, of the context and then of the tree
 
-    // The column after token number `node` of the tree, or of a line that is being added; −1 is the end of the context.
-    Index column(Index node) const { return length - begun + 1 + node; }
-    void reserve(Index tokens) {
-      if (states.cols() < column(tokens))
-        states.conservativeResize(Eigen::NoChange, std::max(column(tokens), 2 * states.cols()));
+    // The column of the state after so many tokens of the context and of the tree.
+    Index column(Index tokens) const { return tokens - begun; }
+
+    void add(std::span<const Token> tokens, std::span<const Index> parents) {
+      const Index columns = column(length() + tree().size() + std::ssize(tokens)) + 1;
+      if (states.cols() < columns)
+        states.conservativeResize(Eigen::NoChange, std::max(columns, 2 * states.cols()));
+      detail::FedText::add(tokens, parents);
     }
-    // Makes the context so long, with an unknown state.
-    void begin_unknown(Index size) {
-      begun = length = size;
+    void keep(std::span<const Index> path) {
+      const Index first = column(length() + 1);
+      for (Index i = 0; i < std::ssize(path); ++i)
+        states.col(first + i) = states.col(first + detail::at(path, i));
+      detail::FedText::keep(path);
+    }
+    void truncate(Index length) {
+      if (detail::FedText::truncate(length).length < begun) begin_unknown(this->length());
+    }
+    // The first column is the state after so many tokens, which is not known.
+    void begin_unknown(Index tokens) {
+      begun = tokens;
       known = false;
       states.col(0).setZero();
     }
   };
 
-  // What is left of a feed: the tokens from `next` on have no state yet. They get the numbers first + next and so on.
+  // What is left of a feed: the tokens from `next` on have no state yet.
   struct Task {
     Text* text;
     TokenTreeView fed;
     Index rows, first_row;      // of the call's logits
-    Index before;               // the length of the context before the call
+    Index root, first;          // how many tokens stand before the line or the tree, and before the feed
     Index next = 0, ready = 0;  // the tokens up to `ready` have parents with states
 
-    bool is_line() const { return fed.parents().empty(); }
     Index size() const { return fed.size(); }
-    Index first() const { return is_line() ? 0 : text->tree.size(); }
     bool wants(Index i) const { return i >= size() - rows; }
+    // The columns of the states before and after token i.
+    Index before(Index i) const { return text->column(root + 1 + fed.parent(i)); }
+    Index after(Index i) const { return text->column(first + 1 + i); }
   };
 
   Logits forward_feeds(std::span<const BatchFeed> feeds) {
-    for (std::size_t k = 0; k < feeds.size(); ++k) check_feed(feeds[k], k);
-    make_tasks(feeds);
+    for (const BatchFeed& feed : feeds) detail::check_tokens("tokens", feed.tokens, vocab_size());
+    texts_.enter(feeds, [this](Index) { return Text(head_.state_size()); });
     const auto call = [&] {
-      for (std::size_t k = 0; k < feeds.size(); ++k) begin_task(tasks_[k], feeds[k].sequence);
+      make_tasks(feeds);
       while (next_level()) run();
     };
-    detail::undo_on_error(call, [this] {
-      for (const Task& task : tasks_)
-        if (task.text->length != task.before) task.text->begin_unknown(task.before);
-    });
-    for (const Task& task : tasks_) enter(task);
+    detail::undo_on_error(call, [&] { texts_.leave(feeds, detail::NoModel{}); });
     return Logits(logits_.data(), rows_, vocab_size(), Eigen::OuterStride<>(vocab_size()));
   }
 
-  void check_feed(const BatchFeed& feed, std::size_t k) {
-    const Text* const text = texts_.find(feed.sequence);
-    detail::FeedCheck<for_many>{feed, k}.after(text == nullptr ? 0 : text->length,
-                                               text == nullptr ? 0 : text->tree.size());
-    detail::check_tokens("tokens", feed.tokens, vocab_size());
-  }
-
-  // Makes room for all that the call brings.
   void make_tasks(std::span<const BatchFeed> feeds) {
     tasks_.clear();
     rows_ = 0;
     Index tokens = 0;
     for (const BatchFeed& feed : feeds) {
-      Text& text = texts_.make(feed.sequence, head_.state_size());
-      text.tree.reserve(static_cast<std::size_t>(text.tree.size()) + feed.parents.size());
-      text.reserve(text.tree.size() + std::ssize(feed.tokens));
-      tasks_.push_back({&text, {feed.tokens, feed.parents}, feed.rows, rows_, text.length});
+      begin_task(feed, texts_.at(feed.sequence));
       rows_ += feed.rows;
       tokens += std::ssize(feed.tokens);
     }
@@ -211,22 +206,24 @@ class HeadModel
     detail::make_room(logits_, rows_, vocab_size());
   }
 
-  void begin_task(Task& task, Index sequence) {
-    Text& text = *task.text;
-    if (!task.is_line()) {
-      if (text.tree.empty()) begin_again(text, sequence, text.length);
-      return;
+  void begin_task(const BatchFeed& feed, Text& text) {
+    const Index size = std::ssize(feed.tokens), length = text.length();
+    if (!feed.parents.empty()) {
+      const Index before = text.tree().size() - size;
+      if (before == 0) begin_again(text, feed.sequence, length, length);
+      tasks_.push_back({&text, {feed.tokens, feed.parents}, feed.rows, rows_, length, length + before});
+    } else {
+      begin_again(text, feed.sequence, length - size, length - feed.rows);
+      const Index first = std::max(length - size, text.begun);  // tokens before it need no state
+      tasks_.push_back({&text, {detail::after(text.tokens(), first), {}}, feed.rows, rows_, first, first});
     }
-    const Index end = text.length + task.size();
-    begin_again(text, sequence, end - task.rows);
-    task.fed = {task.fed.tokens().last(static_cast<std::size_t>(end - text.length)), {}};
   }
 
-  // Begins again from the target's hidden state, if it is of a later token than the known one, and of none after the first
-  // `most` tokens, because rows after later tokens are wanted.
-  void begin_again(Text& text, Index sequence, Index most) {
+  // Begins again from the target's hidden state, if it is of a later token than the known one, and of a token from number
+  // `least` to number `most`: states before are of no use, and rows after later tokens are wanted.
+  void begin_again(Text& text, Index sequence, Index least, Index most) {
     const Index length = target_.length(sequence);
-    if (length < text.length || length > most || (text.known && length == text.begun)) return;
+    if (length < least || length > most || (text.known && length == text.begun)) return;
     text.begin_unknown(length);
     if (length > 0) head_.begin(target_.last(sequence), text.states.col(0));
     text.known = true;
@@ -236,12 +233,12 @@ class HeadModel
   bool next_level() {
     for (Task& task : tasks_) {
       task.next = task.ready;
-      while (task.ready < task.size() && task.fed.parent(task.ready) < task.first() + task.next) ++task.ready;
+      while (task.ready < task.size() && task.before(task.ready) <= task.after(task.next - 1)) ++task.ready;
     }
     tokens_.clear();
     wanted_.clear();
     each_of_level([this](const Task& task, Index i) {
-      from_.col(std::ssize(tokens_)) = task.text->states.col(task.text->column(task.fed.parent(i)));
+      from_.col(std::ssize(tokens_)) = task.text->states.col(task.before(i));
       tokens_.push_back(task.fed.token(i));
       if (task.wants(i)) wanted_.push_back(task.first_row + i - (task.size() - task.rows));
     });
@@ -257,9 +254,8 @@ class HeadModel
     for (Index r = 0; r < wanted; ++r)
       detail::copy_logits(map, logits.row(r), logits_.row(detail::at(wanted_, r)));
     Index column = 0;
-    each_of_level([&](const Task& task, Index i) {
-      task.text->states.col(task.text->column(task.first() + i)) = next_.col(column++);
-    });
+    each_of_level(
+        [&](const Task& task, Index i) { task.text->states.col(task.after(i)) = next_.col(column++); });
   }
 
   // Calls f(task, i) for each token of the level, those with a wanted row last.
@@ -271,38 +267,16 @@ class HeadModel
           if (task.wants(i) == wanted) f(task, i);
   }
 
-  // The call has succeeded: its tokens are in the context, or in the tree.
-  static void enter(const Task& task) {
-    if (task.is_line()) task.text->length += task.size();
-    else task.text->tree.append(task.fed.tokens(), task.fed.parents());
-  }
-
   void keep_path(Index sequence, std::span<const Index> path) {
-    Text* const text = texts_.find(sequence);
-    if (text == nullptr) return;
-    detail::check_path(path, text->tree.parents());
-    const Index root = text->column(0);
-    for (std::size_t i = 0; i < path.size(); ++i)
-      text->states.col(root + static_cast<Index>(i)) = text->states.col(root + path[i]);
-    text->length += std::ssize(path);
-    text->tree.clear();
+    texts_.keep(sequence, path, detail::NoModel{});
   }
-
-  void keep_length(Index sequence, Index length) {
-    Text* const text = texts_.find(sequence);
-    if (text == nullptr) return;
-    text->tree.clear();
-    if (length >= text->length) return;
-    if (length < text->begun) text->begin_unknown(std::max<Index>(length, 0));
-    else text->length = length;
-  }
-
-  void forget(Index sequence) { texts_.erase(sequence); }
+  void keep_length(Index sequence, Index length) { texts_.truncate(sequence, length, detail::NoModel{}); }
+  void forget(Index sequence) { texts_.forget(sequence, detail::NoModel{}); }
   bool drafts_after(Index sequence, Index length) const { return target_.almost_at(sequence, length); }
 
   detail::HiddenStates<Target> target_;
   H head_;
-  detail::PerSequence<Text, for_many> texts_;
+  detail::FedTexts<Text, for_many> texts_;
   // Of a call:
   std::vector<Task> tasks_;  // one for each feed
   std::vector<Token> tokens_;
