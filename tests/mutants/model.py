@@ -49,10 +49,7 @@ mutant = promise("each token goes into a drafting layer with the state after the
 mutant("eagle-own-states-unused", "model/eagle_model.hpp", "tests/model/eagle_model",
        "own.col(task.text->after(task.text->before(token)));", "own.col(0);")
 mutant("eagle-only-the-failed-call-taken-back", "model/eagle_model.hpp", "tests/model/eagle_model",
-       "      for (const BatchFeed& feed : feeds.first(entered)) take_back(feed);",
-       "      for (const BatchFeed& feed : feeds.first(entered))\n"
-       "        for (const Task* part : parts_)\n"
-       "          if (part->sequence == feed.sequence) take_back(feed);")
+       "texts_.leave(feeds, layers_);", "texts_.leave(feeds.first(parts_.size()), layers_);")
 
 mutant = promise("a head that drafts some of the tokens gives the others no probability")
 mutant("part-in-the-order-of-its-columns", "model/draft_vocabulary.hpp", "tests/model/head_model tests/model/eagle_model",

@@ -174,7 +174,9 @@ class LayerOverFeeds {
     if constexpr (together) layer_.keep(sequence, length);
     else if (Layer* const layer = find(sequence)) layer->truncate(length);
   }
-  void keep(Index sequence, std::span<const Index> path) {
+  void keep(Index sequence, std::span<const Index> path)
+    requires layer_takes_trees<Layer>
+  {
     if constexpr (together) layer_.keep(sequence, path);
     else if (Layer* const layer = find(sequence)) layer->keep(path);
   }

@@ -17,13 +17,13 @@
 #include "specdec/lists.hpp"
 #include "specdec/model/draft_layer.hpp"
 #include "specdec/model/draft_vocabulary.hpp"
+#include "specdec/model/fed_text.hpp"
+#include "specdec/model/fed_texts.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"
 #include "specdec/model/hidden_states.hpp"
 #include "specdec/model/model.hpp"
-#include "specdec/model/trees.hpp"
 #include "specdec/token_ids.hpp"
-#include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
@@ -81,7 +81,6 @@ class EagleModel
 
   EagleModel(Target& target, Layer layer) : target_(target), layers_(std::move(layer)) {
     detail::check_token_map(this->layer());
-    if constexpr (!for_many) texts_.make(0, state_size());
   }
 
   const Layer& layer() const { return layers_.layer(); }
@@ -91,25 +90,48 @@ class EagleModel
   }
 
  private:
-  // A text, and what the layer knows of it. The layer may lack the last tokens, for example after an error.
-  struct Text {
+  // A text, and what the layer knows of it: of the context and then of the tree. The layer may lack the last tokens, for example
+  // after an error.
+  struct Text : detail::FedText {
     explicit Text(Index state_size) : own(Columns::Zero(state_size, 1)) {}
 
-    std::vector<Token> tokens;   // of the context, then of the open tree
-    std::vector<Index> parents;  // of the tree's tokens
-    Index fed = 0;               // the layer holds the first `fed` tokens
-    Index exact = 0;             // of these, so many were fed with the states of the target
+    Index fed = 0;    // the layer holds the first `fed` tokens
+    Index exact = 0;  // of these, so many were fed with the states of the target
     Columns own;  // the layer's states after the tokens from number exact − 1 on; zeros where it is not known
 
-    Index size() const { return std::ssize(tokens); }
-    Index length() const { return size() - std::ssize(parents); }
+    Index size() const { return length() + tree().size(); }
     // The number of the token that a token follows.
     Index before(Index token) const {
       const Index node = token - length();
-      return node < 0 ? token - 1 : length() + TokenTreeView(parents).parent(node);
+      return node < 0 ? token - 1 : length() + tree().parent(node);
     }
     // The column of the layer's state after a token.
     Index after(Index token) const { return token + 1 - exact; }
+
+    // Removes all but the first `length` tokens, and an open tree, from the layer. If the layer's state after the last kept
+    // token was not stored, that token is removed as well, and is fed again.
+    detail::Kept cut(Index length) {
+      if (length < exact) {
+        length = exact = std::max<Index>(length - 1, 0);
+        own.col(0).setZero();
+      }
+      return {fed = std::min(fed, length)};
+    }
+    detail::Kept keep(std::span<const Index> path) {
+      const bool holds_tree = fed == size();
+      const Index root = length();
+      detail::FedText::keep(path);
+      if (!holds_tree) return cut(root);
+      for (Index i = 0; i < std::ssize(path); ++i)
+        own.col(after(root + i)) = own.col(after(root + detail::at(path, i)));
+      fed = length();
+      return {root, path};
+    }
+    detail::Kept truncate(Index length) { return cut(detail::FedText::truncate(length).length); }
+    detail::Kept forget_from(Index node) {
+      detail::FedText::forget_from(node);
+      return cut(length());
+    }
   };
 
   // What a call has to do for a feed.
@@ -123,52 +145,18 @@ class EagleModel
 
   Index state_size() const { return layer().state_size(); }
 
-  // Removes all but the first `length` tokens, and an open tree, from the layer. If the layer's state after the last kept token
-  // was not stored, that token is removed as well, and is fed again.
-  void cut(Text& text, Index sequence, Index length) noexcept {
-    if (length < text.exact) {
-      length = text.exact = std::max<Index>(length - 1, 0);
-      text.own.col(0).setZero();
-    }
-    text.fed = std::min(text.fed, length);
-    layers_.keep(sequence, text.fed);
-  }
-
   Logits forward_feeds(std::span<const BatchFeed> feeds) {
-    for (std::size_t k = 0; k < feeds.size(); ++k) check_feed(feeds[k], k);
+    for (const BatchFeed& feed : feeds) detail::check_tokens("tokens", feed.tokens, vocab_size());
     const Index rows = detail::rows_of(feeds);
-    detail::make_room(logits_, rows, vocab_size());
-    std::size_t entered = 0;
+    texts_.enter(
+        feeds, [this](Index) { return Text(state_size()); }, layers_);
     const auto call = [&] {
-      for (; entered < feeds.size(); ++entered) enter(feeds[entered]);
+      detail::make_room(logits_, rows, vocab_size());
       list_tasks(feeds);
       while (plan_call()) call_layer();
     };
-    detail::undo_on_error(call, [&] {
-      for (const BatchFeed& feed : feeds.first(entered)) take_back(feed);
-    });
+    detail::undo_on_error(call, [&] { texts_.leave(feeds, layers_); });
     return Logits(logits_.data(), rows, vocab_size(), Eigen::OuterStride<>(vocab_size()));
-  }
-
-  void check_feed(const BatchFeed& feed, std::size_t k) {
-    const Text* const text = texts_.find(feed.sequence);
-    detail::FeedCheck<for_many>{feed, k}.after(text == nullptr ? 0 : text->length(),
-                                               text == nullptr ? 0 : std::ssize(text->parents));
-    detail::check_tokens("tokens", feed.tokens, vocab_size());
-  }
-
-  // Adds the tokens of a feed to its text, not yet to the layer.
-  void enter(const BatchFeed& feed) {
-    Text& text = texts_.make(feed.sequence, state_size());
-    detail::append(text.parents, feed.parents);
-    const auto add = [&] { detail::append(text.tokens, feed.tokens); };
-    detail::undo_on_error(add, [&] { text.parents.resize(text.parents.size() - feed.parents.size()); });
-  }
-  void take_back(const BatchFeed& feed) noexcept {
-    Text& text = texts_.at(feed.sequence);
-    text.tokens.resize(text.tokens.size() - feed.tokens.size());
-    text.parents.resize(text.parents.size() - feed.parents.size());
-    cut(text, feed.sequence, text.length());
   }
 
   void list_tasks(std::span<const BatchFeed> feeds) {
@@ -202,7 +190,7 @@ class EagleModel
     const Index length = text.length(), end = std::min(length, target_.length(task.sequence) + 1);
     task.of_target = text.exact < end;
     if (task.of_target) {  // the layer holds some of them with its own states, or none
-      cut(text, task.sequence, text.exact);
+      layers_.keep(task.sequence, text.cut(text.exact).length);
       return end - text.exact;
     }
     if (text.fed < length) return 1;
@@ -215,10 +203,10 @@ class EagleModel
     const Text& text = *task.text;
     const Index node = text.fed - text.length();
     const auto part = [&](const auto& list, Index first) { return detail::part(list, first, count); };
-    return {{.tokens = part(text.tokens, text.fed),
+    return {{.tokens = node < 0 ? part(text.tokens(), text.fed) : part(text.tree().tokens(), node),
              .from = std::min(text.fed, text.length()),
              .rows = std::clamp<Index>(text.fed + count - task.wanted, 0, count),
-             .parents = node < 0 ? std::span<const Index>{} : part(text.parents, node)},
+             .parents = node < 0 ? std::span<const Index>{} : part(text.tree().parents(), node)},
             task.sequence};
   }
 
@@ -275,45 +263,14 @@ class EagleModel
     text.fed = end;
   }
 
-  void keep_path(Index sequence, std::span<const Index> path) {
-    Text* const text = texts_.find(sequence);
-    if (text == nullptr) return;
-    detail::check_path(path, text->parents);
-    if (text->parents.empty()) return;
-    const Index length = text->length(), kept = std::ssize(path);
-    if (text->fed == text->size()) {
-      if constexpr (trees) layers_.keep(sequence, path);
-      text->fed = length + kept;
-    } else {
-      cut(*text, sequence, length);
-    }
-    for (Index i = 0; i < kept; ++i) {
-      const Index from = length + detail::at(path, i);
-      detail::at(text->tokens, length + i) = detail::at(text->tokens, from);
-      text->own.col(text->after(length + i)) = text->own.col(text->after(from));
-    }
-    detail::resize(text->tokens, length + kept);
-    text->parents.clear();
-  }
-
-  void keep_length(Index sequence, Index length) {
-    Text* const text = texts_.find(sequence);
-    if (text == nullptr) return;
-    length = std::clamp<Index>(length, 0, text->length());
-    detail::resize(text->tokens, length);
-    text->parents.clear();
-    cut(*text, sequence, length);
-  }
-
-  void forget(Index sequence) {
-    texts_.erase(sequence);
-    layers_.release(sequence);
-  }
+  void keep_path(Index sequence, std::span<const Index> path) { texts_.keep(sequence, path, layers_); }
+  void keep_length(Index sequence, Index length) { texts_.truncate(sequence, length, layers_); }
+  void forget(Index sequence) { texts_.forget(sequence, layers_); }
   bool drafts_after(Index sequence, Index length) const { return target_.almost_at(sequence, length); }
 
   detail::HiddenStates<Target> target_;
   Layers layers_;
-  detail::PerSequence<Text, for_many> texts_;
+  detail::FedTexts<Text, for_many> texts_;
   // Of a call:
   std::vector<Task> tasks_;       // one for each feed
   std::vector<BatchFeed> feeds_;  // of a call of the layer

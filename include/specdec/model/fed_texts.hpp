@@ -42,15 +42,15 @@ class FedTexts {
   /// Adds all feeds to their texts; after a throw, none. begin(sequence) makes the Text of a new sequence. Returns the feeds
   /// with the node numbers of the model's own trees; they live until the next call.
   /// Throws: what FeedCheck::after() throws, what begin() throws.
-  template <class Begin>
-  std::span<const BatchFeed> enter(std::span<const BatchFeed> feeds, const Begin& begin) {
+  template <class Begin, class Model>
+  std::span<const BatchFeed> enter(std::span<const BatchFeed> feeds, const Begin& begin, Model&& model) {
     of_model_.assign(feeds.begin(), feeds.end());
     before_.resize(feeds.size());
     std::size_t k = 0;
     const auto enter_all = [&] {
       for (; k < feeds.size(); ++k) enter(k, begin);
     };
-    undo_on_error(enter_all, [&] { leave(feeds.first(k), NoModel{}); });
+    undo_on_error(enter_all, [&] { leave(feeds.first(k), model); });
     return view_of(of_model_);
   }
 
@@ -92,13 +92,14 @@ class FedTexts {
   Text& at(Index sequence) { return texts_.at(sequence); }
   Text* find(Index sequence) { return texts_.find(sequence); }
 
+  /// Does nothing for an unknown number.
   /// Throws: std::invalid_argument if `path` is no path of the tree; then nothing has changed.
   template <class Model>
   void keep(Index sequence, std::span<const Index> path, Model&& model) {
     Text* const text = find(sequence);
-    if (text == nullptr) return;
-    check_path(path, text->tree().parents());
-    change(model, sequence, [&] { return text->keep(path); });
+    if (for_many && text == nullptr) return;
+    check_path(path, text == nullptr ? std::span<const Index>{} : text->tree().parents());
+    if (text != nullptr) change(model, sequence, [&] { return text->keep(path); });
   }
   /// A context that is not known here was filled by others, and is emptied.
   template <class Model>

@@ -183,7 +183,8 @@ class HeadModel
 
   Logits forward_feeds(std::span<const BatchFeed> feeds) {
     for (const BatchFeed& feed : feeds) detail::check_tokens("tokens", feed.tokens, vocab_size());
-    texts_.enter(feeds, [this](Index) { return Text(head_.state_size()); });
+    texts_.enter(
+        feeds, [this](Index) { return Text(head_.state_size()); }, detail::NoModel{});
     const auto call = [&] {
       make_tasks(feeds);
       while (next_level()) run();

@@ -112,7 +112,7 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
 
   auto forward_feeds(std::span<const BatchFeed> feeds) {
     for (const BatchFeed& feed : feeds) detail::check_tokens("tokens", feed.tokens, this->vocab_size());
-    texts_.enter(feeds, begin);
+    texts_.enter(feeds, begin, this->inner());
     const auto ask = [&] {
       begin_call(feeds);
       while (begin_round(feeds)) take_rows(this->inner().forward(detail::view_of(round_)));

@@ -131,7 +131,7 @@ class Replayed : public detail::WrapsModel<Replayed<M>, M, false> {
 
  private:
   decltype(auto) forward_feeds(std::span<const BatchFeed> feeds) {
-    texts_.enter(feeds, begin());
+    texts_.enter(feeds, begin(), this->inner());
     const auto ask = [&]() -> decltype(auto) {
       for (const BatchFeed& feed : feeds) restore_if_unknown(feed.sequence);
       if (begin_call_ahead(feeds)) run();

@@ -112,9 +112,12 @@ class Reread : public detail::WrapsModel<Reread<M>, M> {
   static constexpr bool keeps_context = true;
 
  private:
+  auto begin() const {
+    return [this](Index) { return detail::RereadText(this->reach()); };
+  }
+
   decltype(auto) forward_feeds(std::span<const BatchFeed> feeds) {
-    const std::span<const BatchFeed> of_model =
-        texts_.enter(feeds, [this](Index) { return detail::RereadText(this->reach()); });
+    const std::span<const BatchFeed> of_model = texts_.enter(feeds, begin(), this->inner());
     const auto ask = [&]() -> decltype(auto) {
       read_again(of_model);
       return call(of_model);

@@ -97,7 +97,8 @@ class Windowed : public detail::WrapsModel<Windowed<M>, M, false> {
 
  private:
   auto forward_feeds(std::span<const BatchFeed> feeds) {
-    texts_.enter(feeds, [this](Index) { return Text(first_); });
+    texts_.enter(
+        feeds, [this](Index) { return Text(first_); }, this->inner());
     const auto ask = [&] {
       begin_call(feeds);
       while (begin_round(feeds)) take_rows(this->inner().forward(detail::view_of(round_)));

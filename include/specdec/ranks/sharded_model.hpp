@@ -144,7 +144,7 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
     std::span<const BatchFeed> of_model;
     exchange.prepare([&] {
       steps_.ask(feeds);
-      of_model = texts_.enter(feeds, begin());
+      of_model = texts_.enter(feeds, begin(), this->inner());
     });
     const auto ask = [&] {
       exchange.prepare([&] {

@@ -185,7 +185,7 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
 
   // Lets the hook or the processor change a copy of the logits.
   auto changed(std::span<const BatchFeed> feeds) {
-    const std::span<const BatchFeed> of_model = texts_.enter(feeds);
+    const std::span<const BatchFeed> of_model = texts_.enter(feeds, this->inner());
     const auto change = [&] {
       const auto& logits = ask(of_model);
       texts_.taken(feeds);

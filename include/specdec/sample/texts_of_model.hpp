@@ -77,11 +77,12 @@ class TextsOfModel : public FedTexts<typename LogitsChanger<Hook, Logits>::Text,
  public:
   explicit TextsOfModel(Hook hook) : changer_(std::move(hook)) {}
 
-  std::span<const BatchFeed> enter(std::span<const BatchFeed> feeds) {
-    return TextsOfModel::FedTexts::enter(feeds, [this](Index sequence) { return changer_.begin(sequence); });
+  template <class Model>
+  std::span<const BatchFeed> enter(std::span<const BatchFeed> feeds, Model& model) {
+    return TextsOfModel::FedTexts::enter(feeds, begin(), model);
   }
   void adopt(Index sequence, std::span<const Token> tokens) {
-    TextsOfModel::FedTexts::adopt(sequence, tokens, [this](Index n) { return changer_.begin(n); });
+    TextsOfModel::FedTexts::adopt(sequence, tokens, begin());
   }
 
   /// Changes the rows of the feeds. logits(i) is row number i.
@@ -104,6 +105,10 @@ class TextsOfModel : public FedTexts<typename LogitsChanger<Hook, Logits>::Text,
   }
 
  private:
+  auto begin() {
+    return [this](Index sequence) { return changer_.begin(sequence); };
+  }
+
   LogitsChanger<Hook, Logits> changer_;
   RowErrors<keeps_errors> errors_;
 };
