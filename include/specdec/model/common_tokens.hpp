@@ -13,11 +13,11 @@
 
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
+#include "specdec/model/fed_texts.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/spelled_text.hpp"
-#include "specdec/model/trees.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/common_tokens_row.hpp"
 #include "specdec/rows/kinds/dense.hpp"
@@ -129,49 +129,31 @@ class CommonTokens : public detail::WrapsModel<CommonTokens<M>, M> {
   }
 
   auto forward_feeds(std::span<const BatchFeed> feeds) {
-    for (std::size_t k = 0; k < feeds.size(); ++k) check_feed(feeds[k], k);
+    const auto begin = [this](Index) { return detail::SpelledText(*spellings_); };
+    texts_.enter(feeds, begin, this->inner());
     std::optional<Matrix> rows;
     const auto fill = [&] {
-      enter(feeds);
+      begin_call(feeds);
       if (!of_model_.empty()) rows.emplace(ask());
     };
-    detail::undo_on_error(fill, [&] {
-      for (const BatchFeed& feed : feeds) keep_length(feed.sequence, feed.from);
-    });
+    detail::undo_on_error(fill, [&] { texts_.leave(feeds, this->inner()); });
     for (const BatchFeed& feed : feeds)
-      if (feed.parents.empty()) texts_.at(feed.sequence).close_line(*spellings_);
+      if (feed.parents.empty()) texts_.at(feed.sequence).close_line();
     return detail::CommonTokensRows<Matrix>(rows, places_, map_, otherwise_);
   }
 
-  void keep_length(Index sequence, Index length) {
-    detail::SpelledText* const text = texts_.find(sequence);
-    this->inner().keep(sequence, text == nullptr ? 0 : text->keep(length));
-  }
+  void keep_length(Index sequence, Index length) { texts_.truncate(sequence, length, this->inner()); }
+  void keep_path(Index sequence, std::span<const Index> path) { texts_.keep(sequence, path, this->inner()); }
+  void forget(Index sequence) { texts_.forget(sequence, this->inner()); }
 
-  void keep_path(Index sequence, std::span<const Index> path) {
-    if (detail::SpelledText* const text = texts_.find(sequence))
-      this->inner().keep(sequence, text->keep(path, *spellings_));
-  }
-
-  void forget(Index sequence) {
-    this->inner().release(sequence);
-    texts_.erase(sequence);
-  }
-
-  void check_feed(const BatchFeed& feed, std::size_t k) {
-    const detail::SpelledText* const text = texts_.find(feed.sequence);
-    detail::FeedCheck<for_many>{feed, k}.after(text == nullptr ? 0 : text->length(),
-                                               text == nullptr ? 0 : text->tree_size());
-  }
-
-  // Adds the feeds to their texts. Finds the tokens that the model is fed, and the places of its rows.
-  void enter(std::span<const BatchFeed> feeds) {
+  // Finds the tokens that the model is fed, and the places of its rows.
+  void begin_call(std::span<const BatchFeed> feeds) {
     of_model_.clear();
     places_.clear();
     rows_ = 0;
     for (const BatchFeed& feed : feeds) {
-      const Feed shown =
-          texts_.make(feed.sequence).feed(feed, *spellings_, this->context_size(), rows_, places_);
+      detail::SpelledText& text = texts_.at(feed.sequence);
+      const Feed shown = text.feed(feed.parents.empty(), feed.rows, this->context_size(), rows_, places_);
       if (shown.tokens.empty()) continue;
       of_model_.push_back({shown, feed.sequence});
       rows_ += std::max<Index>(shown.rows, for_many ? 0 : 1);
@@ -192,7 +174,7 @@ class CommonTokens : public detail::WrapsModel<CommonTokens<M>, M> {
   TokenMap map_;
   std::shared_ptr<const detail::Spellings> spellings_;  // copies share them
   Token otherwise_ = 0;  // in the draft vocabulary: the first token that both have
-  detail::PerSequence<detail::SpelledText, for_many> texts_;
+  detail::FedTexts<detail::SpelledText, for_many> texts_;
   std::vector<BatchFeed> of_model_;
   std::vector<Index> places_;  // places_[i] is the model's row for row i
   Index rows_ = 0;             // how many rows the model returns

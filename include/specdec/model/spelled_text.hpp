@@ -9,8 +9,9 @@
 #include <vector>
 
 #include "specdec/lists.hpp"
+#include "specdec/model/fed_text.hpp"
 #include "specdec/model/feed.hpp"
-#include "specdec/model/trees.hpp"
+#include "specdec/model/wrapped_tree.hpp"
 #include "specdec/rows/kinds/mapped.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/token_tree.hpp"
@@ -50,7 +51,7 @@ class Spellings {
   std::vector<Index> ends_;
 };
 
-/// A text and the tree after it, for a model with another vocabulary: what the model has cached, and what it is fed next.
+/// A Text of FedTexts, shown to a model with another vocabulary: what the model has cached, and what it is fed next.
 ///
 /// The text is shown as the spellings of its tokens, one after another. In a tree, a spelling of several tokens is a chain
 /// of nodes. A line is treated as a tree without branches. If the model's context has no room for a token, the token is not
@@ -60,23 +61,28 @@ class SpelledText {
   /// The place of a row that the model has no room for.
   static constexpr Index nowhere = -1;
 
-  /// How many tokens the text and its tree have, in the target's vocabulary.
-  Index length() const { return std::ssize(ends_); }
-  Index tree_size() const { return told_.size(); }
+  /// The spellings must outlive this.
+  explicit SpelledText(const Spellings& spellings) : spellings_(&spellings) {}
 
-  /// Adds the tokens of a feed. Returns what the model is fed for the wanted rows; nothing if its context has no room.
-  /// Appends to `places` where each wanted row is among the model's rows. The first of the model's rows for this feed has
-  /// the number `first`.
-  Feed feed(const Feed& told, const Spellings& spellings, Index room, Index first,
-            std::vector<Index>& places) {
+  /// In the target's vocabulary: how many tokens the text has, and the tree or the line after it.
+  Index length() const { return std::ssize(ends_); }
+  WrappedTree& tree() { return told_; }
+
+  void add(std::span<const Token> tokens, std::span<const Index> parents) {
+    told_.reserve(tokens.size());
+    told_.append(tokens, parents);
+  }
+
+  /// What the model is fed for the last `rows` of the added tokens; nothing if its context has no room. Appends to `places`
+  /// where each row is among the model's rows, whose first one for this text has the number `first`.
+  Feed feed(bool line, Index rows, Index room, Index first, std::vector<Index>& places) {
     const Index begin = nodes_.size();
     // The part of the text that the model has not cached is a line; the tree branches from its end.
     if (lasts_.empty()) root_ = add_chain(detail::after(shown_, cached_), context, room);
-    for (std::size_t k = 0; k < told.tokens.size(); ++k)
-      add(told.tokens[k], told.parents.empty() ? told_.size() - 1 : told.parents[k], spellings, room);
+    for (Index k = std::ssize(lasts_); k < told_.size(); ++k) add(told_.token(k), told_.parent(k), room);
     reserve_for_keep();
 
-    const auto wanted = detail::after(lasts_, std::ssize(lasts_) - told.rows);
+    const auto wanted = detail::after(lasts_, std::ssize(lasts_) - rows);
     Index first_node = nodes_.size();
     for (const Index node : wanted)
       if (node != lost) first_node = std::min(first_node, node);
@@ -85,54 +91,51 @@ class SpelledText {
     return {.tokens = detail::after(nodes_.tokens(), begin),
             .from = cached_,
             .rows = nodes_.size() - first_node,
-            .parents = told.parents.empty() ? std::span<const Index>{} : parents};
+            .parents = line ? std::span<const Index>{} : parents};
   }
 
   /// The model has cached the line that it was fed.
-  void close_line(const Spellings& spellings) {
-    for (const Token x : told_.tokens()) append(x, spellings);
+  void close_line() {
+    for (const Token x : told_.tokens()) append(x);
     cached_ += nodes_.size();
     forget_tree();
   }
 
-  /// Keeps the first tokens of the text and forgets the tree. Returns how many tokens the model's context keeps.
-  Index keep(Index length) {
+  Kept truncate(Index length) {
     forget_tree();
     detail::resize(ends_, std::clamp<Index>(length, 0, this->length()));
     detail::resize(shown_, ends_.empty() ? 0 : ends_.back());
-    return cached_ = std::min(cached_, std::ssize(shown_));
+    return {cached_ = std::min(cached_, std::ssize(shown_))};
   }
 
-  /// Appends a path of the tree to the text and forgets the rest. Returns the path in the model's tree; it lives until the
-  /// next call.
-  /// Throws: std::invalid_argument if `path` is no path of the tree; nothing else.
-  std::span<const Index> keep(std::span<const Index> path, const Spellings& spellings) & {
-    check_path(path, told_.parents());
+  Kept keep(std::span<const Index> path) & {
     Index end = root_;
     for (const Index node : path) {
-      append(told_.token(node), spellings);
+      append(told_.token(node));
       if (detail::at(lasts_, node) != lost) end = detail::at(lasts_, node);
     }
     nodes_.view().path_to(end, path_);
+    const Kept kept{cached_, view_of(path_)};
     cached_ += std::ssize(path_);
     forget_tree();
-    return view_of(path_);
+    return kept;
   }
+
+  /// Closes the tree: which of its tokens the model has taken in is not known.
+  Kept forget_from(Index) { return truncate(length()); }
 
  private:
   static constexpr Index context = -1, lost = -2;
 
-  void append(Token x, const Spellings& spellings) {
-    const auto spelled = spellings.of(x);
-    detail::append(shown_, spelled);
+  void append(Token x) {
+    detail::append(shown_, spellings_->of(x));
     ends_.push_back(std::ssize(shown_));
   }
 
-  void add(Token x, Index parent, const Spellings& spellings, Index room) {
-    const auto spelled = spellings.of(x);
-    told_.append(x, parent);
+  void add(Token x, Index parent, Index room) {
+    const auto spelled = spellings_->of(x);
     lasts_.push_back(add_chain(spelled, parent < 0 ? root_ : detail::at(lasts_, parent), room));
-    spelled_ += spelled.size();
+    spelled_ += std::ssize(spelled);
   }
 
   // Adds a chain of nodes and returns the last one. Adds nothing if the model's context has no room for the whole chain.
@@ -144,13 +147,9 @@ class SpelledText {
 
   // Makes room now: keep() must not allocate.
   void reserve_for_keep() {
-    reserve(shown_, shown_.size() + spelled_);
-    reserve(ends_, ends_.size() + lasts_.size());
-    reserve(path_, static_cast<std::size_t>(nodes_.size()));
-  }
-  template <class T>
-  static void reserve(std::vector<T>& values, std::size_t size) {
-    if (size > values.capacity()) values.reserve(2 * size);
+    reserve_ahead(shown_, std::ssize(shown_) + spelled_);
+    reserve_ahead(ends_, std::ssize(ends_) + std::ssize(lasts_));
+    reserve_ahead(path_, nodes_.size());
   }
 
   void forget_tree() {
@@ -161,13 +160,14 @@ class SpelledText {
     root_ = context;
   }
 
+  const Spellings* spellings_;
   std::vector<Token> shown_;  // the text in the model's tokens
   std::vector<Index> ends_;   // where each token's spelling ends in shown_
   Index cached_ = 0;          // how many tokens of shown_ the model has cached
 
-  TokenTree told_;            // the tree in the target's tokens
+  WrappedTree told_;          // the tree in the target's tokens
   std::vector<Index> lasts_;  // the last node of each one's spelling in the model's tree
-  std::size_t spelled_ = 0;   // how many tokens all spellings in the tree have
+  Index spelled_ = 0;         // how many tokens all spellings in the tree have
   Index root_ = context;      // the model's node that the text ends with
   TokenTree nodes_;           // the model's tree
   std::vector<Index> path_;
