@@ -8,6 +8,12 @@ mutant("confidence-after-the-draw", "draft/strategies/line.hpp", "tests/draft/le
        "      if (q.probability(tokens_.back()) < 0.4) return tokens_.pop_back(), end();\n"
        "      rows_.add(name);\n")
 
+mutant = promise("a draft ends after a stop token, but not under a rule that needs its length")
+mutant("draft-of-a-rule-that-remembers-ends", "loop/step_base.hpp", "tests/law_stop_tokens",
+       "if (!limits.fixed) {", "{")
+mutant("stop-token-before-min-new-tokens-ends-a-draft", "draft/draft.hpp", "tests/law_stop_tokens",
+       "if (before < stops_from) return false;", "")
+
 mutant = promise("a tree reports the very rows that its tokens were drawn from, given their elder siblings")
 mutant("sibling-with-its-elders", "draft/strategies/siblings.hpp", "tests/draft/strategies/siblings tests/draft/strategies/tree",
        "chance.draw(detail::NamedRow(rest, ", "chance.draw(detail::NamedRow(q, ")

@@ -13,6 +13,7 @@
 #include "specdec/lists.hpp"
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/rows/kinds/one_hot.hpp"
+#include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/verdict.hpp"
 
@@ -59,9 +60,23 @@ struct DraftLimits {
   /// dead end (rows/read/dead_end.hpp) then goes on with a row of its own choice, which depends on the context only and which
   /// it reports. Else it ends the path there.
   bool fixed = false;
+  /// Tokens that end the text if they are accepted, from a depth of `stops_from` tokens on: what follows them in a draft is in
+  /// vain. Empty where the lengths of paths are fixed.
+  TokenIds stop_tokens = {};
+  Index stops_from = 0;
 
   /// How many tokens a line within the limits may have.
   Index length() const { return std::min(nodes, depth); }
+
+  /// Whether a path may end with token x, which `before` other tokens of the path precede. This leaves every lossless rule
+  /// lossless whose probability to accept a path depends on the tokens and rows of the path only, not on what was drafted after
+  /// it: the text that such a rule writes up to x is the same, and after x there is none. x itself must stay in the draft.
+  bool ends_at(Token x, Index before) const {
+    if (before < stops_from) return false;
+    for (Index i = 0; i < stop_tokens.size(); ++i)
+      if (stop_tokens[i] == x) return true;
+    return false;
+  }
 };
 
 namespace detail {

@@ -38,7 +38,8 @@ concept Drafts = DraftsBy<D, DraftLimits, Source, More...> || DraftsBy<D, Index,
 ///                                   All randomness must come from `chance`. Row i must be the very distribution that
 ///                                   token i was drawn from: with another row the output is no longer the target's.
 ///                                   Rows and chosen tokens may decide which tokens are in the draft. Drawn tokens must
-///                                   not: a draft that drops a token because of a draw makes the output lossy, too.
+///                                   not: a draft that drops a token because of a draw makes the output lossy, too. A
+///                                   draft may end with a token for which limits.ends_at() is true.
 ///   draft(context, gamma, chance)   for a drafter of lines, instead of the above: up to gamma tokens
 ///   truncate(length)                rollback: the first `length` tokens of the text stay cached. A drafted token stays
 ///                                   cached if the next context has it at its place. Must not throw.

@@ -151,7 +151,12 @@ class StepBase {
 
   DraftLimits reserved_limits() {
     text_.reserve(limits_.length() + 1);  // drafters may hold views of the context from here on
-    return limits_;
+    DraftLimits limits = limits_;
+    if (!limits.fixed) {
+      limits.stop_tokens = options().stop_tokens.ids();  // a view, so not kept: the step may be copied
+      limits.stops_from = options().min_new_tokens - std::ssize(text_.tokens()) - 1;
+    }
+    return limits;
   }
 
   // `known`: the vocabulary size of the draft's rows, or 0.

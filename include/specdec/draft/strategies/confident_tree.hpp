@@ -26,7 +26,7 @@ namespace specdec {
 /// probabilities along its path. In each level the `width` nodes of largest confidence get their `width` likeliest tokens as
 /// children. Of all tokens found, the `nodes` tokens of largest confidence are proposed. They form a tree, because the
 /// confidence falls along a path. Among equals, the token nearer to the context comes first, then the child of the earlier
-/// node, then the lower id.
+/// node, then the lower id. A stop token gets no children (DraftLimits::ends_at).
 ///
 ///   ModelDrafter drafter{small, ConfidentTree{.width = 8, .depth = 5, .nodes = 48}};
 ///
@@ -72,6 +72,7 @@ class ConfidentTree::Growth {
     clear();
     width_ = tree.width;
     nodes_ = std::min(tree.nodes, limits.nodes);
+    limits_ = limits;
     room_ = room;
     levels_ = nodes_ > 0 && room >= 0 ? std::min(tree.depth, limits.depth) : 0;
     if (levels_ > 0) leaves_.push_back(-1);
@@ -141,7 +142,8 @@ class ConfidentTree::Growth {
     if (grown_ + 1 == levels_) return;
     const Index most = std::min(width_, room_);
     for (const Index k : best_)
-      if (k >= level && std::ssize(leaves_) < most) leaves_.push_back(k);
+      if (k >= level && std::ssize(leaves_) < most && !limits_.ends_at(node(k).token, grown_))
+        leaves_.push_back(k);
     std::sort(leaves_.begin(), leaves_.end());
     fed_before_ = fed_.size();
     for (const Index k : leaves_) add(k, fed_);
@@ -197,6 +199,7 @@ class ConfidentTree::Growth {
   }
 
   Index width_ = 0, nodes_ = 0, levels_ = 0, room_ = 0;
+  DraftLimits limits_;
   std::vector<Node> found_;
   std::vector<Index> best_;
   Index grown_ = 0;  // how many levels there are

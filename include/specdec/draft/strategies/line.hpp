@@ -18,7 +18,7 @@ namespace specdec {
 
 /// Draws token after token, each from the row after the previous token, up to the length asked for.
 /// A row in which no token has a positive probability ends the draft; where its length is fixed (DraftLimits), the token is
-/// drawn from a uniform row.
+/// drawn from a uniform row. A stop token ends the draft, too (DraftLimits::ends_at).
 ///
 /// Source: Leviathan et al., arXiv:2211.17192, Alg. 1, lines 1–3 (the guesses of the approximation model).
 /// Random: one draw per token.
@@ -35,7 +35,7 @@ struct Line {
       tokens_.clear();
       rows_.clear();
       most_ = std::min(limits.length(), detail::longest_line(room));
-      fixed_ = limits.fixed;
+      limits_ = limits;
     }
     void end() { most_ = 0; }
 
@@ -48,12 +48,12 @@ struct Line {
       const auto q = detail::in_row("draft", i, [&] { return output.row(0); });
       const detail::NamedRow name(q, "draft", i);
       if (detail::is_dead_end(name)) {
-        if (!fixed_) return end();
+        if (!limits_.fixed) return end();
         if (rows_.add_uniform(q)) return tokens_.push_back(chance.draw(rows_[i], i));
       }
       tokens_.push_back(chance.draw(name, i));
       rows_.add(name);
-      if (!keep_drafting.more(q, i)) end();
+      if (!keep_drafting.more(q, i) || limits_.ends_at(tokens_.back(), i)) end();
     }
 
     Draft<RowSpan<typename Rows::Stored>> draft(Index vocab_size) const {
@@ -62,7 +62,7 @@ struct Line {
 
    private:
     Index most_ = 0;
-    bool fixed_ = false;
+    DraftLimits limits_;
     std::vector<Token> tokens_;
     Rows rows_;
   };

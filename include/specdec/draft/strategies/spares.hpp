@@ -115,7 +115,7 @@ class SparesWithin {
 /// The model need not take trees: it takes in one trunk after the other. Near the end of a bounded context trunks get
 /// shorter: see ModelDrafter.
 /// A row in which no token has a positive probability ends its trunk; where lengths are fixed (DraftLimits), the trunk's
-/// token is drawn from a uniform row, and has no spares.
+/// token is drawn from a uniform row, and has no spares. A stop token ends its trunk, too (DraftLimits::ends_at).
 /// Throws: std::invalid_argument if a trunk or a number of spares is negative, or if trunks and spares together have more
 /// than longest_draft tokens.
 /// Random: one draw per token of a trunk, by ascending number: the first token, the second trunk, the rest of the trunk.
@@ -144,7 +144,7 @@ class Spares::Growth {
  public:
   void begin(Spares& strategy, const DraftLimits& limits, Index room) {
     within_.set(strategy.plan_, limits, detail::longest_line(room));
-    fixed_ = limits.fixed;
+    limits_ = limits;
     trunk_ = within_.trunk();
     tree_.clear();
     rows_.clear();
@@ -169,22 +169,22 @@ class Spares::Growth {
   void take(const Output& output, C& chance, const KeepDrafting& keep_drafting) {
     const auto q = detail::in_row("draft", tree_.size(), [&] { return output.row(0); });
     const bool dead_end = detail::is_dead_end(detail::NamedRow(q, "draft", tree_.size()));
-    if (second_left_ > 0 && dead_end && !fixed_) {
+    if (second_left_ > 0 && dead_end && !limits_.fixed) {
       second_left_ = 0;
       return;
     }
     if (second_left_ > 0) return grow_second(q, dead_end, chance);
     anew_ = false;
     if (dead_end) {
-      if (!fixed_) {
+      if (!limits_.fixed) {
         trunk_ = drawn_;
         return;
       }
       if (after_.add_uniform(q)) return grow_uniform(chance);
     }
     grow_trunk(q, chance);
-    if (!keep_drafting.more(q, drawn_ - 1)) trunk_ = drawn_;
-    if (drawn_ > 1 || tree_.size() < 2) return;
+    if (!keep_drafting.more(q, drawn_ - 1) || ends_at(last_, drawn_ - 1)) trunk_ = drawn_;
+    if (drawn_ > 1 || tree_.size() < 2 || ends_at(1, 0)) return;
     second_left_ = within_.second_trunk();
     second_last_ = 1;  // the first spare
     second_depth_ = 1;
@@ -197,6 +197,7 @@ class Spares::Growth {
 
  private:
   Index parent() const { return second_left_ > 0 ? second_last_ : last_; }
+  bool ends_at(Index k, Index depth) const { return limits_.ends_at(tree_.token(k), depth); }
 
   template <class C>
   void grow_trunk(const Q& q, C& chance) {
@@ -234,7 +235,7 @@ class Spares::Growth {
     const Index parent = std::exchange(second_last_, tree_.size());
     if (!uniform) second_after_.add(name);
     add(token, parent, Row(std::in_place_index<2>, second_after_[row]));
-    --second_left_;
+    second_left_ = ends_at(second_last_, depth) ? 0 : second_left_ - 1;
   }
 
   void add(Token token, Index parent, const Row& row) {
@@ -251,7 +252,8 @@ class Spares::Growth {
   Index drawn_ = 0, last_ = -1;  // of the trunk: its number of tokens, and its last token
   Index second_left_ = 0, second_last_ = -1,
         second_depth_ = 0;  // of the second trunk: tokens left to draw, its last token, the depth
-  bool anew_ = false, fixed_ = false;
+  bool anew_ = false;
+  DraftLimits limits_;
   TopTokens likeliest_;
 };
 

@@ -66,7 +66,7 @@ inline Index nodes_with_room(const TreeShape& shape, const DraftLimits& limits, 
 /// If a rule that remembers its sequence needs a trunk of some length (DraftLimits::trunk), the trunk's nodes come before all
 /// others, and a shape whose trunk is shorter gets further eldest children.
 /// If a row has too few tokens, its node has fewer children than in the shape, and none if no token has a positive
-/// probability. Near the end of a bounded context fewer nodes get children: see ModelDrafter. Where lengths are fixed
+/// probability. A stop token has no children (DraftLimits::ends_at). Near the end of a bounded context fewer nodes get children: see ModelDrafter. Where lengths are fixed
 /// (DraftLimits), a row without a token of positive probability is replaced by a uniform row.
 /// Where siblings are drawn, a draft length that rates draws (EarlyStoppingLength, or one of your own: DraftLength) chooses,
 /// level by level, how many of the shape's children each node gets, and whether there is another level: before they are drawn,
@@ -164,7 +164,7 @@ class Tree<Siblings>::Growth {
            chance);
     level_.clear();
     for (Index k = next; k < tree_.size(); ++k)
-      if (wanted(k, k == next && levels_ < trunk_) > 0) level_.push_back(k);
+      if (!ends_at(k) && wanted(k, k == next && levels_ < trunk_) > 0) level_.push_back(k);
   }
 
   // If the draft length rates draws.
@@ -202,7 +202,7 @@ class Tree<Siblings>::Growth {
     level_.clear();
     if (levels_ == limits_.depth || tree_.size() == limits_.nodes) return;
     for (Index k = next; k < tree_.size(); ++k)
-      if (children(k) > 0 && std::ssize(level_) < room_ - fed_.size()) level_.push_back(k);
+      if (!ends_at(k) && children(k) > 0 && std::ssize(level_) < room_ - fed_.size()) level_.push_back(k);
     rated_.choose_leaves(keep_drafting, level_, limits_.nodes, levels_);
   }
 
@@ -222,6 +222,8 @@ class Tree<Siblings>::Growth {
     if (!uniform || !after_.add_uniform(q)) after_.add(q);
   }
 
+  // Whether a path ends with node k of the level that was drawn last.
+  bool ends_at(Index k) const { return limits_.ends_at(tree_.token(k), levels_ - 1); }
   // Whether a node has no children because its row is a dead end.
   bool ends_at(const typename Rows::Stored& q) const {
     return !limits_.fixed && detail::is_dead_end(detail::NamedRow(q, "draft", tree_.size()));
