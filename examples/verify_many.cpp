@@ -1,5 +1,5 @@
-// Verifies many drafts of different lengths in one call, on threads of your choice. The engine's matrices hold the rows of
-// all drafts, one draft after another.
+// Verifies many drafts of different lengths in one call, lines or trees, on threads of your choice. The engine's matrices hold
+// the rows of all drafts, one draft after another.
 #include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
@@ -9,6 +9,7 @@
 #include <ranges>
 #include <span>
 #include <specdec/verify/block.hpp>
+#include <specdec/verify/traversal.hpp>
 #include <specdec/verify/verify_batch.hpp>
 #include <thread>
 #include <vector>
@@ -63,9 +64,10 @@ int main() {
   const std::vector<Index> offsets{0, 2, 2, 5, 6};
   const std::vector<Token> tokens{3, 4, 15, 9, 26, 5};
   const RowMajor target = rows(10, 1.5), draft = rows(6, 1);
+  const std::vector<std::mt19937_64> generators{std::mt19937_64{1}, std::mt19937_64{2}, std::mt19937_64{3},
+                                                std::mt19937_64{4}};
   const auto judge = [&](const auto& for_each) {
-    std::vector<std::mt19937_64> rngs{std::mt19937_64{1}, std::mt19937_64{2}, std::mt19937_64{3},
-                                      std::mt19937_64{4}};
+    auto rngs = generators;
     std::vector<specdec::BatchVerdict> verdicts(rngs.size());
     specdec::verify_batch(specdec::BlockVerifier{}, target, draft, tokens, offsets, rngs, std::span(verdicts),
                           for_each);
@@ -93,5 +95,16 @@ int main() {
 #endif
 #endif
   std::cout << "the same on any threads: " << (same ? "yes" : "no") << "\n";
+
+  // The same drafts as trees. The last two tokens of the third draft both follow its first one.
+  const std::vector<Index> parents{-1, 0, -1, 0, 0, -1};
+  auto rngs = generators;
+  std::vector<specdec::BatchTreeVerdict> trees(rngs.size());
+  specdec::verify_batch(specdec::TraversalVerifier{}, target, draft, tokens, parents, offsets, rngs,
+                        std::span(trees), on_two_threads);
+  for (const specdec::BatchTreeVerdict& each : trees) {
+    if (each.error) std::rethrow_exception(each.error);
+    std::cout << each.verdict << "\n";
+  }
   return same ? 0 : 1;
 }
