@@ -186,6 +186,42 @@ TEST_CASE("a text without continuation is an error, after which the search can g
   }
 }
 
+// The row may have been told in an earlier call than the one that brings the error.
+TEST_CASE("after an engine is repaired, a search goes on wherever it had met a row without continuation") {
+  std::mt19937_64 rng{6};
+  int errors = 0, in_earlier_calls = 0;
+  for (int k = 0; k < support::bound(400, 2000); ++k) {
+    const TableModel<> sound = TableModel<>::random(3, 2, rng);
+    RowMajor<double> table(16, 3);
+    for (Index i = 0; i < 16; ++i) {
+      const std::vector<Token> context{static_cast<Token>(i / 4 - 1), static_cast<Token>(i % 4 - 1)};
+      table.row(i).setZero();
+      if (i % 4 > 0 && (i < 4 || rng() % 4 > 0))
+        table.row(i) =
+            sound.distribution(std::span(context).last(i < 4 ? 1 : 2)).segment(0, 3).matrix().transpose();
+    }
+    Engine target{TableModel<>(table, 2)}, small{TableModel<>::random(3, 1, rng)};
+    const std::vector<Token> prompt{1};
+    const BeamOptions options{.max_new_tokens = 8, .width = 3, .draft_width = 2, .gamma = 4};
+    Beams beams{prompt, options, sizes_of(target), sizes_of(small)};
+    // Each error forgets the row that it is about.
+    for (bool repaired = false; !beams.done();) {
+      try {
+        drive(beams, target, &small, 0, rng);
+      } catch (const InvalidDistribution&) {
+        errors += !repaired;
+        in_earlier_calls += std::exchange(repaired, true);
+        const std::vector<Token> context(target.model.context().begin(), target.model.context().end());
+        target = {sound};
+        if (!context.empty()) target.model.forward(context, 1);
+      }
+    }
+    check_equal(beams.result(), PlainSearch{sound, prompt, options}.beams());
+  }
+  CHECK(errors > 100);
+  CHECK(in_earlier_calls > 10);
+}
+
 TEST_CASE("what is asked of a search out of turn is refused") {
   const std::vector<Token> prompt{0, 1};
   const RowMajor<double> rows = RowMajor<double>::Constant(1, 2, 0.5);

@@ -139,13 +139,10 @@ class Beams {
       grow();
       target_.settle(texts_, shared());
       begin_step(next_);
+      if (draft_) draft_->settle(texts_, shared());
     };
     detail::undo_on_error(take, [this] { target_.take_back(); });
-    target_.taken();  // nothing throws from here on
-    if (draft_) {
-      draft_->take_back();
-      draft_->settle(texts_, shared());
-    }
+    target_.taken();
     ++target_calls_;
     std::swap(now_, next_);
   }

@@ -97,8 +97,6 @@ class SearchedContext {
     add_prompt(texts);
     for (const Index node : fed_) add(texts, node);
     if (opens_) opened_with_ = tree_.size();
-    told_.reserve(fed_.size());
-    path_.reserve(static_cast<std::size_t>(tree_.size()));
     return {
         .tokens = tokens_in_vocabulary(tree_.tokens().subspan(before), model_.sizes.vocabulary, replaced_),
         .from = cached_,
@@ -136,8 +134,10 @@ class SearchedContext {
   }
 
   /// Says that from now on all beams that go on go through this node; −1: none goes on. The tree is given up if it has the
-  /// prompt, many more tokens than it began with, or so many that there may be no room for the next step. Throws nothing.
+  /// prompt, many more tokens than it began with, or so many that there may be no room for the next step.
+  /// Throws: std::bad_alloc; then nothing has changed.
   void settle(const SearchedTexts& texts, Index node) {
+    reserve(path_, tree_.size());
     path_.clear();
     if (node < 0) return;
     const Index room = model_.sizes.context - cached_ - tree_.size();
