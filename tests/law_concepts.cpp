@@ -430,7 +430,6 @@ TEST_CASE("every wrapper of a drafter that is not steady is known to be not stea
   CHECK(!is_steady<
         FallbackDrafter<ModelDrafter<Model>, ModelDrafter<Model>>>);  // another drafter may draft a position
   CHECK(is_steady<CascadeDrafter<Model, Unsteady>>);                  // its drafts are never cut
-  CHECK(!is_steady<specdec::detail::RecordingDrafter<Unsteady&, int>>);
   CHECK(!is_steady<UnsteadyTogether>);
   CHECK(is_steady<ModelDrafter<ModelPerSequence<Model>>>);
 }

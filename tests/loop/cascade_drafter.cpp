@@ -103,7 +103,7 @@ TEST_CASE("a cascade drafts its model's text and reports its model's rows") {
         enumerate([&](Enumerator& chance) {
           model.truncate(0), small.truncate(0);
           Cascade cascade = cascade_of(model, small, rule, inner_gamma);
-          const auto draft = cascade.draft(prompt, 4, chance);
+          const auto draft = cascade.draft(prompt, {.nodes = 4}, chance);
           CHECK(draft.rows.rows() == 4);
           worst = std::max(worst, worst_row(draft, model, prompt));
           law[copy(draft.tokens)] += chance.probability();
@@ -136,6 +136,42 @@ TEST_CASE("the loop with a cascade as drafter is lossless") {
   }
 }
 
+TEST_CASE(
+    "a cascade whose inner drafter drafts trees drafts its model's text, and the loop with it is lossless") {
+  const auto check = [](const auto& strategy, const auto& inner) {
+    std::mt19937_64 seed{14};
+    double accepted = 0, inner_accepted = 0;
+    for (int pair = 0; pair < 3; ++pair) {
+      auto target = TableModel<>::random(2, 2, seed), model = TableModel<>::random(2, 2, seed),
+           small = TableModel<>::random(2, 2, seed);
+      CascadeDrafter cascade{model, ModelDrafter{small, strategy}, inner, 4};
+      const Tokens prompt{0, 1};
+      Law law;
+      double worst = 0;
+      enumerate([&](Enumerator& chance) {
+        cascade.truncate(0);
+        const auto draft = cascade.draft(prompt, {.nodes = 3}, chance);
+        worst = std::max(worst, worst_row(draft, model, prompt));
+        law[copy(draft.tokens)] += chance.probability();
+      });
+      CHECK(worst == 0);
+      CHECK(largest_difference(law, target_law(model, prompt, {.max_new_tokens = 3})).size < 1e-12);
+      SpecDec decoder{target, cascade};
+      const Options options{.max_new_tokens = 4, .gamma = 2};
+      const GenerationLaw got = enumerate_generate(decoder, prompt, options);
+      CHECK(largest_difference(got.law, target_law(target, prompt, options)).size < 1e-12);
+      accepted += got.accepted;
+      inner_accepted += static_cast<double>(cascade.stats().accepted);
+    }
+    CHECK(accepted > 1);
+    CHECK(inner_accepted > 1);
+  };
+  const TreeShape shape({-1, -1, 0, 1});
+  check(Tree{shape, WithoutReplacement{}}, TraversalVerifier{});
+  check(Tree{shape, Independent{}}, RecursiveRejectionVerifier{});
+  check(Spares{2, {1}}, TrunkAndSpares<GreedyBlockVerifier>{});
+}
+
 TEST_CASE("a cascade that is rolled back and used again is lossless, with caches") {
   std::mt19937_64 seed{3};
   for (int pair = 0; pair < 4; ++pair) {
@@ -160,7 +196,7 @@ TEST_CASE("a cascade of cascades is lossless") {
   double worst = 0;
   enumerate([&](Enumerator& chance) {
     outer.truncate(0);
-    const auto draft = outer.draft(Tokens{0}, 3, chance);
+    const auto draft = outer.draft(Tokens{0}, {.nodes = 3}, chance);
     worst = std::max(worst, worst_row(draft, large, {0}));
     law[copy(draft.tokens)] += chance.probability();
   });
@@ -247,7 +283,7 @@ TEST_CASE("keep_drafting is asked about every row once, in order") {
   SampledCascade cascade = sampled_cascade({&model}, small, 3);
   for (Index last = 0; last <= 8; ++last) {
     std::vector<Index> asked;
-    const auto draft = cascade.draft(Tokens{2, 0}, 8, rng, UpTo{last, &asked});
+    const auto draft = cascade.draft(Tokens{2, 0}, {.nodes = 8}, rng, UpTo{last, &asked});
     CHECK(std::ssize(draft.tokens) == std::min<Index>(last + 1, 8));
     CHECK(draft.rows.rows() == std::ssize(draft.tokens));
     CHECK(worst_row(draft, model, {2, 0}) == 0);
@@ -262,16 +298,16 @@ namespace {
 template <class C>
 Index most_fed(C& cascade, const TableModel<>& table, Index& fed, std::mt19937_64& rng) {
   Tokens context(200, 1);
-  cascade.draft(context, 4, rng);
+  cascade.draft(context, {.nodes = 4}, rng);
   Index most = 0;
   for (int round = 0; round < 50; ++round) {
-    const auto draft = cascade.draft(context, 4, rng);
+    const auto draft = cascade.draft(context, {.nodes = 4}, rng);
     CHECK(worst_row(draft, table, context) == 0);
     context.push_back(draft.tokens[0]);
     context.push_back(static_cast<Token>(round % 4));  // the draft may not have guessed this token
     cascade.truncate(std::ssize(context) - 1);
     fed = 0;
-    const auto next = cascade.draft(context, 4, rng);
+    const auto next = cascade.draft(context, {.nodes = 4}, rng);
     CHECK(worst_row(next, table, context) == 0);
     most = std::max(most, fed);
   }
@@ -293,17 +329,41 @@ TEST_CASE("the inner models are fed only new tokens") {
   most_fed(of_stable, table, fed, rng);
 }
 
+TEST_CASE("cascades take turns on a model, and on a drafter: the next one feeds its whole context again") {
+  std::mt19937_64 rng{15};
+  auto table = TableModel<>::random(4, 2, rng), small = TableModel<>::random(4, 2, rng);
+  for (const bool of_drafter : {false, true}) {
+    CountingModel model{table}, other{table}, own{small}, alien{small};
+    ModelDrafter drafter{own}, others{alien};
+    CascadeDrafter first{model, drafter, BlockVerifier{}, 2};
+    CascadeDrafter second{of_drafter ? other : model, of_drafter ? drafter : others, BlockVerifier{}, 2};
+    const Tokens a(100, 1), b(80, 2);
+    const auto fed = [&](auto& cascade, const Tokens& context) {
+      const Index before = model.fed + other.fed;
+      const auto draft = cascade.draft(context, {.nodes = 3}, rng);
+      CHECK(worst_row(draft, table, context) == 0);
+      return model.fed + other.fed - before;
+    };
+    CHECK(fed(first, a) >= 100);
+    CHECK(fed(first, a) < 20);
+    CHECK(fed(second, b) >= 80);
+    CHECK(fed(first, a) >= 100);
+    CHECK(fed(second, b) >= 80);
+    CHECK(fed(second, b) < 20);
+  }
+}
+
 TEST_CASE("a cascade clears its models when the loop does") {
   std::mt19937_64 rng{8};
   auto model = TableModel<>::random(3, 1, rng), small = TableModel<>::random(3, 1, rng);
   SampledCascade cascade = sampled_cascade({&model}, small);
   cascade.truncate(0);
-  cascade.draft(Tokens{0, 1, 2}, 3, rng);
+  cascade.draft(Tokens{0, 1, 2}, {.nodes = 3}, rng);
   CHECK(model.context().size() >= 3);
   cascade.truncate(0);
   CHECK(model.context().empty());
   CHECK(small.context().empty());
-  const auto draft = cascade.draft(Tokens{2, 2}, 3, rng);
+  const auto draft = cascade.draft(Tokens{2, 2}, {.nodes = 3}, rng);
   CHECK(worst_row(draft, model, {2, 2}) == 0);
 }
 
@@ -311,16 +371,16 @@ TEST_CASE("a cascade may be moved while it has a context") {
   std::mt19937_64 rng{9};
   auto table = TableModel<>::random(3, 2, rng), small = TableModel<>::random(3, 2, rng);
   SampledCascade first = sampled_cascade({&table}, small);
-  first.draft(Tokens{0}, 4, rng);
+  first.draft(Tokens{0}, {.nodes = 4}, rng);
   auto second = std::move(first);
-  const auto draft = second.draft(Tokens{0, 1}, 4, rng);
+  const auto draft = second.draft(Tokens{0, 1}, {.nodes = 4}, rng);
   CHECK(draft.tokens.size() == 4);
   CHECK(worst_row(draft, table, {0, 1}) == 0);
   CHECK(second.stats().emitted == 8);
   const auto complaint = [](auto&& f) { return message_of<std::logic_error>(f); };
   const std::string expected = "specdec: the cascade was moved away: ask what it was moved into";
   CHECK(complaint([&] { first.stats(); }) == expected);  // NOLINT: use after move is intended
-  CHECK(complaint([&] { first.draft(Tokens{0}, 4, rng); }) == expected);
+  CHECK(complaint([&] { first.draft(Tokens{0}, {.nodes = 4}, rng); }) == expected);
   first.truncate(0);
 }
 
@@ -329,13 +389,13 @@ TEST_CASE("a cascade's model may have a smaller vocabulary and context than the 
   auto table = TableModel<>::random(2, 1, rng), small = TableModel<>::random(2, 1, rng);
   SampledCascade cascade = sampled_cascade({.table = &table, .most = 5}, small);
   // The model is fed token 0 in place of token 3.
-  const auto draft = cascade.draft(Tokens{1, 3}, 2, rng);
+  const auto draft = cascade.draft(Tokens{1, 3}, {.nodes = 2}, rng);
   CHECK(draft.rows.vocab_size() == 2);
   CHECK(worst_row(draft, table, {1, 0}) == 0);
   // The context holds five tokens, and one more is drafted beyond.
-  CHECK(cascade.draft(Tokens{1, 3, 1}, 9, rng).tokens.size() == 3);
-  CHECK(cascade.draft(Tokens{1, 3, 1, 0, 0}, 9, rng).tokens.size() == 1);
-  CHECK(cascade.draft(Tokens{1, 3, 1, 0, 0, 0}, 9, rng).tokens.empty());
+  CHECK(cascade.draft(Tokens{1, 3, 1}, {.nodes = 9}, rng).tokens.size() == 3);
+  CHECK(cascade.draft(Tokens{1, 3, 1, 0, 0}, {.nodes = 9}, rng).tokens.size() == 1);
+  CHECK(cascade.draft(Tokens{1, 3, 1, 0, 0, 0}, {.nodes = 9}, rng).tokens.empty());
 
   std::mt19937_64 other{11};
   auto target = TableModel<>::random(4, 1, other), inner = TableModel<>::random(3, 1, other);
@@ -347,13 +407,13 @@ TEST_CASE("requests that a cascade cannot serve are named in the error") {
   std::mt19937_64 rng{12};
   auto model = TableModel<>::random(2, 1, rng), small = TableModel<>::random(2, 1, rng);
   SampledCascade cascade = sampled_cascade({&model}, small);
-  CHECK(message_of([&] { cascade.draft(Tokens{}, 2, rng); }) ==
+  CHECK(message_of([&] { cascade.draft(Tokens{}, {.nodes = 2}, rng); }) ==
         "specdec: context is empty: there is nothing to continue");
   CHECK(message_of([&] { sampled_cascade({&model}, small, -1); }) == "specdec: gamma = -1 is negative");
   CHECK(message_of([&] { sampled_cascade({&model}, small, longest_draft + 1); }) ==
         "specdec: gamma = 1048577 is more than 1048576, the longest draft, and not specdec::unlimited");
   CHECK_NOTHROW(sampled_cascade({&model}, small, unlimited));
-  CHECK(cascade.draft(Tokens{0}, 0, rng).tokens.empty());
+  CHECK(cascade.draft(Tokens{0}, {.nodes = 0}, rng).tokens.empty());
   CHECK(cascade.stats().target_calls == 0);
 }
 
@@ -385,7 +445,7 @@ TEST_CASE("an inner draft length learns from draft to draft") {
   ScheduledLength length{1};
   auto same = model;
   SampledCascade cascade = sampled_cascade({&model}, same, 8, {&length});
-  cascade.draft(Tokens{0}, 10, rng);
+  cascade.draft(Tokens{0}, {.nodes = 10}, rng);
   CHECK(length.next(8) > 1);  // the model drafts for itself
 }
 

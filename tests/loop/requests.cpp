@@ -313,6 +313,39 @@ TEST_CASE("a text that is paused and goes on is the undisturbed one: with trees,
   });
 }
 
+TEST_CASE(
+    "a text that is paused and goes on is the undisturbed one: drafted by a cascade, for many or its own") {
+  const Models models = models_of(7);
+  const Table middle = models_of(8).small;
+  check_moving([&] {
+    return world_of(Bookkeeper(models.target),
+                    specdec::CascadeDrafter{Bookkeeper(middle), ModelDrafter{Bookkeeper(models.small)},
+                                            specdec::BlockVerifier{}, 2},
+                    block);
+  });
+  check_moving([&] {
+    return world_of(Bookkeeper(models.target),
+                    specdec::CascadeDrafter{Bookkeeper(middle),
+                                            ModelDrafter{Bookkeeper(models.small),
+                                                         specdec::Tree{specdec::TreeShape::of_widths({2, 1}),
+                                                                       specdec::WithoutReplacement{}}},
+                                            specdec::TraversalVerifier{}, 4},
+                    Rule{{specdec::GreedyBlockVerifier{}}});
+  });
+  check_moving([&] {
+    return world_of(
+        Bookkeeper(models.target),
+        specdec::CascadeDrafter{Bookkeeper(middle), specdec::SuffixDrafter<>{}, specdec::KeyedVerifier{}},
+        specdec::KeyedVerifier{});
+  });
+  check_moving([&] {
+    return world_of(Bookkeeper(models.target),
+                    specdec::CascadeDrafter{Table(middle), ModelDrafter{Table(models.small)},
+                                            specdec::BlockVerifier{}, 2},
+                    block);
+  });
+}
+
 TEST_CASE("a text that is paused and goes on is the undisturbed one: with penalties on its own tokens") {
   const auto processed = [](Index order, std::uint64_t seed) {
     return specdec::ProcessedModel{ModelPerSequence{support::LogTable(4, order, seed)}, [](Index) {

@@ -150,6 +150,29 @@ TEST_CASE("a twin has a copy of what its text's own drafter has learnt") {
   }
 }
 
+TEST_CASE("a twin writes what its text would have written, drafted by a cascade") {
+  const Models models = models_of(10);
+  const Table middle = models_of(11).small;
+  const Tokens prompt{0, 1, 2, 0, 1};
+  Bookkeeper target(models.target), many_middle(middle);
+  Batch batch{target,
+              specdec::CascadeDrafter{many_middle, specdec::SuffixDrafter<>{}, specdec::BlockVerifier{}, 3,
+                                      specdec::ScheduledLength{1}},
+              specdec::BlockVerifier{}};
+  const Index first = batch.add(prompt, options, std::mt19937_64{1});
+  batch.step();
+  const Index twin = batch.fork(first, std::mt19937_64{2});
+  specdec::SpecDec decoder{Table(models.target),
+                           specdec::CascadeDrafter{Table(middle), specdec::SuffixDrafter<>{},
+                                                   specdec::BlockVerifier{}, 3, specdec::ScheduledLength{1}},
+                           specdec::BlockVerifier{}};
+  auto sequence = decoder.start(prompt, options);
+  std::mt19937_64 one(1), two(2);
+  sequence.step(one);
+  CHECK(texts_of(batch).at(twin) == sequence.generate(two).tokens);
+  CHECK(many_middle.contexts.empty());
+}
+
 TEST_CASE("samples of one prompt read it once, if the target can copy a context") {
   const Models models = models_of(4);
   const Tokens prompt(1000, 2);

@@ -3,7 +3,6 @@
 
 #include <concepts>
 #include <cstddef>
-#include <exception>
 #include <iterator>
 #include <span>
 #include <type_traits>
@@ -13,6 +12,7 @@
 #include "specdec/chance/chance.hpp"
 #include "specdec/draft/cached_draft.hpp"
 #include "specdec/draft/draft.hpp"
+#include "specdec/draft/draft_for_requests.hpp"
 #include "specdec/draft/drafter.hpp"
 #include "specdec/draft/strategies/line.hpp"
 #include "specdec/draft/strategies/strategy.hpp"
@@ -73,10 +73,12 @@ class RowsOfDraft {
 /// Cost: a model call for each stage; the draft with the most stages decides. The first call also takes in the part of the
 /// context that the model has not cached (after full acceptance two tokens: x_γ and Y). No allocation in steady state.
 template <class M, class Strategy = Line>
-class ModelDrafter {
+class ModelDrafter
+    : public detail::DraftForRequests<ModelDrafter<M, Strategy>, detail::OverFeeds<M>::for_many> {
   using Feeds = detail::OverFeeds<M>;
   using Value = typename Feeds::Value;
   static constexpr bool for_many = Feeds::for_many;
+  friend detail::DraftForRequests<ModelDrafter, for_many>;
   static_assert(detail::can_be_wrapped<Value>());
   static_assert(
       for_many ? BatchModel<Value> : Model<Value>,
@@ -118,74 +120,27 @@ class ModelDrafter {
   const Strategy& strategy() const& { return strategy_; }
   const Strategy& strategy() const&& = delete;
 
-  // With a Model: a OneTextDrafter.
-
-  template <RandomSource Source>
-    requires(!for_many)
-  Drafted draft(std::span<const Token> context, const DraftLimits& limits, Source& source) & {
-    return draft_alone(context, limits, source, detail::AlwaysKeepDrafting{});
-  }
-  /// Asks keep_drafting, which may end a line or a trunk (see OneTextDrafter).
-  template <RandomSource Source, class KeepDrafting>
-    requires(!for_many)
-  Drafted draft(std::span<const Token> context, const DraftLimits& limits, Source& source,
-                const KeepDrafting& keep_drafting) & {
-    return draft_alone(context, limits, source, keep_drafting);
-  }
-
-  void truncate(Index length)
-    requires(!for_many)
-  {
-    if (!turn_.lasts(turns_)) return;
-    if (Context* const context = contexts_.find(0)) context->cached.keep(model_, 0, length);
-  }
-
   /// The model's addresses, if other drafters may refer to it, too.
   std::vector<const void*> identities() const { return detail::shared_identities<M>(model_.model()); }
 
-  // With a BatchModel: a Drafter.
+ private:
+  Index vocab_size() const { return model_.model().vocab_size(); }
 
-  template <class Request>
-    requires for_many
-  void draft(std::span<Request> requests) & {
-    grow(requests);
-  }
-
-  Drafted drafted(Index sequence) const&
-    requires for_many
-  {
-    return contexts_.at(sequence).growth.draft(vocab_size());
-  }
-
-  void keep(Index sequence, Index length)
-    requires for_many
-  {
+  // What DraftForRequests calls.
+  Drafted draft_of(Index sequence) const { return contexts_.at(sequence).growth.draft(vocab_size()); }
+  void cut(Index sequence, Index length) {
+    if (!for_many && !turn_.lasts(turns_)) return;
     if (Context* const context = contexts_.find(sequence)) context->cached.keep(model_, sequence, length);
   }
-
-  void release(Index sequence)
-    requires for_many
-  {
+  void forget(Index sequence) {
     if (contexts_.find(sequence) == nullptr) return;
     contexts_.erase(sequence);
     model_.release(sequence);
   }
 
- private:
-  Index vocab_size() const { return model_.model().vocab_size(); }
-
-  template <class Source, class KeepDrafting>
-  Drafted draft_alone(std::span<const Token> context, const DraftLimits& limits, Source& source,
-                      const KeepDrafting& keep_drafting) {
-    DraftRequest<Source, KeepDrafting> request{0, context, limits, &source, keep_drafting, nullptr};
-    grow(std::span(&request, 1));
-    if (request.error) std::rethrow_exception(request.error);
-    return contexts_.at(0).growth.draft(vocab_size());
-  }
-
   // Grows all drafts, one stage after the other.
-  template <class Request>
-  void grow(std::span<Request> requests) {
+  template <class Request, class E>
+  void write(std::span<Request> requests, E&) {
     for (Request& request : requests) request.error = detail::error_of([&] { begin(request); });
     while (wish(requests)) {
       const auto abandon = [this] {

@@ -4,130 +4,48 @@
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
-#include <memory>
+#include <exception>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <stdexcept>
 #include <type_traits>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "specdec/chance/chance.hpp"
-#include "specdec/chance/keyed.hpp"
+#include "specdec/chance/past_dead_ends.hpp"
 #include "specdec/draft/draft.hpp"
+#include "specdec/draft/draft_for_requests.hpp"
 #include "specdec/draft/drafter.hpp"
 #include "specdec/draft/length/draft_length.hpp"
 #include "specdec/draft/lifted_drafter.hpp"
 #include "specdec/error.hpp"
+#include "specdec/executor.hpp"
 #include "specdec/lists.hpp"
-#include "specdec/loop/sequence.hpp"
+#include "specdec/loop/driver.hpp"
+#include "specdec/loop/options.hpp"
+#include "specdec/loop/step.hpp"
+#include "specdec/measure/stats.hpp"
+#include "specdec/model/batch_model.hpp"
+#include "specdec/model/feeds.hpp"
 #include "specdec/model/model.hpp"
+#include "specdec/model/trees.hpp"
 #include "specdec/model/turn.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/dense.hpp"
+#include "specdec/rows/kinds/row_range.hpp"
+#include "specdec/rows/kinds/row_span.hpp"
 #include "specdec/rows/kinds/stored_rows.hpp"
 #include "specdec/rows/read/dead_end.hpp"
 #include "specdec/token_ids.hpp"
+#include "specdec/types.hpp"
 #include "specdec/verify/block.hpp"
 #include "specdec/verify/draft_limit.hpp"
-#include "specdec/verify/verdict.hpp"
 #include "specdec/verify/verifier.hpp"
 
 namespace specdec {
-
-namespace detail {
-
-/// A row of this size in which all tokens are equally likely.
-class UniformRow {
- public:
-  explicit UniformRow(Index vocab_size) : vocab_size_(vocab_size) {}
-  Index vocab_size() const { return vocab_size_; }
-  double probability(Token) const { return 1 / static_cast<double>(vocab_size_); }
-  auto sampler() const {
-    return [size = vocab_size_](double u) {
-      return static_cast<Token>(std::min(static_cast<Index>(u * static_cast<double>(size)), size - 1));
-    };
-  }
-
- private:
-  Index vocab_size_;
-};
-
-/// Chance for the inner loop. Where the model's row is a dead end, a token that nobody drafts has all its probability
-/// (rows/read/dead_end.hpp). In place of an error, any token stands for it; the cascade ends its draft before this token, or
-/// reports a uniform row for it.
-template <class C>
-class PastDeadEnds {
- public:
-  explicit PastDeadEnds(C& chance) : chance_(&chance) {}
-
-  bool coin(double h) { return chance_->coin(h); }
-  template <Distribution R>
-  Token draw(const R& row, Index place = 0) {
-    return is_dead_end(row) ? chance_->draw(UniformRow(row.vocab_size()), place) : chance_->draw(row, place);
-  }
-  template <Distribution P, Distribution... Q>
-  std::optional<Token> race(double w, const P& p, const Q&... q) {
-    if (!is_dead_end(p)) return chance_->race(w, p, q...);
-    return chance_->race(w, UniformRow(p.vocab_size()));
-  }
-
- private:
-  C* chance_;
-};
-
-/// Of a Keyed, which stays one.
-template <class C>
-  requires is_keyed<C>
-class PastDeadEnds<C> : public Keyed {
- public:
-  explicit PastDeadEnds(const C& keyed) : Keyed(keyed) {}
-
-  template <Distribution R>
-  Token draw(const R& row, Index place) const {
-    return is_dead_end(row) ? Keyed::draw(UniformRow(row.vocab_size()), place) : Keyed::draw(row, place);
-  }
-  template <Distribution R>
-  Token draw(const R& row) {
-    return is_dead_end(row) ? Keyed::draw(UniformRow(row.vocab_size())) : Keyed::draw(row);
-  }
-};
-
-/// Wraps the inner drafter, and records the target row of each emitted token: row i for emitted token i, counted from 0. In
-/// place of a dead end it records a uniform row, if that is possible for rows of this type.
-template <class D, class Rows>
-struct RecordingDrafter {
-  Lift<D> drafter;
-  Rows* recorded;
-  Index* dead_end;  // the number of the first dead end
-
-  static constexpr bool steady = is_steady<std::remove_reference_t<Lift<D>>>;
-  static constexpr bool drafts_trees = specdec::drafts_trees<std::remove_reference_t<Lift<D>>>;
-
-  void serve_one() { detail::serve_one(drafter); }
-  template <class Request>
-  void draft(std::span<Request> requests) {
-    drafter.draft(requests);
-  }
-  decltype(auto) drafted(Index sequence) const { return std::as_const(drafter).drafted(sequence); }
-  void keep(Index sequence, Index length) { drafter.keep(sequence, length); }
-  void release(Index sequence) { drafter.release(sequence); }
-  std::vector<const void*> identities() const { return shared_identities<Lift<D>>(drafter); }
-
-  template <class Target>
-  void observe(Index sequence, const Judged<Target>& judged) {
-    tell_drafter(drafter, sequence, judged);
-    const auto rows = distributions(judged.rows);
-    for (Index i = 0; i <= judged.verdict.node; ++i) {
-      const auto row = rows.row(i);
-      const bool ends = is_dead_end(row);
-      if (ends) *dead_end = std::min(*dead_end, recorded->size());
-      if (!ends || !recorded->add_uniform(row)) recorded->add(row);
-    }
-  }
-};
-
-}  // namespace detail
 
 /// Drafts with a model that is itself sped up by a smaller drafter: an inner loop of speculative decoding, with the model as
 /// its target.
@@ -135,45 +53,80 @@ struct RecordingDrafter {
 ///   CascadeDrafter drafter{middle, ModelDrafter{small}, BlockVerifier{}, 3};
 ///   SpecDec decoder{large, drafter, BlockVerifier{}};
 ///
-/// The drafts have the distribution of the model's own text, with any inner drafter. They come with the model's rows. For
-/// the outer loop a cascade differs from ModelDrafter{middle} only in speed.
+/// The drafts have the distribution of the model's own text, with any inner drafter, of lines or of trees. They come with the
+/// model's rows. For the outer loop a cascade differs from ModelDrafter{middle} only in speed.
 ///
-/// A model, drafter or draft length that is passed as an lvalue must outlive the cascade (see SpecDec). The model is fed
-/// token 0 in place of a context token that it does not know (see token_ids.hpp). If the model's context is bounded
-/// (context_size), drafts end where it is full. A draft ends where no token has a positive probability in the model's row;
-/// where its length is fixed (DraftLimits), the token is drawn from a uniform row.
+/// With a Model this is a OneTextDrafter. With a BatchModel this is a Drafter: the inner loops of all sequences go side by side,
+/// with one call of the model for each of their steps, and each sequence gets the draft that it would get alone.
+///
+///   CascadeDrafter drafter{many_middle, ModelDrafter{many_small, Tree{shape, WithoutReplacement{}}}, TraversalVerifier{}};
+///   Batch batch{many_large, drafter, BlockVerifier{}};
+///
+/// A model, drafter or draft length that is passed as an lvalue must outlive the cascade (see SpecDec). Each sequence has a copy
+/// of a draft length that is passed as an rvalue. The model is fed token 0 in place of a context token that it does not know
+/// (see token_ids.hpp). If the model's context is bounded (context_size), drafts end where it is full. A draft ends where no
+/// token has a positive probability in the model's row; where its length is fixed (DraftLimits), the token is drawn from a
+/// uniform row.
 /// Source: Chen et al., "Cascade Speculative Drafting for Even Faster LLM Inference", arXiv:2312.11462 (the vertical
 /// cascade); Spector and Ré, "Accelerating LLM Inference with Staged Speculative Decoding", arXiv:2308.04623.
 /// Pre: the inner rule draws from the model's rows (draws_from_target: not LenientVerifier, not ArgmaxVerifier). The inner
-/// drafter and draft length are lossless in an ordinary loop.
-/// Throws: std::invalid_argument on an empty context, and what the loop throws. An InvalidDistribution calls the model's
-/// rows "cascade's target" and the inner drafter's rows "cascade's draft".
+/// drafter and draft length are lossless in an ordinary loop. What they learn from a draft they keep if the draft is taken back.
+/// Throws: what the loop throws. An error of one sequence's inner loop makes only its request fail, as does an empty context.
+/// An InvalidDistribution calls the model's rows "cascade's target" and the inner drafter's rows "cascade's draft".
 /// Random: what the inner loop draws.
 /// Cost: the inner loop; a comparison of the context with the last one; tokens after the common prefix are fed again. The
-/// rows of the emitted tokens are copied, unless the model promises stable rows.
+/// rows of the emitted tokens are copied, unless a Model promises stable rows. One allocation.
 template <class M, class D, class V = BlockVerifier, class Length = FixedLength>
-class CascadeDrafter {
+class CascadeDrafter
+    : public detail::DraftForRequests<CascadeDrafter<M, D, V, Length>, detail::OverFeeds<M>::for_many> {
+  using Feeds = detail::OverFeeds<M>;
+  using Value = typename Feeds::Value;
+  using Inner = std::remove_reference_t<detail::Lift<D>>;
+  using Policy = std::remove_reference_t<Length>;
+  static constexpr bool for_many = Feeds::for_many;
+  friend detail::DraftForRequests<CascadeDrafter, for_many>;
   // Assertions, not constraints: with deduced arguments, compilers would not say which constraint failed.
-  static_assert(detail::fits_model<std::remove_reference_t<M>>());
+  static_assert(detail::fits_model<Value, !for_many>() && detail::fits_batch_model<Value, for_many>());
   static_assert(detail::can_draft_for_requests<D>());
-  static_assert(!specdec::drafts_trees<std::remove_reference_t<detail::Lift<D>>>,
-                "the drafter of the cascade drafts trees, not lines");
-  static_assert(detail::fits_verifier<V>());
-  static_assert(!judges_trees<V>, "the verifier of the cascade judges trees, not lines");
+  static_assert(detail::fit_together<Value, specdec::drafts_trees<Inner>, V, Policy>());
   static_assert(draws_from_target<V>, "the cascade would report rows that its drafts are not drawn from");
-  static_assert(detail::fits_draft_length<std::remove_reference_t<Length>>());
 
-  using Output = std::remove_cvref_t<decltype(std::declval<std::remove_reference_t<M>&>().forward(
-      std::span<const Token>{}, Index{1}))>;
+  using Driver = detail::Driver<D, V, Policy>;
+  using Seat = typename Driver::Seat;
+  using Output = std::remove_cvref_t<detail::OutputOf<Value>>;
   using Row = RowOf<decltype(distributions(std::declval<const Output&>()))>;
-  using Rows = StoredRows<Row, has_stable_rows<std::remove_reference_t<M>>>;
+  using Rows = StoredRows<Row, !for_many && has_stable_rows<Value>>;
   using Stored = typename Rows::Stored;
-  using InnerDrafter = detail::RecordingDrafter<D, Rows>;
-  using Shared = detail::Shared<M, InnerDrafter, V, Length>;
-  using Sequence = specdec::Sequence<Shared>;
+  using Drafted = Draft<RowSpan<Stored>>;
+
+  struct NoLength {
+    explicit NoLength(const Policy&) {}
+  };
+  using OwnLength = std::conditional_t<std::is_lvalue_reference_v<Length>, NoLength, Policy>;
+
+  // A sequence, and its draft.
+  struct Text {
+    [[no_unique_address]] OwnLength length;
+    std::optional<Seat> seat = {};     // of the inner loop
+    Index drafted = 0;                 // how many of the inner loop's tokens are in the draft
+    Rows rows = {};                    // of these tokens
+    Index dead_end = unlimited;        // the number of the first row that is a dead end
+    std::vector<Token> replaced = {};  // see tokens_in_vocabulary
+  };
+  using Texts = std::unordered_map<Index, Text>;
+
+  // The inner loop's request for a part of a draft.
+  template <class Request>
+  using InnerRequest = typename Driver::template Request<std::remove_pointer_t<decltype(Request::source)>>;
+  template <class Request>
+  struct Part : InnerRequest<Request> {
+    Request* outer = nullptr;
+    Text* text = nullptr;
+    Index first = 0;  // the first of its rows in a call of the model
+  };
 
  public:
-  static constexpr bool drafts_trees = false, steady = has_steady_rows<std::remove_reference_t<M>>;
+  static constexpr bool drafts_trees = false, steady = has_steady_rows<Value>;
 
   /// `gamma`: the most tokens that the inner drafter is asked for.
   /// Throws: std::invalid_argument if `gamma` is not valid as Options::gamma.
@@ -183,149 +136,301 @@ class CascadeDrafter {
                        Length{}) {}
 
   CascadeDrafter(M&& model, D&& drafter, V verifier, Index gamma, Length&& length)
-      : inner_(std::make_unique<Inner>(std::forward<M>(model), detail::Lift<D>(std::forward<D>(drafter)),
-                                       std::forward<Length>(length))),
+      : model_(std::forward<M>(model)),
+        driver_(std::forward<D>(drafter)),
         verifier_(std::move(verifier)),
-        gamma_(gamma) {
+        gamma_(gamma),
+        length_(std::forward<Length>(length)),
+        turns_(detail::Turns::of<CascadeDrafter>(*this)) {
     detail::check_gamma_option(gamma);
+    const auto of_model = detail::shared_identities<M>(model_.model());
+    const auto of_drafter = detail::shared_identities<detail::Lift<D>>(driver_.drafter());
+    if (std::ranges::find_first_of(of_model, of_drafter) != of_model.end())
+      detail::invalid_argument(
+          "the inner drafter refers to the cascade's model: give each a model of its own");
+    if (!for_many) serve_one();
   }
 
-  /// Copies what the cascade holds by value; the copy begins with empty contexts. A Batch makes a copy for each sequence.
-  /// A model that is held by reference is shared. If the inner drafter or the draft length is held by reference, the cascade
-  /// cannot be copied.
-  CascadeDrafter(const CascadeDrafter& other)
-    requires(std::copy_constructible<M> && std::copy_constructible<D> && std::copy_constructible<Length> &&
-             !std::is_lvalue_reference_v<D> && !std::is_lvalue_reference_v<Length>)
-      : inner_(
-            std::make_unique<Inner>(copy_of<M>(other.inner().shared.target),
-                                    copy_of<detail::Lift<D>>(other.inner().shared.driver.drafter().drafter),
-                                    copy_of<Length>(other.inner().shared.length))),
-        verifier_(other.verifier_),
-        gamma_(other.gamma_) {}
+  /// Copies what the cascade holds by value; the copy begins with empty contexts. A Batch makes a copy for each sequence of a
+  /// cascade around a Model. A model that is held by reference is shared. If the inner drafter or the draft length is held by
+  /// reference, the cascade cannot be copied.
+  CascadeDrafter(const CascadeDrafter&)
+    requires(!std::is_lvalue_reference_v<D> && !std::is_lvalue_reference_v<Length>)
+  = default;
   CascadeDrafter(CascadeDrafter&&) noexcept = default;
   CascadeDrafter& operator=(const CascadeDrafter&) = delete;
   CascadeDrafter& operator=(CascadeDrafter&&) noexcept = default;
   ~CascadeDrafter() = default;
 
-  template <RandomSource Source>
-  Draft<RowSpan<Stored>> draft(std::span<const Token> context, const DraftLimits& limits, Source& source) & {
-    return draft(context, limits, source, detail::AlwaysKeepDrafting{});
-  }
-  template <RandomSource Source>
-  Draft<RowSpan<Stored>> draft(std::span<const Token> context, Index gamma, Source& source) & {
-    return draft(context, DraftLimits{.nodes = gamma}, source);
-  }
-  template <RandomSource Source, class KeepDrafting>
-    requires requires(const KeepDrafting& asks, const Stored& row, Index i) { asks.more(row, i); }
-  Draft<RowSpan<Stored>> draft(std::span<const Token> context, Index gamma, Source& source,
-                               const KeepDrafting& keep_drafting) & {
-    return draft(context, DraftLimits{.nodes = gamma}, source, keep_drafting);
-  }
+  void serve_one() { detail::serve_one(driver_.drafter()); }
+  void check_copies() const { detail::check_copies(driver_.drafter()); }
 
-  /// Drafts, and asks keep_drafting about the row of each token, which may end the draft after that token (see OneTextDrafter).
-  /// The tokens after the end are already drawn by then. Dropping them is lossless, since the rows that decided depend only on
-  /// the tokens before them.
-  template <RandomSource Source, class KeepDrafting>
-    requires requires(const KeepDrafting& asks, const Stored& row, Index i) { asks.more(row, i); }
-  Draft<RowSpan<Stored>> draft(std::span<const Token> context, const DraftLimits& limits, Source& source,
-                               const KeepDrafting& keep_drafting) & {
-    if (context.empty()) detail::invalid_argument("context is empty: there is nothing to continue");
-    const Index vocab_size = inner().shared.target.vocab_size(), gamma = limits.length();
-    inner_->rows.clear();
-    inner_->dead_end = unlimited;
-    if (gamma <= 0 || std::ssize(context) > context_size(inner_->shared.target))
-      return {{}, inner_->rows.first(0, vocab_size)};
-    Sequence& sequence = take_up(detail::tokens_in_vocabulary(context, vocab_size, replaced_), gamma);
-    Index asked = 0;
-    while (!sequence.done()) {
-      step(sequence, source);
-      for (; asked < std::ssize(sequence.tokens()); ++asked) {
-        if (asked == inner_->dead_end && !limits.fixed) return drafted(sequence, asked);
-        const Stored& row = inner_->rows[asked];
-        if (!keep_drafting.more(row, asked)) return drafted(sequence, asked + 1);
-      }
-    }
-    return drafted(sequence, asked);
+  /// What the inner drafter and the draft length have learnt of a sequence. The models read it anew.
+  struct State {
+    typename Texts::node_type text;
+    detail::StateOf<Inner> inner;
+  };
+
+  State take(Index sequence) {
+    State state{texts_.extract(sequence), detail::take_state(driver_.drafter(), sequence)};
+    if (state.text) leave(sequence, state.text.mapped());
+    return state;
+  }
+  void put(Index sequence, State&& state) {
+    texts_.reserve(texts_.size() + 1);
+    detail::put_state(driver_.drafter(), sequence, std::move(state.inner));
+    if (!state.text) return;  // nothing throws from here on
+    state.text.key() = sequence;
+    texts_.insert(std::move(state.text));
+  }
+  void fork(Index from, Index to) {
+    detail::fork_state(driver_.drafter(), from, to);
+    if (const auto text = texts_.find(from); text != texts_.end())
+      texts_.try_emplace(to, Text{text->second.length});
   }
 
   /// The addresses of those models in the cascade that other code may use, too.
   std::vector<const void*> identities() const {
-    auto found = detail::shared_identities<M>(inner().shared.target);
-    detail::append(found, inner().shared.driver.drafter().identities());
+    auto found = detail::shared_identities<M>(model_.model());
+    detail::append(found, detail::shared_identities<detail::Lift<D>>(driver_.drafter()));
     return found;
   }
 
-  /// truncate(0) clears the inner contexts. Any other length does nothing: the next draft keeps the common prefix anyway.
-  void truncate(Index length) {
-    if (length <= 0 && inner_ && inner_->sequence) inner_->sequence->release();
-  }
-
-  /// Counts and times of the inner loop, over all drafts.
+  /// Counts and times of the inner loops, over all drafts.
   /// Throws: std::logic_error if the cascade was moved away: into a decoder, say.
-  Stats stats() const { return inner().sequence ? inner().sequence->stats() : Stats{}; }
+  Stats stats() const {
+    check_here();
+    Stats sum = released_;
+    for (const auto& [sequence, text] : texts_)
+      if (text.seat) sum += text.seat->stats();
+    return sum;
+  }
 
  private:
-  // On the heap, since a drafter may be moved and the inner sequence refers to these members.
-  struct Inner {
-    Inner(M&& m, detail::Lift<D>&& d, Length&& l)
-        : shared(std::forward<M>(m), InnerDrafter{std::forward<detail::Lift<D>>(d), &rows, &dead_end},
-                 std::forward<Length>(l)) {}
-    Rows rows;                   // of the tokens of the draft
-    Index dead_end = unlimited;  // the number of the first row that is a dead end
-    Shared shared;
-    std::optional<Sequence> sequence;
-  };
-
-  // Copies a value; passes a reference on.
-  template <class T>
-  static T&& copy_of(std::remove_reference_t<T>& held)
-    requires std::is_lvalue_reference_v<T>
-  {
-    return held;
-  }
-  template <class T>
-  static T copy_of(const T& held)
-    requires(!std::is_lvalue_reference_v<T>)
-  {
-    return held;
+  void check_here() const {
+    if (turns_.moved_away()) detail::logic_error("the cascade was moved away: ask what it was moved into");
   }
 
-  Inner& inner() const {
-    if (!inner_) detail::logic_error("the cascade was moved away: ask what it was moved into");
-    return *inner_;
+  Index vocab_size() const { return model_.model().vocab_size(); }
+
+  // What DraftForRequests calls.
+
+  Drafted draft_of(Index sequence) const {
+    const Text& text = texts_.find(sequence)->second;
+    const auto count = static_cast<std::size_t>(text.drafted);
+    return {text.seat ? text.seat->tokens().first(count) : std::span<const Token>(),
+            text.rows.first(text.drafted, vocab_size())};
+  }
+  // A length above 0 changes nothing: the next draft keeps the common prefix anyway.
+  void cut(Index sequence, Index length) {
+    if (length > 0 || (!for_many && !turn_.lasts(turns_))) return;
+    if (const auto text = texts_.find(sequence); text != texts_.end()) clear(sequence, text->second);
+  }
+  void forget(Index sequence) {
+    driver_.drafter().release(sequence);
+    const auto text = texts_.find(sequence);
+    if (text == texts_.end()) return;
+    leave(sequence, text->second);
+    texts_.erase(text);
+  }
+  // Ends the inner loop. Without memory for the sum, its counts are lost.
+  void leave(Index sequence, Text& text) {
+    model_.release(sequence);
+    if (text.seat) detail::error_of([&] { released_ += text.seat->stats(); });
+    text.seat.reset();
   }
 
-  // The inner sequence, ready to continue the context by gamma tokens. The inner rule's memory is reset, since the outer
-  // loop wrote the end of the context, even if its tokens equal the draft's.
-  Sequence& take_up(std::span<const Token> context, Index gamma) {
-    const Options options{.max_new_tokens = gamma, .gamma = gamma_};
-    if (inner_->sequence) {
-      inner_->sequence->forget();
-      inner_->sequence->resume(context, options);
-    } else {
-      inner_->sequence.emplace(inner_->shared, verifier_, context, options, Filled{});
+  // All drafts, side by side. A text's inner loop draws more tokens than its draft has where keep_drafting ends the draft: to
+  // drop them is lossless, since the rows that decided depend only on the tokens before them.
+  template <class Request, class E>
+  void write(std::span<Request> requests, E& for_each) {
+    check_here();
+    std::vector<Part<Request>> parts;  // of the drafts that still grow
+    parts.reserve(requests.size());
+    for (Request& request : requests) request.error = detail::error_of([&] { begin(request, parts); });
+    while (!parts.empty()) {
+      detail::with_error([&] { step(parts, for_each); }, of_cascade);
+      std::erase_if(parts, [](auto& part) { return failed(part) || !goes_on(part); });
     }
-    return *inner_->sequence;
+    for (const Request& request : requests) detail::stand_at(*request.source, std::ssize(request.context));
   }
 
-  // Steps the inner loop. An error about its rows must not look like an error about the outer loop's rows.
-  template <class Source>
-  static void step(Sequence& sequence, Source& source) {
+  template <class Request>
+  void begin(Request& request, std::vector<Part<Request>>& parts) {
+    Text& text = text_of(request.sequence);
+    text.rows.clear();
+    text.drafted = 0;
+    text.dead_end = unlimited;
+    const std::span<const Token> context = request.context;
+    if (context.empty()) detail::invalid_argument("context is empty: there is nothing to continue");
+    const Index gamma = request.limits.length();
+    if (gamma <= 0 || std::ssize(context) > context_size(model_.model())) return;
+    take_up(text, request.sequence, detail::tokens_in_vocabulary(context, vocab_size(), text.replaced),
+            {.max_new_tokens = gamma, .gamma = gamma_});
+    parts.emplace_back();
+    parts.back().outer = &request;
+    parts.back().text = &text;
+  }
+
+  Text& text_of(Index sequence) {
+    const auto text = texts_.find(sequence);
+    if (text != texts_.end()) return text->second;
+    return texts_.try_emplace(sequence, Text{OwnLength(length_)}).first->second;
+  }
+  // The sequence's own draft length, or the one that all sequences use.
+  Policy& length_of(Text& text) {
+    if constexpr (std::is_lvalue_reference_v<Length>) return length_;
+    else return text.length;
+  }
+
+  // The inner loop of a sequence, ready to continue the context. The inner rule's memory is reset, since the outer loop wrote
+  // the end of the context, even if its tokens equal the draft's.
+  void take_up(Text& text, Index sequence, std::span<const Token> context, const Options& options) {
+    if constexpr (!for_many) take_turn(text);
+    if (text.seat) {
+      text.seat->forget();
+      text.seat->resume(context, options);
+      model_.keep(sequence, text.seat->kept());
+      driver_.drafter().keep(sequence, text.seat->kept());
+    } else {
+      text.seat.emplace(detail::described(model_.model()), verifier_, context, options);
+      text.seat->number = sequence;
+    }
+  }
+
+  // Empties the contexts of a Model and of its drafter, if they are new or others have used one of them since.
+  void take_turn(Text& text) {
+    if (turn_.lasts(turns_)) return;
+    turn_.take(turns_);
+    clear(0, text);
+  }
+  void clear(Index sequence, Text& text) {
+    model_.keep(sequence, Index{0});
+    driver_.drafter().keep(sequence, 0);
+    if (text.seat) text.seat->target_holds(0);
+  }
+
+  // A step of all inner loops: one call of the model.
+  template <class P, class E>
+  void step(std::vector<P>& parts, E& for_each) {
+    for (P& part : parts) part.outer->error = detail::error_of([&] { ask(part); });
+    std::erase_if(parts, failed<P>);
+    const auto propose_and_judge = [&] {
+      driver_.draft(std::span<P>(parts), for_each);
+      turn_.go_on(turns_);
+      std::erase_if(parts, failed<P>);
+      if (!parts.empty()) judge(parts, for_each);
+    };
+    detail::undo_on_error(propose_and_judge, [&] {
+      for (const P& part : parts) {
+        driver_.withdraw(*part.text->seat);
+        model_.keep(part.text->seat->number, part.text->seat->kept());
+      }
+    });
+  }
+
+  template <class P>
+  void ask(P& part) {
+    Seat& seat = *part.text->seat;
+    Policy& policy = length_of(*part.text);
+    seat.asked =
+        seat.limits([&](Index most) { return detail::next_length(policy, most, seat.drafted_text()); });
+    static_cast<InnerRequest<std::remove_pointer_t<decltype(part.outer)>>&>(part) =
+        Driver::request_of(seat, policy, *part.outer->source);
+  }
+
+  template <class P, class E>
+  void judge(std::vector<P>& parts, E& for_each) {
+    Index count = 0;
+    feeds_.clear();
+    for (P& part : parts) {
+      part.first = count;
+      count += part.seat->next_feed.rows;
+      feeds_.push_back({part.seat->next_feed, part.seat->number});
+    }
+    decltype(auto) output = model_.forward(std::span<const BatchFeed>(feeds_));
+    const auto all = distributions(output);
+    if (all.rows() != count)
+      detail::check_shape("cascade's model", all.rows(), detail::row_size(all), count, vocab_size());
+    const auto rows_of = [&](const P& part) { return RowRange(all, part.first, part.seat->next_feed.rows); };
+    for_each(std::ssize(parts), [&](Index i) {
+      const P& part = detail::at(parts, i);
+      weigh(*part.seat, rows_of(part), *part.outer->source);
+    });
+    for (const P& part : parts) {
+      driver_.settle(*part.seat, rows_of(part), length_of(*part.text));
+      if (!part.seat->error)
+        part.outer->error = detail::error_of([&] { keep_rows(*part.text, rows_of(part)); });
+    }
+    for (const P& part : parts) keep_in_model(*part.seat);
+  }
+
+  template <class R, class Source>
+  static void weigh(Seat& seat, const R& rows, Source& source) {
     auto&& chance = as_chance(source);
     detail::PastDeadEnds<std::remove_cvref_t<decltype(chance)>> past(chance);
-    detail::with_error([&] { sequence.step(past); },
-                       [](const InvalidDistribution& error) { return error.of("cascade"); });
+    Driver::weigh(seat, rows, past);
   }
 
-  Draft<RowSpan<Stored>> drafted(const Sequence& sequence, Index count) const {
-    return {sequence.tokens().first(static_cast<std::size_t>(count)),
-            inner_->rows.first(count, inner_->shared.target.vocab_size())};
+  // Keeps the rows of the tokens that were emitted: after the context, and after each token that the model keeps. In place of a
+  // dead end it keeps a uniform row, if that is possible for rows of this type.
+  template <class R>
+  static void keep_rows(Text& text, const R& rows) {
+    const Index before = std::ssize(text.seat->next_feed.tokens) - rows.rows();  // tokens without a row
+    for (const Index k : text.seat->kept_path()) {
+      if (k < before) continue;
+      const auto row = rows.row(k - before);
+      const bool ends = detail::is_dead_end(row);
+      if (ends) text.dead_end = std::min(text.dead_end, text.rows.size());
+      if (!ends || !text.rows.add_uniform(row)) text.rows.add(row);
+    }
   }
 
-  std::unique_ptr<Inner> inner_;
+  // After a step, taken or taken back: the model keeps what is text.
+  void keep_in_model(const Seat& seat) {
+    if constexpr (takes_trees<Value>)
+      if (!seat.error && !seat.next_feed.parents.empty()) return model_.keep(seat.number, seat.kept_path());
+    model_.keep(seat.number, seat.kept());
+  }
+
+  // Whether the draft has failed. Its request then has the error: one of the inner loop must not look like one about the outer
+  // loop's rows.
+  template <class P>
+  static bool failed(P& part) {
+    std::exception_ptr& error = part.text->seat->error;
+    if (!error) return part.outer->error != nullptr;
+    part.outer->error = detail::error_of([&] {
+      detail::with_error([&] { std::rethrow_exception(std::exchange(error, nullptr)); }, of_cascade);
+    });
+    return true;
+  }
+  static constexpr auto of_cascade = [](const InvalidDistribution& error) { return error.of("cascade"); };
+
+  // Takes the inner loop's new tokens into the draft. Returns whether the draft goes on.
+  template <class P>
+  static bool goes_on(P& part) {
+    Text& text = *part.text;
+    bool wanted = true;
+    part.outer->error = detail::error_of([&] {
+      while (wanted && text.drafted < std::ssize(text.seat->tokens())) {
+        if (text.drafted == text.dead_end && !part.outer->limits.fixed) return void(wanted = false);
+        const Stored& row = text.rows[text.drafted];
+        wanted = part.outer->keep_drafting.more(row, text.drafted++);
+      }
+    });
+    return wanted && !part.outer->error && !text.seat->done();
+  }
+
+  Feeds model_;
+  Driver driver_;
   V verifier_;
   Index gamma_;
-  std::vector<Token> replaced_;
+  Length length_;
+  Texts texts_;
+  std::vector<BatchFeed> feeds_;  // of one call
+  Stats released_;                // of sequences that are no more
+  detail::Turns turns_;           // of a Model and its drafter
+  detail::Turn turn_;
 };
 
 template <class M, class D, class V = BlockVerifier>
