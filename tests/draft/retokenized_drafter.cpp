@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstddef>
+#include <exception>
 #include <random>
 #include <span>
 #include <specdec/draft/retokenized_drafter.hpp>
@@ -11,8 +12,10 @@
 #include <utility>
 #include <vector>
 
+#include "support/bookkeeper.hpp"
 #include "support/bounds.hpp"
 #include "support/catch.hpp"
+#include "support/many_texts.hpp"
 #include "support/message_of.hpp"
 #include "support/models.hpp"
 #include "support/rules.hpp"
@@ -98,7 +101,7 @@ const auto as_bytes =
 
 template <class Drafter>
 Tokens propose(Drafter& drafter, const Tokens& context, Index gamma, std::mt19937_64& rng) {
-  const auto draft = drafter.draft(std::span<const Token>(context), gamma, rng);
+  const auto draft = drafter.draft(std::span<const Token>(context), {.nodes = gamma}, rng);
   for (Index i = 0; i < draft.rows.rows(); ++i)
     CHECK(draft.rows.row(i).probability(draft.tokens[static_cast<std::size_t>(i)]) == 1);
   return {draft.tokens.begin(), draft.tokens.end()};
@@ -312,9 +315,75 @@ TEST_CASE("the draft model draws with the numbers of the places where its tokens
   RetokenizedDrafter drafter{TableModel<>::context_free(even), tokenizer(letters), tokenizer(letters)};
   const Tokens context{0, 1, 1};
   Keyed keyed{27}, expected{27, std::ssize(context)};
-  const auto draft = drafter.draft(std::span<const Token>(context), 20, keyed);
+  const auto draft = drafter.draft(std::span<const Token>(context), {.nodes = 20}, keyed);
   REQUIRE(draft.tokens.size() == 20);
   for (const Token x : draft.tokens) CHECK(x == expected.draw(distributions(even).row(0)));
+}
+
+TEST_CASE(
+    "in a batch, a model of another tokenizer drafts for all texts together, for each what it would draft "
+    "alone") {
+  std::mt19937_64 rng{29};
+  const auto target = TableModel<>::random(3, 2, rng), small = TableModel<>::random(3, 1, rng);
+  const auto drafter_of = [&](auto&& model) {
+    return RetokenizedDrafter{std::forward<decltype(model)>(model), tokenizer(target_pieces),
+                              tokenizer(draft_pieces), 2};
+  };
+  Bookkeeper many(small);
+  static_assert(specdec::Drafter<decltype(drafter_of(many))>);
+  {
+    Batch batch{Bookkeeper(target), drafter_of(many), BlockVerifier{}};
+    check_texts_alone(batch, [&] {
+      return SpecDec{TableModel<>(target), drafter_of(TableModel<>(small)), BlockVerifier{}};
+    });
+  }
+  CHECK(many.contexts.empty());
+
+  // One call of the model for a token of each text; nothing is fed twice.
+  const Tokens prompt(50, 1);
+  const Options options{.max_new_tokens = 30, .gamma = 3};
+  Index calls[2], fed[2];
+  for (const bool five : {false, true}) {
+    Bookkeeper model(small);
+    Batch batch{Bookkeeper(target), drafter_of(model), BlockVerifier{}};
+    for (int text = 0; text < (five ? 5 : 1); ++text) batch.add(prompt, options, std::mt19937_64{7});
+    batch.run();
+    calls[five] = model.calls, fed[five] = model.fed;
+  }
+  CHECK(calls[true] == calls[false]);
+  CHECK(fed[true] == 5 * fed[false]);
+  CountingModel counting{small};
+  SpecDec alone{TableModel<>(target), drafter_of(counting), BlockVerifier{}};
+  std::mt19937_64 generator(7);
+  alone.generate(prompt, options, generator);
+  CHECK(fed[false] == counting.fed);
+}
+
+TEST_CASE("a text that cannot be encoded costs only its own retokenized draft") {
+  const auto pieces = tokenizer(target_pieces);
+  const auto model = TableModel<>::context_free(Eigen::RowVector2d(0.5, 0.5));
+  RetokenizedDrafter drafter{Bookkeeper(model), pieces, pieces};
+  RetokenizedDrafter alone{TableModel<>(model), pieces, pieces};
+  const Tokens contexts[] = {{1, 1}, {1, 0, 1}, {}, {1}};
+  std::vector<std::mt19937_64> rngs(4, std::mt19937_64(3));
+  std::vector<DraftRequest<std::mt19937_64>> requests;
+  for (std::size_t n = 0; n < 4; ++n)
+    requests.push_back({.sequence = static_cast<Index>(n),
+                        .context = contexts[n],
+                        .limits = {.nodes = 3},
+                        .source = &rngs[n]});
+  drafter.draft(std::span(requests));
+  CHECK(message_of([&] { std::rethrow_exception(requests[1].error); }) ==
+        "specdec: encoded[1] = 2 is outside the vocabulary 0..1");
+  CHECK(requests[2].error);
+  for (const std::size_t n : {0u, 3u}) {
+    CHECK_FALSE(requests[n].error);
+    const auto draft = drafter.drafted(static_cast<Index>(n));
+    std::mt19937_64 rng(3);
+    alone.truncate(0);
+    CHECK(Tokens(draft.tokens.begin(), draft.tokens.end()) == propose(alone, contexts[n], 3, rng));
+    CHECK(draft.tokens.size() > 0);
+  }
 }
 
 TEST_CASE("arguments that no retokenized draft can be made with are named in the error") {

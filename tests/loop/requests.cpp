@@ -9,10 +9,12 @@
 #include <optional>
 #include <random>
 #include <span>
+#include <specdec/draft/retokenized_drafter.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -343,6 +345,37 @@ TEST_CASE(
                     specdec::CascadeDrafter{Table(middle), ModelDrafter{Table(models.small)},
                                             specdec::BlockVerifier{}, 2},
                     block);
+  });
+}
+
+TEST_CASE(
+    "a text that is paused and goes on is the undisturbed one: drafted by a model of another tokenizer") {
+  const Models models = models_of(9);
+  const std::vector<std::string> pieces{"a", "ba", "cb", "bc"};
+  const specdec::TextTokenizer words{[=](Token x) { return pieces[static_cast<std::size_t>(x)]; },
+                                     [=](std::string_view text) {  // the longest pieces, from the end
+                                       Tokens tokens;
+                                       while (!text.empty()) {
+                                         const auto piece = std::find_if(
+                                             pieces.rbegin(), pieces.rend(),
+                                             [=](const std::string& each) { return text.ends_with(each); });
+                                         if (piece != pieces.rend())
+                                           tokens.push_back(static_cast<Token>(pieces.rend() - piece - 1));
+                                         text.remove_suffix(piece != pieces.rend() ? piece->size() : 1);
+                                       }
+                                       std::ranges::reverse(tokens);
+                                       return tokens;
+                                     }};
+  const specdec::TextTokenizer letters{[](Token x) { return std::string(1, static_cast<char>('a' + x)); },
+                                       [](std::string_view text) {
+                                         Tokens tokens;
+                                         for (const char c : text)
+                                           tokens.push_back(static_cast<Token>(c - 'a'));
+                                         return tokens;
+                                       }};
+  check_moving([&] {
+    return world_of(Bookkeeper(models.target),
+                    specdec::RetokenizedDrafter{Bookkeeper(models.small), words, letters, 2}, block);
   });
 }
 

@@ -68,4 +68,4 @@ class PastDeadEnds<C> : public Keyed {
   }
 };
 
-}  // namespace specdec::namespacedetail
+}  // namespace specdec::detail

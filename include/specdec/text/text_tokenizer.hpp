@@ -33,12 +33,8 @@ TextTokenizer(Bytes, Encode) -> TextTokenizer<Bytes, Encode>;
 namespace detail {
 
 /// The bytes of a text that grows and shrinks by tokens.
-template <class Tokenizer>
 class TokenText {
  public:
-  explicit TokenText(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
-
-  const Tokenizer& tokenizer() const { return tokenizer_; }
   std::string_view bytes() const { return bytes_; }
   std::size_t size() const { return ends_.size(); }
 
@@ -49,10 +45,11 @@ class TokenText {
 
   /// Makes `context` the text.
   /// Pre: the known text and the context are equal up to the end of the shorter one.
-  void extend_to(std::span<const Token> context) {
+  template <class Tokenizer>
+  void extend_to(std::span<const Token> context, Tokenizer& tokenizer) {
     keep(context.size());
     for (const Token x : context.subspan(ends_.size())) {
-      const auto& piece = tokenizer_.bytes(x);
+      const auto& piece = tokenizer.bytes(x);
       bytes_ += std::string_view(piece);
       ends_.push_back(bytes_.size());
     }
@@ -74,25 +71,22 @@ class TokenText {
   }
 
  private:
-  Tokenizer tokenizer_;
   std::string bytes_;
   std::vector<std::size_t> ends_;  // where each token ends
 };
 
 /// The tokens of a text. When the text changes, only its end is encoded again.
-template <class Tokenizer>
 class EncodedText {
  public:
-  explicit EncodedText(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
-
-  const Tokenizer& tokenizer() const { return tokenizer_; }
   std::span<const Token> tokens() const { return view_of(tokens_); }
   /// How many bytes of the text the tokens stand for.
   std::size_t size() const { return size_; }
 
   /// Encodes `text`; its first `unchanged` bytes equal the last text's. Merges can reach back over the end of a text,
   /// so encoding begins at a token at least `window` bytes before the first changed byte.
-  void encode(std::string_view text, std::size_t unchanged, std::size_t window, Index vocab_size) {
+  template <class Tokenizer>
+  void encode(std::string_view text, std::size_t unchanged, std::size_t window, Tokenizer& tokenizer,
+              Index vocab_size) {
     unchanged = std::min({unchanged, size_, text.size()});
     if (unchanged > 0 && unchanged == text.size() && unchanged == size_) return;
     size_ = 0;  // nothing is known if the tokenizer throws
@@ -102,8 +96,8 @@ class EncodedText {
     ends_.resize(kept);
     tokens_.resize(kept);
     const Index first = std::ssize(tokens_);
-    const auto& encoded = tokenizer_.encode(text.substr(kept == 0 ? 0 : ends_.back()));
-    for (const Token x : encoded) add(x, text);
+    const auto& encoded = tokenizer.encode(text.substr(kept == 0 ? 0 : ends_.back()));
+    for (const Token x : encoded) add(x, text, tokenizer);
     check_tokens("encoded", TokenIds(tokens_).segment(first, std::ssize(tokens_) - first), vocab_size);
     size_ = text.size();
   }
@@ -111,8 +105,9 @@ class EncodedText {
  private:
   // Tokens without bytes are kept only at the beginning of a text. If a token's bytes differ from the text, the places of
   // all later tokens are unknown, and these tokens are encoded again next time.
-  void add(Token x, std::string_view text) {
-    const auto& bytes = tokenizer_.bytes(x);
+  template <class Tokenizer>
+  void add(Token x, std::string_view text, Tokenizer& tokenizer) {
+    const auto& bytes = tokenizer.bytes(x);
     const std::string_view piece = bytes;
     const std::size_t at = ends_.empty() ? 0 : ends_.back();
     if (piece.empty() && at > 0) return;
@@ -121,7 +116,6 @@ class EncodedText {
       ends_.push_back(at + piece.size());
   }
 
-  Tokenizer tokenizer_;
   std::vector<Token> tokens_;
   std::vector<std::size_t> ends_;  // where tokens end in the text, as far as known
   std::size_t size_ = 0;
@@ -130,8 +124,8 @@ class EncodedText {
 /// Encodes `text`, and appends the tokens after its beginning `before` to `tokens`, until `tokens` has `most` of them.
 /// Appends nothing where `text` does not begin with `before`, or where no token begins at the end of `before`.
 template <class Tokenizer>
-void encode_after(const Tokenizer& tokenizer, std::string_view before, std::string_view text,
-                  std::size_t most, std::vector<Token>& tokens) {
+void encode_after(Tokenizer& tokenizer, std::string_view before, std::string_view text, std::size_t most,
+                  std::vector<Token>& tokens) {
   if (text.size() <= before.size() || !text.starts_with(before)) return;
   std::size_t at = 0;
   const auto& encoded = tokenizer.encode(text);
