@@ -126,9 +126,9 @@ TEST_CASE("a paused text goes on from what the target holds of it") {
 TEST_CASE("a target that keeps contexts of its own, and wrong numbers, are refused in words") {
   const Models models = models_of(3);
   const auto processed = [](Index order) {
-    return specdec::ProcessedModel{ModelPerSequence{support::LogTable(4, order, 3)}, [](Index) {
-                                     return support::AnyProcessor{support::penalties(specdec::unlimited)};
-                                   }};
+    return specdec::ProcessedModel{
+        specdec::Windowed{ModelPerSequence{support::LogTable(4, order, 3)}, 2, 8},
+        [](Index) { return support::AnyProcessor{support::penalties(specdec::unlimited)}; }};
   };
   Batch own{processed(2), ModelDrafter{processed(1)}};
   const auto request = [](Index cached, Index number) {

@@ -192,6 +192,9 @@ class FoldingTogether {
     text.length += std::ssize(path);
   }
   void release(Index sequence) { texts_.erase(sequence); }
+  void fork(Index from, Index to) {
+    texts_.emplace(to, texts_.at(from)).first->second.layer.keep(std::span<const Index>{});
+  }
 
  private:
   struct Text {
@@ -597,6 +600,33 @@ TEST_CASE("where the layer's own context is full, the text goes on without draft
   const Result result = decoder.generate(Tokens{0, 2}, {.max_new_tokens = 25, .gamma = 3}, rng);
   CHECK(result.tokens.size() == 25);
   CHECK(result.stats.drafted > 5);
+}
+
+TEMPLATE_TEST_CASE("a twin has a copy of what the layer knows of its text, and each goes on for itself", "",
+                   Folding, FoldingTogether) {
+  ManyKnowing target{knowing()};
+  EagleModel<ManyKnowing, TestType> eagle(target, TestType{Folding{}});
+  const Tokens text{2, 0, 1}, tree{1, 2}, one{1}, other{2};
+  const Numbers parents{-1, 0};
+  const auto feed = [](Index sequence, const Tokens& tokens, Index from) {
+    return BatchFeed{{.tokens = tokens, .from = from, .rows = 1}, sequence};
+  };
+  target.forward(std::vector{feed(3, text, 0)});
+  target.keep(3, 2);
+  eagle.forward(std::vector{feed(3, text, 0)});
+  eagle.forward(std::vector<BatchFeed>{{{.tokens = tree, .from = 3, .rows = 1, .parents = parents}, 3}});
+  target.texts.emplace(4, target.texts.at(3));
+  eagle.fork(3, 4);
+  CHECK(message_of([&] { eagle.fork(3, 4); }) == "specdec: to = 4: this sequence has a context already");
+  eagle.keep(3, Numbers{0});
+  eagle.layer().log->columns.clear();
+  const Eigen::MatrixXd rows = eagle.forward(std::vector{feed(3, other, 4), feed(4, other, 3)});
+  CHECK(rows.row(0) == row_after(Tokens{2, 0, 1, 1, 2}, 3));
+  CHECK(rows.row(1) == row_after(Tokens{2, 0, 1, 2}, 3));
+  CHECK(eagle.layer().log->columns == Numbers{1, 1});
+  eagle.keep(4, 3);
+  eagle.release(3);
+  CHECK(Eigen::MatrixXd(eagle.forward(std::vector{feed(4, one, 3)})) == row_after(Tokens{2, 0, 1, 1}, 3));
 }
 
 TEST_CASE("of a part of a prompt a layer makes no row") {

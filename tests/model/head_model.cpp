@@ -345,6 +345,34 @@ TEST_CASE("many texts: any calls, with the rows that each text has alone") {
   CHECK(calls > 500);
 }
 
+TEST_CASE(
+    "a twin has the states of its text, with no call of the head for them, and each goes on for itself") {
+  ManyKnowing target{knowing()};
+  ManyModel3 head(target, Counting{});
+  const Tokens text{2, 0, 1}, tree{1, 2}, one{1}, other{2};
+  const Numbers parents{-1, 0};
+  const auto feed = [](Index sequence, const Tokens& tokens, Index from) {
+    return BatchFeed{{.tokens = tokens, .from = from, .rows = 1}, sequence};
+  };
+  target.forward(std::vector{feed(3, text, 0)});
+  target.keep(3, 1);
+  head.forward(std::vector{feed(3, text, 0)});
+  head.forward(std::vector<BatchFeed>{{{.tokens = tree, .from = 3, .rows = 1, .parents = parents}, 3}});
+  target.texts.emplace(4, target.texts.at(3));
+  head.fork(3, 4);
+  CHECK(message_of([&] { head.fork(3, 4); }) == "specdec: to = 4: this sequence has a context already");
+  head.keep(3, Numbers{0});
+  const std::size_t calls = head.head().columns.size();
+  const Eigen::MatrixXd rows = head.forward(std::vector{feed(3, other, 4), feed(4, other, 3)});
+  CHECK(rows.row(0) == row_after(Tokens{2, 0, 1, 1, 2}, 1, true));
+  CHECK(rows.row(1) == row_after(Tokens{2, 0, 1, 2}, 1, true));
+  CHECK(head.head().columns.size() == calls + 1);
+  CHECK(head.head().columns.back() == 2);
+  head.keep(4, 2);
+  head.release(3);
+  CHECK(Eigen::MatrixXd(head.forward(std::vector{feed(4, one, 2)})) == row_after(Tokens{2, 0, 1}, 1, true));
+}
+
 TEST_CASE("a part of a prompt wants no row") {
   ManyKnowing target{knowing()};
   ManyModel3 head(target, Counting{});

@@ -302,6 +302,53 @@ TEST_CASE(
         "specdec: feeds[0].from = 1, but the context of sequence 1 holds 2 tokens");
 }
 
+TEST_CASE("Replayed: a twin goes on from a state of its text, and is fed no token again") {
+  const Recurrent fresh(3, 15);
+  for (const bool wrapped : {false, true}) {
+    std::map<Index, int> fed;
+    Recurrent counting = fresh;
+    counting.fed = &fed;
+    support::RecurrentModels models(counting);
+    Replayed model{models, {.snapshots = 2}};
+    PathByPath outside{model};
+    const auto forward = [&](const std::vector<BatchFeed>& feeds) {
+      Eigen::MatrixXd rows(support::RecurrentModel(fresh).vocab_size(), std::ssize(feeds));
+      const auto read = [&](const auto& output) {
+        for (Index i = 0; i < rows.cols(); ++i)
+          for (Token x = 0; x < 3; ++x) rows(x, i) = specdec::distributions(output).row(i).probability(x);
+      };
+      if (wrapped) read(outside.forward(feeds));
+      else read(model.forward(feeds));
+      return rows;
+    };
+    const auto fork = [&](Index from, Index to) { wrapped ? outside.fork(from, to) : model.fork(from, to); };
+    const Tokens text{0, 1, 2, 1, 0, 2, 2, 1}, left{1}, right{2};
+    forward({{{.tokens = text, .from = 0, .rows = 1}, 1}});
+    models.of(1).fails_in = 0;
+    CHECK_THROWS_AS(fork(1, 2), support::Failure);
+    fork(1, 2);
+    CHECK(message_of([&] { fork(1, 2); }) == "specdec: to = 2: this sequence has a context already");
+    const Eigen::MatrixXd rows =
+        forward({{{.tokens = left, .from = 8, .rows = 1}, 1}, {{.tokens = right, .from = 8, .rows = 1}, 2}});
+    Tokens one = text, other = text;
+    one.push_back(1);
+    other.push_back(2);
+    CHECK(rows.col(0) == fresh.distribution(one).p);
+    CHECK(rows.col(1) == fresh.distribution(other).p);
+    CHECK(fed[0] == 1);
+    CHECK(fed[7] == 1);
+    CHECK(fed[8] == 2);
+    // Each goes back for itself, and the other stays.
+    wrapped ? outside.keep(2, Index{3}) : model.keep(2, Index{3});
+    const Tokens third{0, 0};
+    const Eigen::MatrixXd back =
+        forward({{{.tokens = third, .from = 3, .rows = 1}, 2}, {{.tokens = left, .from = 9, .rows = 1}, 1}});
+    one.push_back(1);
+    CHECK(back.col(0) == fresh.distribution(Tokens{0, 1, 2, 0, 0}).p);
+    CHECK(back.col(1) == fresh.distribution(one).p);
+  }
+}
+
 TEST_CASE("Replayed: takes trees path by path, and works inside a ProcessedModel") {
   std::mt19937_64 rng{8};
   const auto below = [&](Index n) { return static_cast<Index>(rng() % static_cast<std::uint64_t>(n)); };

@@ -14,6 +14,14 @@ mutant("turns-by-any-address", "model/turn.hpp", "tests/model/turn", "known->add
 mutant("turn-of-a-copy", "model/uncopied.hpp", "tests/model/turn",
        "  UncopiedNumber(const UncopiedNumber&) {}", "  UncopiedNumber(const UncopiedNumber& other) : value(other.value) {}")
 
+mutant = promise("a twin's context is a copy through every wrapper, and a context that was filled elsewhere is known to it")
+mutant("twin-keeps-the-way-of-a-tree", "model/fed_texts.hpp", "tests/model/fed_texts",
+       "    change(model, to, [&] { return twin.truncate(twin.length()); });\n", "")
+mutant("twin-stays-without-a-context", "model/fed_texts.hpp", "tests/model/fed_texts",
+       "model.fork(from, to); }, [&] { texts_.erase(to); });", "model.fork(from, to); }, [] {});")
+mutant("filled-context-not-cached", "model/path_by_path.hpp", "tests/model/fed_texts",
+       "texts_.adopt(sequence, tokens, begin).cached = std::ssize(tokens);", "texts_.adopt(sequence, tokens, begin);")
+
 mutant = promise("a model that goes back only so far is never cut further")
 mutant("reread-tree-not-counted", "model/reread.hpp", "tests/model/reread",
        "std::max(longest_, held_ += tokens)", "std::max(longest_, cached_ += tokens)")

@@ -64,6 +64,7 @@ static_assert(takes_trees<ShardedModel<ColumnsModel, ThreadRank, std::mt19937_64
 // The model has its own record of its context. Of a context that the caller has filled it is told.
 static_assert(knows_its_context<ShardedModel<ColumnsModel, ThreadRank, std::mt19937_64>>);
 static_assert(can_adopt<ShardedModel<ColumnsModel, ThreadRank, std::mt19937_64>>);
+static_assert(can_adopt<ShardedModel<ManyColumnsModel, ThreadRank, SeedOf>>);
 static_assert(BatchModel<ShardedModel<ManyColumnsModel, ThreadRank, SeedOf>>);
 static_assert(takes_trees<ShardedModel<ManyColumnsModel, ThreadRank, SeedOf>>);
 // So it may be a temporary, which a Batch takes over.
@@ -485,6 +486,41 @@ TEST_CASE("the rows of a sharded model are exactly those of its steps, with ties
           if (!(std::abs(rows.row(i).probability(x) - expected.row(i).probability(x)) < 1e-12))
             throw std::logic_error("another row than on one rank");
     }));
+}
+
+TEST_CASE("over ranks a twin's context is a copy, and a filled one is known, and each draws for itself") {
+  std::mt19937_64 rng(45);
+  const Table target = fine_model(7, 2, rng);
+  support::rethrow_first(support::on_ranks(2, [&](ThreadRank& rank) {
+    const auto require = [](bool right, const char* what) {
+      if (!right) throw std::logic_error(what);
+    };
+    const SeedOf seeds = [](Index n) { return std::mt19937_64{static_cast<std::uint64_t>(n)}; };
+    ManyColumnsModel columns(model_of(rank, target)), whole(columns);
+    ShardedModel model{columns, rank, seeds, {.draws = 6}}, other{whole, rank, seeds, {.draws = 6}};
+    const Tokens text{3, 1, 4, 1, 5, 2}, tree{0, 1};
+    const auto drawn = [&](auto& from, Index sequence, std::size_t cached) {
+      const BatchFeed feed{{.tokens = std::span(text).subspan(cached), .from = Index(cached), .rows = 1},
+                           sequence};
+      auto sampler = from.forward(std::span(&feed, 1)).row(0).sampler();
+      Tokens tokens(6);
+      for (Token& x : tokens) x = sampler(.5);
+      return tokens;
+    };
+    const BatchFeed first{{.tokens = std::span(text).first(5), .from = 0, .rows = 1}, 1};
+    model.forward(std::span(&first, 1));
+    const std::vector<Index> parents{-1, -1};
+    model.forward(std::vector<BatchFeed>{{{.tokens = tree, .from = 5, .rows = 1, .parents = parents}, 1}});
+    model.fork(1, 2);
+    const BatchFeed elsewhere{{.tokens = std::span(text).first(5), .from = 0, .rows = 1}, 4};
+    columns.forward(std::span(&elsewhere, 1));
+    model.adopt(4, std::span(text).first(5));
+    for (const Index twin : {2, 4}) {
+      const Index fed = columns.text(twin).fed;
+      require(drawn(model, twin, 5) == drawn(other, twin, 0), "other tokens than of a text of this number");
+      require(columns.text(twin).fed == fed + 1, "the text was fed again");
+    }
+  }));
 }
 
 TEST_CASE("if a text's first call fails, the random numbers for draws ahead go on, and do not start again") {

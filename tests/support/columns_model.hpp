@@ -95,6 +95,9 @@ class ManyColumnsModel {
   }
   void keep(Index sequence, std::span<const Index> path) { texts_.at(sequence).keep(path); }
   void release(Index sequence) { texts_.erase(sequence); }
+  void fork(Index from, Index to) {
+    texts_.emplace(to, texts_.at(from)).first->second.keep(std::span<const Index>{});
+  }
   ColumnsModel& text(Index sequence) { return texts_.at(sequence); }
   Index size() const { return std::ssize(texts_); }
 

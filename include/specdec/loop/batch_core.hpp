@@ -36,8 +36,7 @@ class BatchCore {
   static constexpr bool called_here = !std::same_as<std::remove_const_t<Target>, ExternalTarget>;
   static constexpr bool shares_length = is_shared_policy<Length>;
   /// Whether the target can give a new sequence a copy of a context.
-  static constexpr bool forks_contexts =
-      called_here && requires(Target& model, Index n) { model.fork(n, n); };
+  static constexpr bool forks_contexts = called_here && can_fork<Target>;
   using Policy = typename PolicyOf<Length>::Type;
   using Driver = detail::Driver<DraftSource, V, Policy>;
   using Entry = BatchEntry<typename Driver::Seat, Policy, shares_length, V>;
@@ -82,7 +81,7 @@ class BatchCore {
   static void check_filled(Filled filled, Index size) {
     if (filled.cached < 0 || filled.cached > size)
       invalid_argument("cached = ", filled.cached, " is outside 0..", size, ", the length of the text");
-    if (filled.cached > 0 && knows_its_context<Target>)
+    if (filled.cached > 0 && !can_adopt<Target>)
       invalid_argument("cached = ", filled.cached,
                        ", but the target keeps contexts of its own: it does not know tokens that the "
                        "model inside was fed directly");
@@ -94,10 +93,20 @@ class BatchCore {
     check_filled(filled, size);
     entry.target_holds(std::min(filled.cached, size - 1));
   }
-  /// The context may hold more than the caller says.
+  /// The context may hold more than the caller says. If the target cannot note the tokens, the text is read anew.
   void keep_filled(Index number, Filled filled) {
-    if constexpr (called_here)
-      if (filled.cached > 0) target.keep(number, find(number)->held());
+    if constexpr (called_here) {
+      if (filled.cached == 0) return;
+      Entry& entry = *find(number);
+      if constexpr (knows_its_context<Target> && can_adopt<Target>) {
+        const auto note = [&] { target.adopt(number, first(entry.seat().context(), entry.held())); };
+        if (error_of(note)) {
+          entry.target_holds(0);
+          entry.fit_into(tokens_per_call);
+        }
+      }
+      target.keep(number, entry.held());
+    }
   }
 
   /// Takes an entry in. If it throws, the batch is as before and the entry is still the caller's.

@@ -45,10 +45,17 @@ concept HasRelease = requires(M& model, Index sequence) { model.release(sequence
 /// the other feeds of the call; otherwise a seed gives different texts in different batches. A model serves one Batch at a
 /// time, and the Batch chooses the numbers. If contexts are bounded, a member `Index context_size() const` says how many
 /// tokens each one holds; if they can be cut back only so far, a member `Index reach() const` says how far. A model that takes
-/// trees (takes_trees) also has keep(sequence, path): see model/trees.hpp.
+/// trees (takes_trees) also has keep(sequence, path): see model/trees.hpp. A model may have
+///
+///   fork(from, to)            gives the new number `to` a copy of the context of sequence `from`, without an open tree, so
+///                             that two samples of a prompt read it once. After a throw all contexts are as before
 template <class M>
 concept BatchModel = detail::HasVocabSize<M> && detail::KeepsLength<M> && detail::HasRelease<M> &&
                      detail::ReturnsProbabilitiesOfFeeds<M>;
+
+/// Whether a model for many texts can copy a context.
+template <class M>
+inline constexpr bool can_fork = requires(M& model, Index sequence) { model.fork(sequence, sequence); };
 
 namespace detail {
 

@@ -145,6 +145,7 @@ class CommonTokens : public detail::WrapsModel<CommonTokens<M>, M> {
   void keep_length(Index sequence, Index length) { texts_.truncate(sequence, length, this->inner()); }
   void keep_path(Index sequence, std::span<const Index> path) { texts_.keep(sequence, path, this->inner()); }
   void forget(Index sequence) { texts_.forget(sequence, this->inner()); }
+  void fork_text(Index from, Index to) { texts_.fork(from, to, this->inner()); }
 
   // Finds the tokens that the model is fed, and the places of its rows.
   void begin_call(std::span<const BatchFeed> feeds) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "specdec/error.hpp"
+#include "specdec/model/batch_model.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"
 #include "specdec/model/hidden_states.hpp"
@@ -63,8 +64,8 @@ concept DraftLayer =
 ///   keep(sequence, length)         keeps the first `length` tokens of the context. Must not throw.
 ///   release(sequence)              forgets the sequence and its context. Must not throw.
 ///
-/// A layer that takes trees also has keep(sequence, path): see model/trees.hpp. keep() and release() do nothing for an
-/// unknown number. Each feed has tokens, and no sequence is in two feeds. A row must not depend on the other feeds. A throw
+/// A layer that takes trees also has keep(sequence, path): see model/trees.hpp. A layer may have fork(from, to), which gives a
+/// new number a copy of a context: see BatchModel. keep() and release() do nothing for an unknown number. Each feed has tokens, and no sequence is in two feeds. A row must not depend on the other feeds. A throw
 /// of forward() may leave anything that keep(sequence, length) takes away. A layer that is also a DraftLayer is called with
 /// feeds.
 template <class L>
@@ -138,6 +139,7 @@ class LayerOverFeeds {
  public:
   using States = Eigen::MatrixXf;
   using Scalar = typename std::remove_cvref_t<typename LogitsOfLayer<Layer>::Type>::Scalar;
+  static constexpr bool forks = copied || can_fork<Layer>;
 
   explicit LayerOverFeeds(Layer layer) : layer_(std::move(layer)) {
     if constexpr (!together) layer_.truncate(0);
@@ -183,6 +185,12 @@ class LayerOverFeeds {
   void release(Index sequence) {
     if constexpr (together) layer_.release(sequence);
     else if constexpr (copied) copies_.erase(sequence);
+  }
+  void fork(Index from, Index to)
+    requires forks
+  {
+    if constexpr (together) layer_.fork(from, to);
+    else if (const Layer* const layer = find(from)) copies_.make(to, *layer);
   }
 
  private:

@@ -78,6 +78,7 @@ class EagleModel
   /// A row for each wanted token, one column for each token of the vocabulary. The view lives until the next call.
   using Logits = Eigen::Map<const Matrix, 0, Eigen::OuterStride<>>;
   static constexpr bool steady_rows = false;
+  static constexpr bool forks = Layers::forks;
 
   EagleModel(Target& target, Layer layer) : target_(target), layers_(std::move(layer)) {
     detail::check_token_map(this->layer());
@@ -266,6 +267,7 @@ class EagleModel
   void keep_path(Index sequence, std::span<const Index> path) { texts_.keep(sequence, path, layers_); }
   void keep_length(Index sequence, Index length) { texts_.truncate(sequence, length, layers_); }
   void forget(Index sequence) { texts_.forget(sequence, layers_); }
+  void fork_text(Index from, Index to) { texts_.fork(from, to, layers_); }
   bool drafts_after(Index sequence, Index length) const { return target_.almost_at(sequence, length); }
 
   detail::HiddenStates<Target> target_;

@@ -107,6 +107,23 @@ class FedTexts {
     if (Text* const text = find(sequence)) change(model, sequence, [&] { return text->truncate(length); });
     else if constexpr (tells_model) model.keep(sequence, Index{0});
   }
+  /// The new sequence `to` has the text of `from`, without an open tree, and the model a copy of its context. twin(text) makes
+  /// the Text. After a throw nothing has changed.
+  /// Throws: std::invalid_argument if `to` has a context; what the model and twin() throw.
+  template <class Model, class Twin>
+  void fork(Index from, Index to, Model&& model, const Twin& twin_of) {
+    if (find(to)) invalid_argument("to = ", to, ": this sequence has a context already");
+    const Text* const text = find(from);
+    if (text == nullptr) return;
+    Text& twin = texts_.make(to, twin_of(*text));
+    if constexpr (tells_model) undo_on_error([&] { model.fork(from, to); }, [&] { texts_.erase(to); });
+    change(model, to, [&] { return twin.truncate(twin.length()); });
+  }
+  template <class Model>
+  void fork(Index from, Index to, Model&& model) {
+    fork(from, to, model, [](const Text& text) -> const Text& { return text; });
+  }
+
   template <class Model>
   void forget(Index sequence, Model&& model) {
     if constexpr (for_many) model.release(sequence);

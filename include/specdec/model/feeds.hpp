@@ -64,6 +64,7 @@ consteval bool can_be_wrapped() {
 ///   keep(sequence, length)    calls truncate(length) of a model for one text
 ///   keep(sequence, path)      only if the model takes trees
 ///   release(sequence)         only for a model for many texts
+///   fork(from, to)            only for a model that can_fork
 template <class M>
 class OverFeeds {
  public:
@@ -90,6 +91,7 @@ class OverFeeds {
     else model_.keep(path);
   }
   void release(Index sequence) { model_.release(sequence); }
+  void fork(Index from, Index to) { model_.fork(from, to); }
 
  private:
   decltype(auto) forward_one(const BatchFeed& feed) {
@@ -217,13 +219,12 @@ class PerSequence<State, true> {
 ///   keep_path(sequence, path)          if it takes trees
 ///   forget(sequence)                   if it is for many texts; must not throw
 ///   drafts_after(sequence, length)     whether it can_draft (see Model) after a context of so many tokens
+///   fork_text(from, to)                if W::forks
+///   adopt_text(sequence, tokens)       if W::adopts
 template <class W, bool many, bool trees>
 class ModelOverFeeds {
  protected:
   static constexpr bool for_many = many;
-
-  // Of one text: the context holds so many tokens, which were not fed here.
-  void set_length(Index tokens) { cached_ = tokens; }
 
  public:
   decltype(auto) forward(std::span<const Token> tokens, Index rows) &
@@ -275,6 +276,25 @@ class ModelOverFeeds {
     model().forget(sequence);
   }
 
+  /// Gives the new number `to` a copy of the context of `from`: see BatchModel.
+  void fork(Index from, Index to)
+    requires(many && W::forks)
+  {
+    model().fork_text(from, to);
+  }
+  /// Begins with a context that somebody else has filled: see can_adopt.
+  void adopt(std::span<const Token> tokens)
+    requires(!many && W::adopts)
+  {
+    model().adopt_text(0, tokens);
+    cached_ = std::ssize(tokens);
+  }
+  void adopt(Index sequence, std::span<const Token> tokens)
+    requires(many && W::adopts)
+  {
+    model().adopt_text(sequence, tokens);
+  }
+
   bool can_draft(Index length) const
     requires(!many)
   {
@@ -302,6 +322,7 @@ class WrapsModel : public ModelOverFeeds<W, OverFeeds<M>::for_many, trees> {
  public:
   static constexpr bool steady_rows = has_steady_rows<std::remove_reference_t<M>>;
   static constexpr bool reads_again = true;  // a wrapped model's context can be cut back to any length
+  static constexpr bool forks = can_fork<std::remove_reference_t<M>>;
 
   Index vocab_size() const { return inner_.model().vocab_size(); }
   Index context_size() const { return specdec::context_size(inner_.model()); }
@@ -314,10 +335,12 @@ class WrapsModel : public ModelOverFeeds<W, OverFeeds<M>::for_many, trees> {
   explicit WrapsModel(M&& model) : inner_(std::forward<M>(model)) {}
 
   OverFeeds<M>& inner() { return inner_; }
-  // The context of the only text holds these tokens. Somebody else has fed them to the model inside.
-  void adopt_inside(std::span<const Token> tokens) {
-    if constexpr (knows_its_context<std::remove_reference_t<M>>) inner_.model().adopt(tokens);
-    this->set_length(std::ssize(tokens));
+  // The context holds these tokens. Somebody else has fed them to the model inside.
+  void adopt_inside([[maybe_unused]] Index sequence, [[maybe_unused]] std::span<const Token> tokens) {
+    if constexpr (knows_its_context<std::remove_reference_t<M>>) {
+      if constexpr (OverFeeds<M>::for_many) inner_.model().adopt(sequence, tokens);
+      else inner_.model().adopt(tokens);
+    }
   }
   bool drafts_after(Index sequence, Index length) const {
     return can_draft_after(inner_.model(), sequence, length);

@@ -120,6 +120,7 @@ class HeadModel
   using Logits = Eigen::Map<const Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>, 0,
                             Eigen::OuterStride<>>;
   static constexpr bool steady_rows = false;
+  static constexpr bool forks = true;
 
   HeadModel(Target& target, H head) : target_(target), head_(std::move(head)) {
     detail::check_token_map(head_);
@@ -273,6 +274,7 @@ class HeadModel
   }
   void keep_length(Index sequence, Index length) { texts_.truncate(sequence, length, detail::NoModel{}); }
   void forget(Index sequence) { texts_.forget(sequence, detail::NoModel{}); }
+  void fork_text(Index from, Index to) { texts_.fork(from, to, detail::NoModel{}); }
   bool drafts_after(Index sequence, Index length) const { return target_.almost_at(sequence, length); }
 
   detail::HiddenStates<Target> target_;

@@ -79,6 +79,14 @@ class ModelPerSequence {
 
   void release(Index sequence) { models_.erase(sequence); }
 
+  /// Copies the model of `from`: see BatchModel.
+  void fork(Index from, Index to) {
+    const auto found = models_.find(from);
+    if (found == models_.end()) return;
+    M& twin = models_.try_emplace(to, found->second).first->second;
+    if constexpr (takes_trees<M>) twin.keep(std::span<const Index>{});
+  }
+
   Index size() const { return std::ssize(models_); }
 
  private:

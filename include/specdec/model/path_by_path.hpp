@@ -96,16 +96,9 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
  public:
   explicit PathByPath(M&& model) : Base(std::forward<M>(model)) {}
 
-  /// Begins with a context that somebody else has filled: see can_adopt.
-  void adopt(std::span<const Token> tokens)
-    requires(!for_many && can_adopt<Bare>)
-  {
-    texts_.adopt(0, tokens, begin).cached = std::ssize(tokens);
-    this->adopt_inside(tokens);
-  }
-
   /// This does not know tokens that the model was fed directly.
   static constexpr bool keeps_context = true;
+  static constexpr bool adopts = can_adopt<Bare>;
 
  private:
   static Text begin(Index) { return {}; }
@@ -124,6 +117,11 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
   void keep_path(Index sequence, std::span<const Index> path) { texts_.keep(sequence, path, this->inner()); }
   void keep_length(Index sequence, Index length) { texts_.truncate(sequence, length, this->inner()); }
   void forget(Index sequence) { texts_.forget(sequence, this->inner()); }
+  void fork_text(Index from, Index to) { texts_.fork(from, to, this->inner()); }
+  void adopt_text(Index sequence, std::span<const Token> tokens) {
+    this->adopt_inside(sequence, tokens);
+    texts_.adopt(sequence, tokens, begin).cached = std::ssize(tokens);
+  }
 
   void begin_call(std::span<const BatchFeed> feeds) {
     rows_.clear();

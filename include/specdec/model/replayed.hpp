@@ -128,6 +128,7 @@ class Replayed : public detail::WrapsModel<Replayed<M>, M, false> {
 
   /// This does not know tokens that the model was fed directly.
   static constexpr bool keeps_context = true;
+  static constexpr bool forks = std::copy_constructible<Snapshot>;
 
  private:
   decltype(auto) forward_feeds(std::span<const BatchFeed> feeds) {
@@ -143,6 +144,16 @@ class Replayed : public detail::WrapsModel<Replayed<M>, M, false> {
 
   void keep_length(Index sequence, Index length) { texts_.truncate(sequence, length, this->inner()); }
   void forget(Index sequence) { texts_.forget(sequence, this->inner()); }
+  // The model keeps its states of both by their numbers: the twin begins with what is saved of the other's state now.
+  void fork_text(Index from, Index to) {
+    if (Text* const text = texts_.find(from); text != nullptr && text->cached != unknown)
+      text->states.keep(text->cached, saving(from));
+    const auto twin_of = [](Text twin) {
+      twin.cached = unknown;
+      return twin;
+    };
+    texts_.fork(from, to, this->inner(), twin_of);
+  }
 
   static const ReplayedOptions& checked(const ReplayedOptions& options) {
     if (options.snapshots < 1) detail::invalid_argument("snapshots = ", options.snapshots, " is less than 1");

@@ -128,6 +128,7 @@ class Reread : public detail::WrapsModel<Reread<M>, M> {
   void keep_length(Index sequence, Index length) { texts_.truncate(sequence, length, this->inner()); }
   void keep_path(Index sequence, std::span<const Index> path) { texts_.keep(sequence, path, this->inner()); }
   void forget(Index sequence) { texts_.forget(sequence, this->inner()); }
+  void fork_text(Index from, Index to) { texts_.fork(from, to, this->inner()); }
 
   // Feeds the tokens before each feed that the model has lost.
   void read_again(std::span<const BatchFeed> feeds) {

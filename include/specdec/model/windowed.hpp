@@ -109,6 +109,7 @@ class Windowed : public detail::WrapsModel<Windowed<M>, M, false> {
 
   void keep_length(Index sequence, Index length) { texts_.truncate(sequence, length, this->inner()); }
   void forget(Index sequence) { texts_.forget(sequence, this->inner()); }
+  void fork_text(Index from, Index to) { texts_.fork(from, to, this->inner()); }
 
   // Where the window begins in a context of `length` tokens.
   Index begin(Index length) const {

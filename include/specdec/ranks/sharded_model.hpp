@@ -96,6 +96,7 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
 
  public:
   static constexpr bool keeps_context = true;
+  static constexpr bool adopts = can_adopt<Bare>;  // on every rank
 
   ShardedModel(M&& model, C& ranks, Source source, const ShardedOptions& options = {})
     requires std::same_as<Steps, Chain<>>
@@ -110,14 +111,6 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
     if (!(options.temperature >= 0 && options.temperature <= std::numeric_limits<double>::max()))
       detail::invalid_argument("temperature = ", options.temperature, " is not a finite number >= 0");
     if (options.draws < 0) detail::invalid_argument("draws = ", options.draws, " is negative");
-  }
-
-  /// Begins with a context that somebody else has filled, on every rank: see can_adopt.
-  void adopt(std::span<const Token> tokens)
-    requires(!for_many && can_adopt<Bare>)
-  {
-    texts_.adopt(0, tokens, begin());
-    this->adopt_inside(tokens);
   }
 
  private:
@@ -161,6 +154,19 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
   void keep_path(Index sequence, std::span<const Index> path) { texts_.keep(sequence, path, this->inner()); }
   void keep_length(Index sequence, Index length) { texts_.truncate(sequence, length, this->inner()); }
   void forget(Index sequence) { texts_.forget(sequence, this->inner()); }
+  // The twin draws ahead with a generator of its own.
+  void fork_text(Index from, Index to) {
+    const auto twin_of = [&](const Text& text) {
+      Text twin = begin()(to);
+      twin.detail::FedText::operator=(text);
+      return twin;
+    };
+    texts_.fork(from, to, this->inner(), twin_of);
+  }
+  void adopt_text(Index sequence, std::span<const Token> tokens) {
+    this->adopt_inside(sequence, tokens);
+    texts_.adopt(sequence, tokens, begin());
+  }
 
   // Finds the drafted tokens, the row that each is looked up in, and the text of each row.
   void find_drafted(std::span<const BatchFeed> feeds) {

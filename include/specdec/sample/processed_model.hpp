@@ -132,20 +132,14 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
 
   /// Whether this or the model inside remembers its context: see knows_its_context.
   static constexpr bool keeps_context = has_hook || knows_its_context<Bare>;
+  /// The hook or processor is shown the tokens of adopt().
+  static constexpr bool adopts = can_adopt<Bare>;
 
   ProcessedModel(M&& model, Steps steps, Hook hook = {})
       : Base(std::forward<M>(model)), steps_(std::move(steps)), texts_(std::move(hook)) {}
   ProcessedModel(M&& model, Hook hook)
     requires(has_hook && std::same_as<Steps, Chain<>>)
       : ProcessedModel(std::forward<M>(model), Chain<>{}, std::move(hook)) {}
-
-  /// Begins with a context that somebody else has filled: see can_adopt. The hook or processor is shown these tokens.
-  void adopt(std::span<const Token> tokens)
-    requires(!for_many && can_adopt<Bare>)
-  {
-    if constexpr (has_hook) texts_.adopt(0, tokens);
-    this->adopt_inside(tokens);
-  }
 
  private:
   auto forward_feeds(std::span<const BatchFeed> feeds) {
@@ -162,6 +156,14 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
   void keep_length(Index sequence, Index length) {
     if constexpr (has_hook) texts_.truncate(sequence, length, this->inner());
     else this->inner().keep(sequence, length);
+  }
+  void fork_text(Index from, Index to) {
+    if constexpr (has_hook) texts_.fork(from, to, this->inner());
+    else this->inner().fork(from, to);
+  }
+  void adopt_text(Index sequence, std::span<const Token> tokens) {
+    this->adopt_inside(sequence, tokens);
+    if constexpr (has_hook) texts_.adopt(sequence, tokens);
   }
 
   void forget(Index sequence) { texts_.forget(sequence, this->inner()); }

@@ -74,6 +74,8 @@ class LogitsChanger<P, Logits> {
 /// The texts of a model's contexts, kept for a hook or a processor. Also keeps their exceptions about rows, if keeps_errors.
 template <class Hook, class Logits, bool for_many, bool keeps_errors = for_many>
 class TextsOfModel : public FedTexts<typename LogitsChanger<Hook, Logits>::Text, for_many> {
+  using Text = typename LogitsChanger<Hook, Logits>::Text;
+
  public:
   explicit TextsOfModel(Hook hook) : changer_(std::move(hook)) {}
 
@@ -83,6 +85,17 @@ class TextsOfModel : public FedTexts<typename LogitsChanger<Hook, Logits>::Text,
   }
   void adopt(Index sequence, std::span<const Token> tokens) {
     TextsOfModel::FedTexts::adopt(sequence, tokens, begin());
+  }
+
+  /// A processor of the twin's own goes through the text again: a copy might refer to what the other processor refers to.
+  template <class Model>
+  void fork(Index from, Index to, Model& model) {
+    const auto twin_of = [&](const Text& text) {
+      Text twin = changer_.begin(to);
+      twin.FedText::operator=(text);
+      return twin;
+    };
+    TextsOfModel::FedTexts::fork(from, to, model, twin_of);
   }
 
   /// Changes the rows of the feeds. logits(i) is row number i.
