@@ -298,15 +298,15 @@ TEST_CASE("If a row fails while a token is recorded, the token's entry is remove
   for (Index fails_at = 0;; ++fails_at) {
     LogProbabilities recorded;
     TopTokens likeliest;
-    recorded.add(FailingRow{row}, 1, 1, likeliest);
+    recorded.add(FailingRow{row}, 1, {.top = 1}, likeliest);
     try {
-      recorded.add(FailingRow{row, fails_at}, 0, 2, likeliest);
+      recorded.add(FailingRow{row, fails_at}, 0, {.top = 2}, likeliest);
       break;  // no look-up was left to fail
     } catch (const std::runtime_error&) {
       ++failures;
     }
     recorded.truncate(1);
-    recorded.add(FailingRow{row}, 2, 3, likeliest);
+    recorded.add(FailingRow{row}, 2, {.top = 3}, likeliest);
     REQUIRE(recorded.size() == 2);
     CHECK(recorded[0] == std::log(0.5));
     CHECK(recorded[1] == std::log(0.3));
@@ -335,7 +335,8 @@ TEST_CASE("Log-probabilities that are not available are refused") {
   };
   CHECK(refusal({.processed = true, .top = -1}) == "specdec: log_probabilities.top = -1 is negative");
   CHECK(refusal({.top = 2}) ==
-        "specdec: log_probabilities.top = 2, but neither processed nor raw rows are asked for");
+        "specdec: log_probabilities has top = 2, 0 ids and prompt = 0, but asks for neither processed nor "
+        "raw rows");
   CHECK(refusal({.raw = true}).find("do not tell what they were before they were processed") !=
         std::string::npos);
   CHECK(message_of<std::invalid_argument>([] { LogProbabilities()[0]; }) ==

@@ -61,6 +61,14 @@ mutant("batch-rows-of-another", "loop/batch_core.hpp", "tests/loop/batch",
 mutant = promise("a call of a batch that fails can be tried again, with the same luck")
 mutant("batch-luck-not-rewound", "loop/batch_core.hpp", "tests/loop/batch", "rewind(entry.source());", "mark(entry.source());")
 
+mutant = promise("log-probabilities of a prompt are those of its own tokens, and of all of them")
+mutant("prompt-told-of-the-token-before", "loop/log_probabilities.hpp", "tests/loop/prompt_log_probabilities",
+       "add(named, at(text, end), options)", "add(named, at(text, end - 1), options)")
+mutant("ruled-out-token-of-a-prompt-kept", "loop/sequence.hpp", "tests/loop/prompt_log_probabilities",
+       "std::min(kept() + unread, Base::ruled_out())", "kept() + unread")
+mutant("twin-without-its-prompt", "loop/batch_core.hpp", "tests/loop/prompt_log_probabilities",
+       "      twin.seat().take_prompt_of(other.seat());\n", "")
+
 mutant = promise("beam search finds what plain beam search over the target finds")
 mutant("beams-beyond-the-known-rows", "search/searched_context.hpp", "tests/search/beam_search",
        "std::all_of(nodes.begin()", "std::any_of(nodes.begin()")

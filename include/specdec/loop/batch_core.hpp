@@ -311,7 +311,10 @@ class BatchCore {
     for_each(std::ssize(stepping_), [&](Index i) {
       Entry* const entry = stepping_[static_cast<std::size_t>(i)];
       if (entry == nullptr) return;
-      if (entry->seat().next_feed.rows > 0) Driver::weigh(entry->seat(), rows_of(all, i), entry->source());
+      if (entry->seat().next_feed.rows > 0) {
+        if (entry->uncached() > 0) entry->tell_part(rows_of(all, i));
+        else Driver::weigh(entry->seat(), rows_of(all, i), entry->source());
+      }
       entry->judged = true;
     });
   }
@@ -332,7 +335,7 @@ class BatchCore {
       if (entry != nullptr && !std::exchange(entry->judged, false)) entry = nullptr;
       if (entry != nullptr) settle(*entry, all, i);
     }
-    if constexpr (called_here) for_each_settled([this](Entry& entry) { keep_in_target(entry.seat()); });
+    if constexpr (called_here) for_each_settled([this](Entry& entry) { keep_in_target(entry); });
     take_over_contexts();
     telling_ = true;
     for_each_settled([](Entry& entry) { entry.tell(); });  // throws nothing
@@ -343,7 +346,7 @@ class BatchCore {
   template <class Rows>
   void settle(Entry& entry, const Rows& all, Index i) {
     entry.in_flight = false;
-    if (entry.seat().next_feed.rows == 0) entry.part_is_fed();
+    if (entry.uncached() > 0) entry.part_is_fed(tokens_per_call);
     else driver_.settle(entry.seat(), rows_of(all, i), policy_of(entry));
   }
 
@@ -353,10 +356,11 @@ class BatchCore {
       if (entry != nullptr && !entry->seat().error) f(*entry);
   }
 
-  void keep_in_target(const typename Driver::Seat& seat) {
+  void keep_in_target(const Entry& entry) {
+    const auto& seat = entry.seat();
     if constexpr (takes_trees<Target>)
-      if (!seat.next_feed.parents.empty()) return target.keep(seat.number, seat.kept_path());
-    if (seat.next_feed.rows > 0) target.keep(seat.number, seat.kept());
+      if (!seat.next_feed.parents.empty()) return target.keep(entry.number(), seat.kept_path());
+    if (seat.next_feed.rows > 0) target.keep(entry.number(), entry.held());
   }
 
   // Either text may have got another turn since the fork.
@@ -365,7 +369,10 @@ class BatchCore {
     const Index common = common_length(text.first(text.size() - 1), other.seat().context());
     const Index shared = std::min(other.held(), common);
     if (shared == 0) return;
-    const auto error = error_of([&] { target.fork(other.number(), twin.number()); });
+    const auto error = error_of([&] {
+      twin.seat().take_prompt_of(other.seat());
+      target.fork(other.number(), twin.number());
+    });
     if (!error) target.keep(twin.number(), shared);
     twin.target_holds(error ? 0 : shared);
     twin.fit_into(tokens_per_call);

@@ -108,10 +108,12 @@ class BatchEntry {
     prefill_ = cached_ = 0;
   }
 
-  /// If a call has no room for all that the target must still read, it is fed in parts before the next step.
+  /// If a call has no room for all that the target must still read, or if the rows after the prompt's tokens are wanted, it is
+  /// fed in parts before the next step.
   void fit_into(Index tokens_per_call) {
     const Index size = std::ssize(seat_.context());
-    if (tokens_per_call == unlimited || size - seat_.kept() <= tokens_per_call - most_) return;
+    const bool fits = tokens_per_call == unlimited || size - seat_.kept() <= tokens_per_call - most_;
+    if (fits && !seat_.reads_prompt()) return;
     cached_ = seat_.kept();
     prefill_ = size - 1;
     seat_.target_holds(prefill_);
@@ -121,10 +123,20 @@ class BatchEntry {
   void feed_part(Index count) {
     const auto tokens =
         seat_.context().subspan(static_cast<std::size_t>(cached_), static_cast<std::size_t>(count));
-    seat_.next_feed = {.tokens = tokens, .from = cached_, .rows = 0};
+    seat_.next_feed = {.tokens = tokens, .from = cached_, .rows = seat_.wants_prompt() ? count : 0};
+  }
+  /// Records the log-probabilities of the tokens after those of the part.
+  template <class Rows>
+  void tell_part(const Rows& rows) {
+    seat_.error = error_of([&] { seat_.tell_prompt(rows, cached_); });
   }
   /// The target has taken in what feed_part() said.
-  void part_is_fed() { cached_ += std::ssize(seat_.next_feed.tokens); }
+  void part_is_fed(Index tokens_per_call) {
+    cached_ += std::ssize(seat_.next_feed.tokens);
+    if (uncached() > 0) return;
+    target_holds(std::min(seat_.kept(), seat_.ruled_out()));
+    fit_into(tokens_per_call);
+  }
   /// The target's context holds the first `length` tokens of the text, and no part is on its way.
   void target_holds(Index length) {
     prefill_ = cached_ = 0;

@@ -10,18 +10,26 @@
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/rows/distribution.hpp"
+#include "specdec/rows/named_row.hpp"
 #include "specdec/rows/read/top_tokens.hpp"
+#include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec {
 
 /// Which log-probabilities are recorded. By default none.
 struct LogProbabilityOptions {
-  bool processed = false;  ///< in the target's rows that tokens are sampled from
-  bool raw = false;        ///< in the target's rows before temperature, cuts and hooks
-  Index top = 0;           ///< also this many of the likeliest tokens, in each kind of row chosen above
+  bool processed = false;       ///< in the target's rows that tokens are sampled from
+  bool raw = false;             ///< in the target's rows before temperature, cuts and hooks
+  Index top = 0;                ///< also this many of the likeliest tokens, in each kind of row chosen above
+  std::vector<Token> ids = {};  ///< also these tokens, at each place, in each kind of row chosen above
+  /// Also at the places of the prompt's tokens: see Result::prompt_log_probabilities. The target then reads the prompt by a call
+  /// of its own, before the first step, which returns a row for each token. If a row rules out the token that follows, the
+  /// first step reads the prompt again from that token on: processors may not have processed the rows after it.
+  bool prompt = false;
 
   bool any() const { return processed || raw; }
+  friend bool operator==(const LogProbabilityOptions&, const LogProbabilityOptions&) = default;
 };
 
 /// A possible token, and the natural logarithm of its probability.
@@ -32,7 +40,7 @@ struct TokenLogProbability {
 
 /// For each token of a text: the natural logarithm of its probability in the target's row at its place. A draft row, a
 /// residual or a modified row is never used, even if the token was drawn from it. If asked for, also the likeliest tokens at
-/// that place.
+/// that place, and the tokens of given ids.
 class LogProbabilities {
  public:
   /// The number of tokens, or 0 if nothing is recorded.
@@ -55,20 +63,22 @@ class LogProbabilities {
   /// The likeliest tokens at the place of token i: the likeliest first, equal ones by ascending id. There are as many as
   /// were asked for, or fewer if fewer have a probability above 0.
   /// Throws: std::invalid_argument if there is no token i.
-  std::span<const TokenLogProbability> top(Index i) const& {
-    check_index(i);
-    const Index begin = i == 0 ? 0 : ends_[static_cast<std::size_t>(i) - 1];
-    return {top_.data() + begin, static_cast<std::size_t>(ends_[static_cast<std::size_t>(i)] - begin)};
-  }
+  std::span<const TokenLogProbability> top(Index i) const& { return others(i).subspan(ids_); }
   std::span<const TokenLogProbability> top(Index i) const&& = delete;
+  /// The tokens of LogProbabilityOptions::ids at the place of token i, in their order; −inf for a token that cannot come there.
+  /// Throws: std::invalid_argument if there is no token i.
+  std::span<const TokenLogProbability> of_ids(Index i) const& { return others(i).first(ids_); }
+  std::span<const TokenLogProbability> of_ids(Index i) const&& = delete;
 
-  /// Adds a token, and the `top` likeliest tokens of the row.
+  /// Adds a token, and what else the options ask for. All tokens are added with as many ids.
   /// Throws: what the row throws. Then call truncate(): the token may have been added in part.
   template <Distribution R>
-  void add(const R& row, Token token, Index top, TopTokens& likeliest) {
-    for (const TopToken& likely : likeliest.of(row, top))
-      top_.push_back({likely.token, log_probability(row, likely.token)});
-    ends_.push_back(std::ssize(top_));
+  void add(const R& row, Token token, const LogProbabilityOptions& options, TopTokens& likeliest) {
+    const auto tell = [&](Token x) { others_.push_back({x, log_probability(row, x)}); };
+    ids_ = options.ids.size();
+    for (const Token x : options.ids) tell(x);
+    for (const TopToken& likely : likeliest.of(row, options.top)) tell(likely.token);
+    ends_.push_back(std::ssize(others_));
     values_.push_back(log_probability(row, token));
   }
 
@@ -77,27 +87,34 @@ class LogProbabilities {
     const auto kept = std::min(static_cast<std::size_t>(size), values_.size());
     values_.resize(kept);
     ends_.resize(kept);
-    while (std::ssize(top_) > (kept == 0 ? 0 : ends_.back())) top_.pop_back();
+    while (std::ssize(others_) > (kept == 0 ? 0 : ends_.back())) others_.pop_back();
   }
 
  private:
+  std::span<const TokenLogProbability> others(Index i) const {
+    check_index(i);
+    const Index begin = i == 0 ? 0 : detail::at(ends_, i - 1);
+    return detail::part(others_, begin, detail::at(ends_, i) - begin);
+  }
   void check_index(Index i) const {
     if (i < 0 || i >= size())
       detail::invalid_argument("there is no log-probability of token ", i, ": ", size(), " are recorded");
   }
 
   std::vector<double> values_;
-  std::vector<TokenLogProbability> top_;
-  std::vector<Index> ends_;  // where each token's part of top_ ends
+  std::vector<TokenLogProbability> others_;  // for each token: of ids, then the likeliest
+  std::vector<Index> ends_;                  // where each token's part of others_ ends
+  std::size_t ids_ = 0;
 };
 
 namespace detail {
 
-inline void check_log_probabilities(const LogProbabilityOptions& options) {
+inline void check_log_probabilities(const LogProbabilityOptions& options, Index vocab_size) {
   if (options.top < 0) invalid_argument("log_probabilities.top = ", options.top, " is negative");
-  if (options.top > 0 && !options.any())
-    invalid_argument("log_probabilities.top = ", options.top,
-                     ", but neither processed nor raw rows are asked for");
+  check_tokens("log_probabilities.ids", options.ids, vocab_size);
+  if (!options.any() && (options.top > 0 || !options.ids.empty() || options.prompt))
+    invalid_argument("log_probabilities has top = ", options.top, ", ", options.ids.size(),
+                     " ids and prompt = ", options.prompt, ", but asks for neither processed nor raw rows");
 }
 
 /// The log-probabilities that a sequence records.
@@ -109,12 +126,13 @@ struct LogProbabilityRecord {
   template <class Named>
   void add(const Named& row, Token token, const LogProbabilityOptions& options) {
     row.named([&] {
-      if (options.processed) processed.add(row.unnamed(), token, options.top, likeliest);
-      if (options.raw) add_raw(row.unnamed(), token, options.top);
+      if (options.processed) processed.add(row.unnamed(), token, options, likeliest);
+      if (options.raw) add_raw(row.unnamed(), token, options);
       return 0;
     });
   }
 
+  Index size() const { return std::max(processed.size(), raw.size()); }
   void truncate(Index size) {
     processed.truncate(size);
     raw.truncate(size);
@@ -123,12 +141,39 @@ struct LogProbabilityRecord {
  private:
   // Needs a row that has unprocessed(): its values before temperature, cuts and hooks.
   template <class R>
-  void add_raw(const R& row, Token token, Index top) {
-    if constexpr (requires { row.unprocessed(); }) raw.add(row.unprocessed(), token, top, likeliest);
+  void add_raw(const R& row, Token token, const LogProbabilityOptions& options) {
+    if constexpr (requires { row.unprocessed(); }) raw.add(row.unprocessed(), token, options, likeliest);
     else
       invalid_argument(
           "log_probabilities.raw is asked for, but the target's rows do not tell what they were before they "
           "were processed: rows of specdec::Logits and specdec::ProcessedRows do");
+  }
+};
+
+/// Those of a prompt's last tokens. They are told in parts, as the target reads the prompt.
+struct PromptRecord : LogProbabilityRecord {
+  Index end = 0;                ///< the tokens before this one are told, or will not be
+  Index ruled_out = unlimited;  ///< the first token that its row rules out
+
+  /// Adds the tokens after token `from` of the text, by the rows after token `from` and the tokens that follow it. Tokens that
+  /// were told before are left out. If a gap is before these tokens, only these tokens count.
+  /// Throws: what the rows throw. The tokens before the one that failed are told then.
+  template <class Rows>
+  void read(const Rows& rows, Index from, std::span<const Token> text, const LogProbabilityOptions& options) {
+    if (end <= from) {
+      truncate(0);
+      end = from + 1;
+    }
+    for (; end <= from + rows.rows(); ++end) {
+      const Index told = size(), i = end - from - 1;
+      const auto tell = [&] {
+        const auto row = rows.row(i);
+        const NamedRow named(row, "target", i);
+        add(named, at(text, end), options);
+        if (named.probability(at(text, end)) == 0) ruled_out = std::min(ruled_out, end);
+      };
+      undo_on_error(tell, [&] { truncate(told); });
+    }
   }
 };
 

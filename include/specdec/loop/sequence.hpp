@@ -2,6 +2,7 @@
 // Source: SPECDEC, Algorithm 3 of Sun et al., arXiv:2403.10444 (after Leviathan et al., arXiv:2211.17192).
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <span>
 #include <stdexcept>
@@ -20,6 +21,8 @@
 #include "specdec/model/model.hpp"
 #include "specdec/model/trees.hpp"
 #include "specdec/model/turn.hpp"
+#include "specdec/model/uncopied.hpp"
+#include "specdec/rows/kinds/dense.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/verifier.hpp"
@@ -115,7 +118,9 @@ class Sequence : private Shared::Driver::Seat {
   using Base::kept;
   using Base::kept_path;
   using Base::log_probabilities;
+  using Base::prompt_log_probabilities;
   using Base::raw_log_probabilities;
+  using Base::raw_prompt_log_probabilities;
   using Base::result;
   using Base::stats;
   using Base::tokens;
@@ -163,7 +168,8 @@ class Sequence : private Shared::Driver::Seat {
   }
 
   /// Drafts, and returns what the target must be fed; nothing (0 rows) when done(). Views live until accept(). An earlier
-  /// proposal that was not accepted is forgotten.
+  /// proposal that was not accepted is forgotten. If the log-probabilities of the prompt are asked for, the first Feed is the
+  /// prompt alone, and accept() then emits no token.
   template <RandomSource Source>
   Feed propose(Source& source) & {
     // The caller now feeds the target itself. So the next step() of any sequence on this target feeds its whole context.
@@ -186,6 +192,7 @@ class Sequence : private Shared::Driver::Seat {
                   "RowPointers or another specdec::DistributionMatrix, with as many rows as the Feed "
                   "asks for");
     if (done()) return {};
+    if (reading_.value > 0) return take_prompt(rows), std::span<const Token>();
     if (!Base::offers()) detail::logic_error("accept() has no proposal to judge: propose() first");
     if (!drafter_turn_.lasts(shared_->drafter_turns)) {
       withdraw();
@@ -246,7 +253,12 @@ class Sequence : private Shared::Driver::Seat {
     take_target();
     auto&& chance = as_chance(source);
     const auto step = [&]() -> std::span<const Token> {
-      const Feed feed = propose_half(chance);
+      Feed feed = propose_half(chance);
+      if (reading_.value > 0) {
+        take_prompt(shared_->target.forward(feed.tokens, feed.rows));
+        shared_->target.truncate(kept());
+        feed = propose_half(chance);
+      }
       if (!turn_.lasts(shared_->target_turns))
         detail::logic_error("the drafter has used the target itself: give each a model of its own");
       if constexpr (drafts_trees<typename Driver::Drafter>)
@@ -271,6 +283,7 @@ class Sequence : private Shared::Driver::Seat {
   Feed propose_half(Source& source) {
     withdraw();
     if (done()) return {{}, kept(), 0};
+    if (Base::reads_prompt()) return reading_.value = 1, Base::read_prompt();
     auto&& chance = as_chance(source);
     take_drafter();
     Base::asked = draft_limits();
@@ -280,6 +293,18 @@ class Sequence : private Shared::Driver::Seat {
     drafter_turn_.go_on(shared_->drafter_turns);
     rethrow();
     return Base::next_feed;
+  }
+
+  // The rows of a Feed that is the prompt alone.
+  template <class Rows>
+  void take_prompt(const Rows& rows) {
+    reading_.value = 0;
+    const Index unread = std::ssize(context()) - 1 - kept();
+    if (const Index count = distributions(rows).rows(); count != unread)
+      detail::invalid_argument("target has ", count, " rows, expected ", unread,
+                               ", one per token of the Feed");
+    Base::tell_prompt(rows, kept());
+    Base::target_holds(std::min(kept() + unread, Base::ruled_out()));
   }
 
   // The error of a step that a driver has taken back.
@@ -308,12 +333,14 @@ class Sequence : private Shared::Driver::Seat {
 
   // Takes back the proposal. The drafter rolls back only if nobody else has used it since.
   void withdraw() {
+    reading_.value = 0;
     if (drafter_turn_.lasts(shared_->drafter_turns)) shared_->driver.withdraw(*this);
     else Base::withdraw();
   }
 
   Shared* shared_;
   detail::Turn turn_, drafter_turn_;
+  detail::UncopiedNumber reading_;  // 1: the prompt alone is proposed
 };
 
 }  // namespace specdec

@@ -14,6 +14,7 @@
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/loop/accepted_path.hpp"
+#include "specdec/loop/draft_limits.hpp"
 #include "specdec/loop/feed_buffer.hpp"
 #include "specdec/loop/log_probabilities.hpp"
 #include "specdec/loop/options.hpp"
@@ -25,6 +26,7 @@
 #include "specdec/model/model.hpp"
 #include "specdec/model/trees.hpp"
 #include "specdec/model/uncopied.hpp"
+#include "specdec/rows/kinds/dense.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
@@ -57,6 +59,9 @@ class StepBase {
   /// Log-probabilities of the new tokens so far, for the rows that Options::log_probabilities asks for.
   const LogProbabilities& log_probabilities() const& { return record_.processed; }
   const LogProbabilities& raw_log_probabilities() const& { return record_.raw; }
+  /// Those of the prompt, as far as the target has read it: see Result.
+  const LogProbabilities& prompt_log_probabilities() const& { return of_prompt_.processed; }
+  const LogProbabilities& raw_prompt_log_probabilities() const& { return of_prompt_.raw; }
   /// After accept(): which tokens of the last Feed the target keeps, by their numbers in the Feed. First the tokens of the
   /// text that were not cached, then the accepted path.
   std::span<const Index> kept_path() const& { return feed_.kept(); }
@@ -66,6 +71,8 @@ class StepBase {
   const Stats& stats() const&& = delete;
   const LogProbabilities& log_probabilities() const&& = delete;
   const LogProbabilities& raw_log_probabilities() const&& = delete;
+  const LogProbabilities& prompt_log_probabilities() const&& = delete;
+  const LogProbabilities& raw_prompt_log_probabilities() const&& = delete;
   std::span<const Index> kept_path() const&& = delete;
   /// The tokens so far, their statistics, and why the text ended if it has.
   Result result() const {
@@ -74,7 +81,9 @@ class StepBase {
             .stop_reason = !text_.done() && room() < 0 ? StopReason::context : text_.stop_reason(),
             .stop_match = text_.stop_match(),
             .log_probabilities = record_.processed,
-            .raw_log_probabilities = record_.raw};
+            .raw_log_probabilities = record_.raw,
+            .prompt_log_probabilities = of_prompt_.processed,
+            .raw_prompt_log_probabilities = of_prompt_.raw};
   }
   /// Between steps: how many tokens of the text the target's context holds.
   Index kept() const { return cached_; }
@@ -99,6 +108,31 @@ class StepBase {
   }
   /// The caller says that the target's context holds the first `length` tokens of the text now.
   void target_holds(Index length) { cached_ = length; }
+  /// Whether rows after the prompt's tokens are still wanted, and whether the target is fed for them before the first step.
+  bool wants_prompt() const {
+    return options().log_probabilities.prompt && !done() && tokens().empty() && of_prompt_.end < text_.size();
+  }
+  bool reads_prompt() const { return wants_prompt() && cached_ + 1 < text_.size(); }
+  /// What it is fed: the prompt's tokens that are not cached, without the last one. A row after each of them is wanted.
+  Feed read_prompt() {
+    const auto prompt = first(text_.context(), text_.size() - 1);
+    feed_.fill(after(prompt, cached_), {}, target_.vocabulary, [](Index, Index) { return false; });
+    feed_.keep({});
+    return {feed_.tokens(), cached_, std::ssize(feed_.tokens())};
+  }
+  /// Takes the rows after token `from` of the prompt and the tokens that follow it. If a row throws, they can be told again.
+  template <class Rows>
+  void tell_prompt(const Rows& rows, Index from) {
+    const auto matrix = distributions(rows);
+    check_width(matrix.vocab_size());
+    of_prompt_.read(matrix, from, text_.context(), options().log_probabilities);
+  }
+  /// After the last of these rows: which token of the prompt must be read again, with the tokens after it. Asked once.
+  Index ruled_out() { return std::exchange(of_prompt_.ruled_out, unlimited); }
+  /// Takes over what was told of another text, if its prompt is the same.
+  void take_prompt_of(const StepBase& other) {
+    if (wants_prompt() && text_.begins_like(other.text_)) of_prompt_ = other.of_prompt_;
+  }
   /// The text goes on with another target.
   /// Throws: std::invalid_argument if its vocabulary is of another size, or the text does not fit in its context.
   void move_to(const ExternalTarget& target) {
@@ -141,22 +175,14 @@ class StepBase {
   bool has_limits() const { return has_limits_; }
 
   void set_limits(Index wanted, Index least, bool fixed) {
-    const Index most = options().gamma;
-    if (wanted < 0 || wanted > most)
-      invalid_argument("the draft-length policy asks for ", wanted, " tokens, outside 0..gamma = ", most);
-    limits_ = branches_ ? tree_limits(wanted, least) : line_limits(wanted, least);
+    limits_ = limits_of_draft(text_, branches_, wanted, least, most_drafted());
     limits_.fixed = fixed;
     has_limits_ = true;
   }
 
   DraftLimits reserved_limits() {
     text_.reserve(limits_.length() + 1);  // drafters may hold views of the context from here on
-    DraftLimits limits = limits_;
-    if (!limits.fixed) {
-      limits.stop_tokens = options().stop_tokens.ids();  // a view, so not kept: the step may be copied
-      limits.stops_from = options().min_new_tokens - std::ssize(text_.tokens()) - 1;
-    }
-    return limits;
+    return with_stops(limits_, text_);
   }
 
   // `known`: the vocabulary size of the draft's rows, or 0.
@@ -307,6 +333,7 @@ class StepBase {
     has_limits_ = false;
     cached_ = std::min({cached_, common, text_.size() - 1});
     filled_ = std::min(filled_, common);
+    of_prompt_ = {};
   }
 
   // About the step's draft.
@@ -323,22 +350,6 @@ class StepBase {
   Index room() const { return target_.context - text_.size(); }
   // How many tokens the target can take, and drop again.
   Index most_drafted() const { return std::min(room(), target_.rollback); }
-
-  DraftLimits line_limits(Index wanted, Index least) const {
-    const Index asked = std::min(std::max(std::min(wanted, text_.remaining() - 1), least), most_drafted());
-    if (asked > longest_draft)
-      invalid_argument("gamma = ", options().gamma, " and nothing else keeps drafts to ", longest_draft,
-                       " tokens, neither the draft length nor max_new_tokens = ", options().max_new_tokens,
-                       " nor the target's context");
-    return {.nodes = asked, .depth = asked};
-  }
-
-  // All tokens of a tree must fit in the target's context and reach. Only a path must fit in the budget.
-  DraftLimits tree_limits(Index wanted, Index least) const {
-    return {.nodes = std::min({std::max(wanted, least), most_drafted(), longest_draft}),
-            .depth = std::min({std::max(text_.remaining() - 1, least), most_drafted(), longest_draft}),
-            .trunk = least};
-  }
 
   // A drafter of trees may propose a line with empty parents. A drafter of lines may propose no tree.
   std::span<const Index> parents_of(std::span<const Token> tokens, std::span<const Index> parents) {
@@ -431,6 +442,7 @@ class StepBase {
   Cut cut_;              // how many of the tokens are emitted
   StepRecord last_;
   LogProbabilityRecord record_;
+  PromptRecord of_prompt_;
   Stats stats_;
 };
 

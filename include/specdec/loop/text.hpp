@@ -33,7 +33,7 @@ inline void check_prompt(const char* name, TokenIds prompt, const Options& optio
   if (options.min_new_tokens < 0)
     invalid_argument("min_new_tokens = ", options.min_new_tokens, " is negative");
   check_gamma_option(options.gamma);
-  check_log_probabilities(options.log_probabilities);
+  check_log_probabilities(options.log_probabilities, vocab_size);
 }
 
 /// How many tokens of a step enter a text, and whether the text ends there.
@@ -137,6 +137,13 @@ class Text {
     Index length = 0;
     while (length < most && other[length] == context_[static_cast<std::size_t>(length)]) ++length;
     return length;
+  }
+
+  /// Whether another text has the same prompt, and records the same.
+  bool begins_like(const Text& other) const {
+    return prompt_size_ == other.prompt_size_ &&
+           options_.log_probabilities == other.options_.log_probabilities &&
+           common_length(view_of(other.context_)) >= static_cast<Index>(prompt_size_);
   }
 
   /// Goes on with new options. The new prompt is the first `kept` tokens and `more`.
