@@ -318,6 +318,7 @@ TEST_CASE("the draft model draws with the numbers of the places where its tokens
   const auto draft = drafter.draft(std::span<const Token>(context), {.nodes = 20}, keyed);
   REQUIRE(draft.tokens.size() == 20);
   for (const Token x : draft.tokens) CHECK(x == expected.draw(distributions(even).row(0)));
+  CHECK(keyed.position() == std::ssize(context));  // another drafter may draft in place of this one
 }
 
 TEST_CASE(

@@ -375,6 +375,49 @@ TEST_CASE("the draft length of each text of a cascade goes where the text goes, 
   CHECK(steps(here, 0) == first);
 }
 
+namespace {
+
+// Drafts as many tokens as it has seen steps.
+struct Learner {
+  Index steps = 0;
+  Tokens tokens = {};
+  specdec::Draft<specdec::OneHotRows> draft(std::span<const Token>, Index gamma, auto&) {
+    tokens.assign(static_cast<std::size_t>(std::min(gamma, steps)), 0);
+    return {tokens, specdec::OneHotRows(tokens)};
+  }
+  void truncate(Index) {}
+  void observe(const auto&, std::span<const Token>, std::span<const Index>, const specdec::NodeVerdict&) {
+    ++steps;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("what an inner drafter has learnt of a text goes where the text goes, and to its twins") {
+  const Three models = three_of(14);
+  const auto make = [&] { return CascadeDrafter{Bookkeeper(models.middle), Learner{}}; };
+  auto here = make(), there = make();
+  std::mt19937_64 rng(1);
+  const auto drafted = [&](auto& cascade, Index sequence) {
+    const Index before = cascade.stats().drafted;
+    const Tokens context{0, 1};
+    std::vector<DraftRequest<std::mt19937_64>> requests{
+        {.sequence = sequence, .context = context, .limits = {.nodes = 2}, .source = &rng}};
+    cascade.draft(std::span(requests));
+    return cascade.stats().drafted - before;
+  };
+  CHECK(drafted(here, 0) == 0);
+  CHECK(drafted(here, 0) == 1);
+  here.fork(0, 1);
+  CHECK(drafted(here, 1) == 1);
+  CHECK(drafted(here, 2) == 0);
+  there.put(7, here.take(0));
+  CHECK(drafted(there, 7) == 1);
+  CHECK(drafted(here, 0) == 0);
+  here.release(0);
+  CHECK(drafted(here, 0) == 0);
+}
+
 TEST_CASE("a cascade says what it cannot hold") {
   const Three models = three_of(13);
   Model3 shared(models.middle);

@@ -223,8 +223,11 @@ class CascadeDrafter
   }
   // A length above 0 changes nothing: the next draft keeps the common prefix anyway.
   void cut(Index sequence, Index length) {
-    if (length > 0 || (!for_many && !turn_.lasts(turns_))) return;
-    if (const auto text = texts_.find(sequence); text != texts_.end()) clear(sequence, text->second);
+    const auto text = texts_.find(sequence);
+    if (length > 0 || text == texts_.end() || (!for_many && !turn_.lasts(turns_))) return;
+    model_.keep(sequence, Index{0});
+    driver_.drafter().keep(sequence, 0);
+    if (text->second.seat) text->second.seat->target_holds(0);
   }
   void forget(Index sequence) {
     driver_.drafter().release(sequence);
@@ -252,7 +255,6 @@ class CascadeDrafter
       detail::with_error([&] { step(parts, for_each); }, of_cascade);
       std::erase_if(parts, [](auto& part) { return failed(part) || !goes_on(part); });
     }
-    for (const Request& request : requests) detail::stand_at(*request.source, std::ssize(request.context));
   }
 
   template <class Request>
@@ -284,29 +286,24 @@ class CascadeDrafter
   }
 
   // The inner loop of a sequence, ready to continue the context. The inner rule's memory is reset, since the outer loop wrote
-  // the end of the context, even if its tokens equal the draft's.
+  // the end of the context, even if its tokens equal the draft's. What a draft that failed has left is taken back here, too.
   void take_up(Text& text, Index sequence, std::span<const Token> context, const Options& options) {
     if constexpr (!for_many) take_turn(text);
     if (text.seat) {
       text.seat->forget();
       text.seat->resume(context, options);
-      model_.keep(sequence, text.seat->kept());
-      driver_.drafter().keep(sequence, text.seat->kept());
     } else {
       text.seat.emplace(detail::described(model_.model()), verifier_, context, options);
       text.seat->number = sequence;
     }
+    model_.keep(sequence, text.seat->kept());
+    driver_.drafter().keep(sequence, text.seat->kept());
   }
 
-  // Empties the contexts of a Model and of its drafter, if they are new or others have used one of them since.
+  // The contexts of a Model and of its drafter are worth nothing if they are new, or if others have used one of them since.
   void take_turn(Text& text) {
     if (turn_.lasts(turns_)) return;
     turn_.take(turns_);
-    clear(0, text);
-  }
-  void clear(Index sequence, Text& text) {
-    model_.keep(sequence, Index{0});
-    driver_.drafter().keep(sequence, 0);
     if (text.seat) text.seat->target_holds(0);
   }
 
@@ -315,18 +312,10 @@ class CascadeDrafter
   void step(std::vector<P>& parts, E& for_each) {
     for (P& part : parts) part.outer->error = detail::error_of([&] { ask(part); });
     std::erase_if(parts, failed<P>);
-    const auto propose_and_judge = [&] {
-      driver_.draft(std::span<P>(parts), for_each);
-      turn_.go_on(turns_);
-      std::erase_if(parts, failed<P>);
-      if (!parts.empty()) judge(parts, for_each);
-    };
-    detail::undo_on_error(propose_and_judge, [&] {
-      for (const P& part : parts) {
-        driver_.withdraw(*part.text->seat);
-        model_.keep(part.text->seat->number, part.text->seat->kept());
-      }
-    });
+    driver_.draft(std::span<P>(parts), for_each);
+    turn_.go_on(turns_);
+    std::erase_if(parts, failed<P>);
+    if (!parts.empty()) judge(parts, for_each);
   }
 
   template <class P>
