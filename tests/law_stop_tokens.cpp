@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <random>
 #include <span>
+#include <specdec/loop/cascade_drafter.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <utility>
@@ -295,6 +296,48 @@ TEST_CASE("no strategy drafts a token after a stop token that counts") {
   CHECK(stops_in(Line{}, keep_drafting) > 20);
   CHECK(stops_in(Tree{TreeShape::of_widths({2, 2, 1}), Independent{}}, keep_drafting) > 20);
   CHECK(stops_in(ConfidentTree{.width = 3, .depth = 4, .nodes = 12}, keep_drafting) > 20);
+}
+
+namespace {
+
+// Sees what is drafted: after a stop token that counts nothing, and some are stop tokens.
+template <class Drafter>
+struct Watched {
+  static constexpr bool drafts_trees = false;
+  Drafter inner;
+  int* stops;
+
+  template <RandomSource Source>
+  auto draft(std::span<const Token> context, const DraftLimits& limits, Source& source) {
+    auto draft = inner.draft(context, limits, source);
+    for (std::size_t i = 0; i < draft.tokens.size(); ++i) {
+      if (!limits.ends_at(draft.tokens[i], static_cast<Index>(i))) continue;
+      ++*stops;
+      CHECK(i + 1 == draft.tokens.size());
+    }
+    return draft;
+  }
+  void truncate(Index length) { inner.truncate(length); }
+};
+
+}  // namespace
+
+TEST_CASE("a cascade ends its drafts after stop tokens, too, and keeps the law", "[law]") {
+  int stops = 0;
+  for (std::uint64_t seed = 1; seed <= static_cast<std::uint64_t>(bound(4, 20)); ++seed) {
+    std::mt19937_64 rng{seed};
+    auto target = TableModel<>::random(3, 2, rng);
+    auto middle = TableModel<>::random(3, 2, rng), small = TableModel<>::random(3, 1, rng);
+    SpecDec decoder{target,
+                    Watched<CascadeDrafter<TableModel<>, ModelDrafter<TableModel<>>>>{
+                        {std::move(middle), ModelDrafter{std::move(small)}, BlockVerifier{}, 2}, &stops},
+                    BlockVerifier{}};
+    const Options options{.max_new_tokens = 3, .gamma = 3, .stop_tokens = {1}, .min_new_tokens = 2};
+    CHECK(largest_difference(enumerate_generate(decoder, prompt, options).law,
+                             target_law(target, prompt, options))
+              .size < 1e-12);
+  }
+  CHECK(stops > 20);
 }
 
 TEST_CASE("texts of a batch whose drafts end at different tokens are the texts alone") {

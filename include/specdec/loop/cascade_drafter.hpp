@@ -243,8 +243,8 @@ class CascadeDrafter
     text.seat.reset();
   }
 
-  // All drafts, side by side. A text's inner loop draws more tokens than its draft has where keep_drafting ends the draft: to
-  // drop them is lossless, since the rows that decided depend only on the tokens before them.
+  // All drafts, side by side. A text's inner loop draws more tokens than its draft has where keep_drafting or a stop token ends
+  // the draft: to drop them is lossless, since what decided depends only on the tokens before them.
   template <class Request, class E>
   void write(std::span<Request> requests, E& for_each) {
     check_here();
@@ -403,8 +403,9 @@ class CascadeDrafter
     part.outer->error = detail::error_of([&] {
       while (wanted && text.drafted < std::ssize(text.seat->tokens())) {
         if (text.drafted == text.dead_end && !part.outer->limits.fixed) return void(wanted = false);
-        const Stored& row = text.rows[text.drafted];
-        wanted = part.outer->keep_drafting.more(row, text.drafted++);
+        const Index i = text.drafted++;
+        wanted = part.outer->keep_drafting.more(text.rows[i], i) &&
+                 !part.outer->limits.ends_at(detail::at(text.seat->tokens(), i), i);
       }
     });
     return wanted && !part.outer->error && !text.seat->done();
