@@ -1,7 +1,7 @@
 // specdec: lossless draft verifiers and the speculative decoding loop. This header has all that text generation needs.
 // Not included: ranks.hpp, analysis.hpp, testing.hpp, c/; another tokenizer's models (model/common_tokens.hpp and
-// draft/retokenized_drafter.hpp), recurrent models and bounded caches (model/{replayed,reread}.hpp), heads and EAGLE layers
-// (model/{head_model,eagle_model}.hpp), n-gram models (model/ngram.hpp); some samplers
+// draft/retokenized_drafter.hpp), recurrent models and bounded caches (model/{replayed,reread}.hpp), heads, EAGLE layers,
+// forked branches, n-gram models (model/{head_model,eagle_model,forked_branches,ngram}.hpp); some samplers
 // (sample/steps/{dynamic_temperature,min_keep,top_n_sigma}.hpp, sample/processors/{bad_words,dry,reasoning_budget,typical_p,
 // xtc}.hpp); draft/from_text/datastore_drafter.hpp; search/beam_search.hpp; measure/{projection,stats_json}.hpp.
 #pragma once

@@ -8,6 +8,8 @@ mutant("tree-branch-not-left", "model/path_by_path.hpp", "tests/model/path_by_pa
        "std::min<Index>(std::ssize(text.cached_way), std::max<Index>(std::ssize(text.way) - 1, 0))")
 mutant("tree-rows-by-visit", "model/path_by_path.hpp", "tests/model/path_by_path",
        "text.place + detail::at(text.way, std::ssize(text.way) - rows + i) - text.first", "text.place + i")
+mutant("tree-fork-reads-too-much", "model/forked_branches.hpp", "tests/model/forked_branches",
+       "branch.number);\n    this->inner().keep(branch.number, branch.read);", "branch.number);")
 
 mutant = promise("who has lost a model's context knows, and a copy does not count as its original")
 mutant("turns-by-any-address", "model/turn.hpp", "tests/model/turn", "known->address == address", "true")

@@ -139,7 +139,6 @@ class SearchedContext {
   void settle(const SearchedTexts& texts, Index node) {
     reserve(path_, tree_.size());
     path_.clear();
-    if (node < 0) return;
     const Index room = model_.sizes.context - cached_ - tree_.size();
     if (tree_.size() > most_added + 2 * opened_with_ || prompt_in_tree_ > 0 || room < model_.new_tokens)
       give_up_tree(texts, node);
