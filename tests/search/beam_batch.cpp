@@ -9,6 +9,7 @@
 #include <optional>
 #include <random>
 #include <span>
+#include <specdec/model/forked_branches.hpp>
 #include <specdec/search/beam_search.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
@@ -268,6 +269,30 @@ TEST_CASE("searches after a prompt that was read for a text read no token of it 
                                             .tokens);
 }
 
+TEST_CASE("a target that remembers its contexts is told what somebody else has read") {
+  const Models models = models_of(4);
+  const Tokens prompt{0, 1, 2, 3, 1};
+  const BeamOptions how{.max_new_tokens = 9, .width = 2};
+  Bookkeeper engine(models.target);
+  PathByPath paths{engine};
+  BeamBatch searches{paths};
+  const BatchFeed read{{.tokens = prompt, .rows = 1}, 5};
+  engine.forward(std::span(&read, 1));
+  for (const Index cached : {3, 5}) {
+    searches.add(5, prompt, how, cached);
+    const Index fed = engine.fed;
+    searches.step();
+    CHECK(engine.fed - fed == (cached == 3 ? 2 : 1));
+    if (cached == 3) {
+      searches.cancel(5);
+      engine.forward(std::span(&read, 1));
+    }
+  }
+  std::span<const FoundBeams> found;
+  while (found.empty()) found = searches.step();
+  check_same(found[0].result, BeamSearch{TableModel<>(models.target)}.generate(prompt, how));
+}
+
 TEST_CASE("a step that fails in any call can be tried again, and nothing is lost") {
   std::mt19937_64 rng{5};
   for (int k = 0; k < support::bound(40, 200); ++k) {
@@ -432,9 +457,9 @@ TEST_CASE("what cannot be searched is refused, and the other searches go on") {
   one.add(0, prompt, how);
   CHECK(message_of<std::logic_error>([&] { one.add(1, prompt, how); }) ==
         "specdec: a model for one text serves one beam search at a time");
-  PathByPath paths{ModelPerSequence{models.target}};
-  BeamBatch over_paths{paths};
-  CHECK(message_of([&] { over_paths.add(0, prompt, how, 1); }) ==
+  ForkedBranches branches{ModelPerSequence{models.target}};
+  BeamBatch over_branches{branches};
+  CHECK(message_of([&] { over_branches.add(0, prompt, how, 1); }) ==
         "specdec: cached = 1, but the target keeps contexts of its own: it does not know tokens that the "
         "model inside was fed directly");
 }

@@ -102,7 +102,7 @@ class BeamBatch {
       detail::invalid_argument("there is a search ", number, " already");
     if constexpr (!serves_many)
       if (!searches_.empty()) detail::logic_error("a model for one text serves one beam search at a time");
-    if (cached > 0 && knows_its_context<Target>)
+    if (cached > 0 && !can_adopt<Target>)
       detail::invalid_argument("cached = ", cached,
                                ", but the target keeps contexts of its own: it does not know tokens that "
                                "the model inside was fed directly");
@@ -110,6 +110,8 @@ class BeamBatch {
     if constexpr (drafts) draft = detail::described(draft_.model());
     searches_.push_back(std::make_unique<Search>(
         Search{number, Beams(prompt, options, detail::described(target_.model()), draft, cached)}));
+    if constexpr (knows_its_context<Target> && can_adopt<Target>)
+      detail::undo_on_error([&] { adopt(number, prompt, cached); }, [&] { searches_.pop_back(); });
   }
 
   Index size() const { return std::ssize(searches_); }
@@ -197,6 +199,15 @@ class BeamBatch {
     const auto place = place_of(number);
     if (place == searches_.end()) detail::invalid_argument("there is no search ", number);
     return place->get();
+  }
+
+  // Tells the target, which remembers its contexts, what somebody else has read.
+  void adopt(Index number, TokenIds prompt, Index cached) {
+    if (cached == 0) return;
+    std::vector<Token> tokens;
+    for (Index i = 0; i < cached; ++i) tokens.push_back(static_cast<Token>(prompt[i]));
+    if constexpr (TargetFeeds::for_many) target_.model().adopt(number, detail::view_of(tokens));
+    else target_.model().adopt(detail::view_of(tokens));
   }
 
   void look_ahead() {
