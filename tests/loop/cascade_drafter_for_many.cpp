@@ -289,6 +289,32 @@ TEST_CASE("drafts of a cascade that are judged in any order are the same") {
   CHECK(texts_of(backwards) == texts_of(specdec::InOrder{}));
 }
 
+TEST_CASE("an executor that throws leaves no error behind in a cascade") {
+  const Three models = three_of(15);
+  Bookkeeper middle(models.middle), small(models.small);
+  auto cascade = OfLines::of(middle, small);
+  auto other = OfLines::of(Bookkeeper(models.middle), Bookkeeper(models.small));
+  const Tokens context{0, 1};
+  const auto draft = [&](auto& drafter, const auto& for_each) {
+    std::mt19937_64 rng(1);
+    std::vector<DraftRequest<std::mt19937_64>> requests{
+        {.sequence = 0, .context = context, .limits = {.nodes = 5}, .source = &rng}};
+    drafter.draft(std::span(requests), for_each);
+    REQUIRE_FALSE(requests[0].error);
+    const auto tokens = drafter.drafted(0).tokens;
+    return Tokens(tokens.begin(), tokens.end());
+  };
+  middle.spoils = 0;
+  CHECK_THROWS_AS(draft(cascade,
+                        [](Index n, const auto& f) {
+                          for (Index i = 0; i < n; ++i) f(i);
+                          throw std::runtime_error("an executor");
+                        }),
+                  std::runtime_error);
+  middle.spoils = -1;
+  CHECK(draft(cascade, specdec::InOrder{}) == draft(other, specdec::InOrder{}));
+}
+
 TEST_CASE("a cascade of cascades for many texts writes what the texts are alone") {
   const Three models = three_of(9);
   const auto of = [](auto large, auto middle, auto small) {

@@ -290,6 +290,7 @@ class CascadeDrafter
   void take_up(Text& text, Index sequence, std::span<const Token> context, const Options& options) {
     if constexpr (!for_many) take_turn(text);
     if (text.seat) {
+      text.seat->error = nullptr;
       text.seat->forget();
       text.seat->resume(context, options);
     } else {
