@@ -41,7 +41,7 @@ class FedTexts {
  public:
   /// Adds all feeds to their texts; after a throw, none. begin(sequence) makes the Text of a new sequence. Returns the feeds
   /// with the node numbers of the model's own trees; they live until the next call.
-  /// Throws: what FeedCheck::after() throws, what begin() throws.
+  /// Throws: what FeedCheck::after() and begin() throw.
   template <class Begin, class Model>
   std::span<const BatchFeed> enter(std::span<const BatchFeed> feeds, const Begin& begin, Model&& model) {
     of_model_.assign(feeds.begin(), feeds.end());
@@ -107,9 +107,9 @@ class FedTexts {
     if (Text* const text = find(sequence)) change(model, sequence, [&] { return text->truncate(length); });
     else if constexpr (tells_model) model.keep(sequence, Index{0});
   }
-  /// The new sequence `to` has the text of `from`, without an open tree, and the model a copy of its context. twin(text) makes
+  /// Gives the new sequence `to` the text of `from` without an open tree, and the model a copy of its context. twin_of(text) makes
   /// the Text. After a throw nothing has changed.
-  /// Throws: std::invalid_argument if `to` has a context; what the model and twin() throw.
+  /// Throws: std::invalid_argument if `to` has a context; what the model and twin_of() throw.
   template <class Model, class Twin>
   void fork(Index from, Index to, Model&& model, const Twin& twin_of) {
     if (find(to)) invalid_argument("to = ", to, ": this sequence has a context already");
