@@ -164,14 +164,14 @@ inline void check_told(const specdec::LogProbabilities& told, Index i, const Eig
 inline void check_told(const specdec::LogProbabilities& processed, const specdec::LogProbabilities& raw,
                        const specdec::Options& options, const Processing& processing, const Model& model,
                        std::span<const Token> text, Index prompt, Index first) {
-  const auto& [want_processed, want_raw, top] = options.log_probabilities;
+  const specdec::LogProbabilityOptions& wanted = options.log_probabilities;
   const Index tokens = std::ssize(text) - prompt;
-  require(processed.size() == (want_processed ? tokens : 0) && raw.size() == (want_raw ? tokens : 0));
+  require(processed.size() == (wanted.processed ? tokens : 0) && raw.size() == (wanted.raw ? tokens : 0));
   for (Index i = first; i < tokens; ++i) {
     const auto before = text.first(static_cast<std::size_t>(prompt + i));
     const Token x = text[before.size()];
-    if (want_processed) check_told(processed, i, processing.row(model, before).value(), x, top);
-    if (want_raw) check_told(raw, i, processing.raw_row(model, before), x, top);
+    if (wanted.processed) check_told(processed, i, processing.row(model, before).value(), x, wanted.top);
+    if (wanted.raw) check_told(raw, i, processing.raw_row(model, before), x, wanted.top);
   }
 }
 
