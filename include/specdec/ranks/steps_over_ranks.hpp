@@ -60,7 +60,7 @@ class StepsOverRanks {
       left_.cuts_before.clear();
       detail::assign(left_.errors, rows, nullptr);
       detail::assign(left_.dead_ends, rows, 0);
-      searches_.resize(rows);
+      detail::resize(searches_, rows);
     });
   }
 
