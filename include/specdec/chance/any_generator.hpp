@@ -69,7 +69,7 @@ class AnyGenerator {
 
   /// Gives the numbers since the last mark() again.
   void rewind() {
-    if (!given_.empty() && held_->take_back(given_.size())) given_.clear();
+    if (!given_.empty() && held_->rewind(given_.size())) given_.clear();
     next_ = 0;
   }
   /// Forgets the numbers given so far: rewind() does not repeat them.
@@ -89,7 +89,7 @@ class AnyGenerator {
     // Remembers the state, if it is the one after the last number that was used.
     virtual void mark(bool /*here*/) {}
     // Goes back to the marked state, `count` numbers ago. Returns whether it could.
-    virtual bool take_back(std::size_t /*count*/) { return false; }
+    virtual bool rewind(std::size_t /*count*/) { return false; }
   };
 
   template <class G>
@@ -101,18 +101,18 @@ class AnyGenerator {
 
   template <class G>
   struct Referred final : Held {
-    static constexpr bool goes_back = std::copyable<G> && std::equality_comparable<G>;
+    static constexpr bool rewinds = std::copyable<G> && std::equality_comparable<G>;
 
     explicit Referred(G& g) : generator(&g) { Referred::mark(true); }
     std::uint64_t bits() override { return random_bits64(*generator); }
     void mark(bool here) override {
-      if constexpr (goes_back) {
+      if constexpr (rewinds) {
         if (here) marked = *generator;
         else marked.reset();
       }
     }
-    bool take_back([[maybe_unused]] std::size_t count) override {
-      if constexpr (goes_back) {
+    bool rewind([[maybe_unused]] std::size_t count) override {
+      if constexpr (rewinds) {
         if (!marked) return false;
         G again = *marked;
         for (std::size_t i = 0; i < count; ++i) random_bits64(again);
@@ -124,7 +124,7 @@ class AnyGenerator {
       }
     }
     G* generator;
-    std::conditional_t<goes_back, std::optional<G>, char> marked{};
+    std::conditional_t<rewinds, std::optional<G>, char> marked{};
   };
 
   std::unique_ptr<Held> held_;

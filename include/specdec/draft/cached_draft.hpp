@@ -21,7 +21,7 @@ namespace specdec::detail {
 //   go_on_with(model, sequence, context)   before the first model call: rolls the model back to the tokens of the context
 //   feed(...)                              before each model call: returns the feed of the sequence for a wish
 //   taken(feed, wish)                      after each model call
-//   abandon(model, sequence)               after a model call that threw
+//   withdraw(model, sequence)              after a model call that threw
 //   keep(model, sequence, length)          after the draft: at most `length` tokens of the text survive
 //
 // At least the last token of a context is fed, because the row after it is wanted.
@@ -59,7 +59,7 @@ class CachedLine {
     append(line_, wish.tokens);
   }
   template <class M>
-  void abandon(M&, Index) {}
+  void withdraw(M&, Index) {}
 
   template <class M>
   void keep(M& model, Index sequence, Index length) {
@@ -113,7 +113,7 @@ class CachedTree {
   }
   /// The model may have dropped the tree in the call that threw.
   template <class M>
-  void abandon(M& model, Index sequence) {
+  void withdraw(M& model, Index sequence) {
     close(model, sequence, unlimited);
   }
 

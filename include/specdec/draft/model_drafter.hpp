@@ -143,11 +143,11 @@ class ModelDrafter
   void write(std::span<Request> requests, E&) {
     for (Request& request : requests) request.error = detail::error_of([&] { begin(request); });
     while (wish(requests)) {
-      const auto abandon = [this] {
+      const auto withdraw = [this] {
         for (const BatchFeed& feed : feeds_)
-          contexts_.at(feed.sequence).cached.abandon(model_, feed.sequence);
+          contexts_.at(feed.sequence).cached.withdraw(model_, feed.sequence);
       };
-      detail::undo_on_error([&] { call(requests); }, abandon);
+      detail::undo_on_error([&] { call(requests); }, withdraw);
     }
   }
 

@@ -185,7 +185,7 @@ class Batch {
   /// Throws: std::invalid_argument if there is no sequence of that number; std::logic_error within a callback.
   Paused pause(Index sequence) {
     check_between_steps("pause()");
-    core_.take_back(*core_.find(sequence));
+    core_.withdraw(*core_.find(sequence));
     std::unique_ptr<Entry> entry = core_.remove(sequence);
     entry->target_holds(0);
     entry->reads_after = -1;
@@ -243,7 +243,7 @@ class Batch {
     check_fits(options.gamma);
     const Index held = entry.held();
     entry.take_turn(text, options);
-    core_.take_back(entry);  // nothing throws from here on
+    core_.withdraw(entry);  // nothing throws from here on
     core_.leave_call(entry);
     entry.target_holds(std::min(held, std::ssize(entry.seat().context()) - 1));
     if constexpr (called_here) core_.target.keep(sequence, entry.seat().kept());
@@ -269,7 +269,7 @@ class Batch {
     Entry& entry = *core_.find(sequence);
     Result result = entry.seat().result();  // may throw bad_alloc: the sequence then stays
     if (!entry.seat().done()) result.stop_reason = StopReason::callback;
-    core_.take_back(entry);
+    core_.withdraw(entry);
     core_.forget(sequence);
     core_.remove(sequence);
     return result;

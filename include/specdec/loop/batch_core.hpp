@@ -146,7 +146,7 @@ class BatchCore {
   /// tokens that each may be fed. Drafts are drawn after the choice, so no drawn token influences it.
   void admit() {
     for (const auto& entry : entries_)
-      if (entry->in_flight) take_back(*entry);
+      if (entry->in_flight) withdraw(*entry);
     ask_shared_length();
     stepping_.clear();
     Index left = tokens_per_call;
@@ -173,7 +173,7 @@ class BatchCore {
   }
 
   /// A proposal may be out, or the last step may have failed.
-  void take_back(Entry& entry) {
+  void withdraw(Entry& entry) {
     entry.in_flight = entry.judged = false;
     rewind(entry.source());
     driver_.withdraw(entry.seat());
@@ -251,7 +251,7 @@ class BatchCore {
   // Whether there may be room for another sequence after this one.
   bool admit(Entry& entry, Index& left) {
     if (entry.over() || entry.waits_for_turn()) return true;
-    take_back(entry);
+    withdraw(entry);
     if (entry.reads_after >= 0) return true;
     if constexpr (shares_length) entry.seat().forget_limits();
     const Index count = entry.uncached() > 0 ? std::min(entry.uncached(), left) : entry.most_fed(wanted_);
@@ -290,7 +290,7 @@ class BatchCore {
     for (Entry* entry : stepping_)
       if (entry != nullptr && !entry->judged) {
         if constexpr (called_here) target.keep(entry->number(), entry->seat().next_feed.from);
-        take_back(*entry);
+        withdraw(*entry);
       }
     settle(rows);
   }

@@ -87,7 +87,7 @@ class Driver {
     const auto start = Clock::now();
     undo_on_error([&] { draft_with(drafter_, requests, for_each); },
                   [&] {
-                    for (const Request& request : requests) roll_back(*request.seat);
+                    for (const Request& request : requests) keep_text(*request.seat);
                   });
     const std::chrono::nanoseconds time = Clock::now() - start;
     const Index longest = longest_of(requests);
@@ -119,12 +119,12 @@ class Driver {
     seat.last_emitted = {};
     if (!seat.offers()) return;
     seat.withdraw();
-    roll_back(seat);
+    keep_text(seat);
   }
 
  private:
   // The drafter keeps of its cache what is text.
-  void roll_back(const Seat& seat) { drafter_.keep(seat.number, std::ssize(seat.context())); }
+  void keep_text(const Seat& seat) { drafter_.keep(seat.number, std::ssize(seat.context())); }
 
   // The tokens of the longest draft; 0 for a single request, whose share is the whole.
   template <class Request>
@@ -141,13 +141,13 @@ class Driver {
   template <class Request>
   void offer(Seat& seat, Request& request, std::chrono::nanoseconds time, Index longest) {
     seat.error = std::move(request.error);
-    if (seat.error) return roll_back(seat);
+    if (seat.error) return keep_text(seat);
     seat.error = error_of([&] {
       Draft draft = drafted(seat.number);
       if (longest > 0) time = time * std::ssize(draft.tokens) / longest;
       seat.next_feed = seat.offer(std::forward<Draft>(draft), time);
     });
-    if (seat.error) roll_back(seat);
+    if (seat.error) keep_text(seat);
   }
 
   Draft drafted(Index sequence) const { return std::as_const(drafter_).drafted(sequence); }

@@ -104,7 +104,7 @@ class ProcessedText : public FedText {
           break;
         }
         if (taken < first) continue;
-        apply_or_take_back(logits(taken - first));
+        apply_or_withdraw(logits(taken - first));
       }
     };
     undo_on_error(go, [&] {
@@ -116,7 +116,7 @@ class ProcessedText : public FedText {
   }
 
   template <class Logits>
-  void apply_or_take_back(Logits logits) {
+  void apply_or_withdraw(Logits logits) {
     undo_on_error([&] { processor_.apply(logits); }, [&] { processor_.pop(1); });
   }
 

@@ -121,7 +121,7 @@ class Beams {
   /// Throws: std::logic_error when done(); std::bad_alloc.
   Feed propose() {
     if (done()) detail::logic_error("the beam search is done: there is nothing to propose");
-    take_back();
+    withdraw();
     looks_ahead();
     return target_.feed(texts_, now_.asked);
   }
@@ -141,7 +141,7 @@ class Beams {
       begin_step(next_);
       if (draft_) draft_->settle(texts_, shared());
     };
-    detail::undo_on_error(take, [this] { target_.take_back(); });
+    detail::undo_on_error(take, [this] { target_.withdraw(); });
     target_.taken();
     ++target_calls_;
     std::swap(now_, next_);
@@ -154,7 +154,7 @@ class Beams {
   /// back.
   /// Throws: std::bad_alloc.
   Feed propose_draft() {
-    take_back();
+    withdraw();
     if (done() || !looks_ahead()) return {};
     return draft_->feed(texts_, level_);
   }
@@ -163,7 +163,7 @@ class Beams {
   template <class Rows>
   void accept_draft(const Rows& rows) {
     if (!draft_) detail::logic_error("the beam search has no draft model");
-    detail::undo_on_error([&] { draft_->take(distributions(rows)); }, [this] { draft_->take_back(); });
+    detail::undo_on_error([&] { draft_->take(distributions(rows)); }, [this] { draft_->withdraw(); });
     draft_->taken();
     ++draft_calls_;
   }
@@ -263,9 +263,9 @@ class Beams {
       state.stop_reason = StopReason::context;
   }
 
-  void take_back() {
-    target_.take_back();
-    if (draft_) draft_->take_back();
+  void withdraw() {
+    target_.withdraw();
+    if (draft_) draft_->withdraw();
   }
 
   // Looks ahead as far as the draft model's rows are known. Returns whether it is to be asked for more, about level_.

@@ -38,7 +38,7 @@ struct SearchedModel {
 ///   feed(texts, nodes)       what the model is fed, so that the rows after these nodes are known
 ///   take(rows)               the rows of the call
 ///   settle(texts, node)      after a step of the search: decides what the model keeps, which kept_path() tells
-///   taken(), take_back()     ends the call, or undoes it: the tree is then fed anew
+///   taken(), withdraw()      ends the call, or undoes it: the tree is then fed anew
 class SearchedContext {
  public:
   /// The context holds the first `cached` tokens of the prompt.
@@ -85,7 +85,7 @@ class SearchedContext {
   }
 
   /// What the model is fed, so that the nodes are known. Its views live until the next feed().
-  /// Throws: what allocation throws; then take_back() undoes the call.
+  /// Throws: what allocation throws; then withdraw() undoes the call.
   Feed feed(const SearchedTexts& texts, std::span<const Index> nodes) {
     out_ = true;
     before_ = {cached_, base_, likely_.size()};
@@ -108,7 +108,7 @@ class SearchedContext {
   bool is_out() const { return out_; }
 
   /// Throws: std::logic_error if nothing was fed; std::invalid_argument on rows of another shape; InvalidDistribution on a row
-  /// that cannot be read. Then take_back() undoes the call.
+  /// that cannot be read. Then withdraw() undoes the call.
   template <class Rows>
   void take(const Rows& rows) {
     if (!out_) logic_error("there is no proposal for these rows of the ", model_.name, ": propose first");
@@ -122,7 +122,7 @@ class SearchedContext {
     told_.clear();
   }
   /// The rows of the call are forgotten, if it is not taken. The model may have closed its tree.
-  void take_back() {
+  void withdraw() {
     if (!out_) return;
     for (const Index node : told_) detail::at(nodes_, node).known = false;
     likely_.resize(before_.likely);

@@ -64,14 +64,14 @@ class Snapshots {
     if (n < 1) return;
     detail::resize(text_, std::ssize(text_) - n);
     if (lost_) return;
-    if (size() >= oldest_) go_back();
+    if (size() >= oldest_) rewind();
     else lost_ = true;
   }
 
  private:
   Index size() const { return std::ssize(text_); }
   State& saved(Index length) { return detail::at(saved_, length % most_); }
-  void go_back() {
+  void rewind() {
     using std::swap;
     swap(state_, saved(size()));
   }
