@@ -78,9 +78,10 @@ mutant("beams-of-a-failed-call-kept", "search/searched_context.hpp", "tests/sear
        "    for (const Index node : told_) detail::at(nodes_, node).known = false;\n", "")
 mutant("beam-text-found-twice", "search/searched_texts.hpp", "tests/search/beam_search", "if (k >= 0) return k;", "")
 
-mutant = promise("a draft length is told the stages of a joint draft that its text took part in")
+mutant = promise("of drafts made together a draft length is told what a token costs all texts")
 mutant("whole-draft-time-told-to-each", "loop/driver.hpp", "tests/law_clock",
-       "if (longest > 0) time =", "if (longest < 0) time =")
+       "if (all.tokens > 0) time =", "if (all.tokens < 0) time =")
+mutant("draft-time-shared-once", "loop/driver.hpp", "tests/law_clock", "time * all.count *", "time *")
 
 mutant = promise("a number is one text's for life")
 mutant("number-given-again", "loop/batch_core.hpp", "tests/loop/requests tests/loop/requests_turns",

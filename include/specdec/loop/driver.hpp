@@ -2,7 +2,6 @@
 // Source: SPECDEC, Algorithm 3 of Sun et al., arXiv:2403.10444, for each text.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <exception>
 #include <iterator>
@@ -90,8 +89,8 @@ class Driver {
                     for (const Request& request : requests) keep_text(*request.seat);
                   });
     const std::chrono::nanoseconds time = Clock::now() - start;
-    const Index longest = longest_of(requests);
-    for (Request& request : requests) offer(*request.seat, request, time, longest);
+    const Drafts all = drafts_of(requests);
+    for (Request& request : requests) offer(*request.seat, request, time, all);
   }
 
   /// Judges the text's draft by its rows of the target call.
@@ -126,25 +125,32 @@ class Driver {
   // The drafter keeps of its cache what is text.
   void keep_text(const Seat& seat) { drafter_.keep(seat.number, std::ssize(seat.context())); }
 
-  // The tokens of the longest draft; 0 for a single request, whose share is the whole.
+  // How many drafts were made together, and their tokens. None for a single request, which bears the whole time.
+  struct Drafts {
+    Index count = 0, tokens = 0;
+  };
   template <class Request>
-  Index longest_of(std::span<Request> requests) const {
-    Index longest = 0;
-    if (requests.size() < 2) return longest;
-    for (const Request& request : requests)
-      if (!request.error) longest = std::max(longest, std::ssize(drafted(request.sequence).tokens));
-    return longest;
+  Drafts drafts_of(std::span<Request> requests) const {
+    Drafts all;
+    if (requests.size() < 2) return all;
+    for (const Request& request : requests) {
+      if (request.error) continue;
+      ++all.count;
+      all.tokens += std::ssize(drafted(request.sequence).tokens);
+    }
+    return all;
   }
 
-  // A text's share of the time of all drafts is that of the stages in which it took part: its own length over the longest.
-  // A length that weighs this time against the time of the target call then weighs what a token costs all texts.
+  // All texts wait until all drafts are made, together or one after another. A text's part of this time is by the tokens of its
+  // draft, and the mean of all parts is the time. So a length that weighs its time against that of the target call weighs what a
+  // token costs all texts, and a text that goes on alone is told more than the time of one call.
   template <class Request>
-  void offer(Seat& seat, Request& request, std::chrono::nanoseconds time, Index longest) {
+  void offer(Seat& seat, Request& request, std::chrono::nanoseconds time, const Drafts& all) {
     seat.error = std::move(request.error);
     if (seat.error) return keep_text(seat);
     seat.error = error_of([&] {
       Draft draft = drafted(seat.number);
-      if (longest > 0) time = time * std::ssize(draft.tokens) / longest;
+      if (all.tokens > 0) time = time * all.count * std::ssize(draft.tokens) / all.tokens;
       seat.next_feed = seat.offer(std::forward<Draft>(draft), time);
     });
     if (seat.error) keep_text(seat);
