@@ -13,5 +13,5 @@ using Rule = specdec::ArgmaxVerifier;
 void use(specdec::testing::TableModel<>& model, specdec::testing::TableModel<>& small) {
   specdec::CascadeDrafter drafter{model, specdec::ModelDrafter{small}, Rule{}};
   std::mt19937_64 rng;
-  drafter.draft(std::vector<specdec::Token>{0}, 1, rng);
+  drafter.draft(std::vector<specdec::Token>{0}, {.nodes = 1}, rng);
 }

@@ -201,16 +201,16 @@ class Beams {
     constexpr Index most = 1024;
     if (prompt.empty()) detail::invalid_argument("prompt is empty: there is nothing to continue");
     detail::check_tokens("prompt", prompt, vocab_size);
-    check("max_new_tokens", options.max_new_tokens, 0, std::numeric_limits<Index>::max());
-    check("width", options.width, 1, most);
-    check("draft_width", options.draft_width, 1, most);
-    check("gamma", options.gamma, 0, most);
-    check("cached", cached, 0, prompt.size());
+    check_range("max_new_tokens", options.max_new_tokens, 0, std::numeric_limits<Index>::max());
+    check_range("width", options.width, 1, most);
+    check_range("draft_width", options.draft_width, 1, most);
+    check_range("gamma", options.gamma, 0, most);
+    check_range("cached", cached, 0, prompt.size());
     std::vector<Token> tokens;
     for (Index i = 0; i < prompt.size(); ++i) tokens.push_back(static_cast<Token>(prompt[i]));
     return tokens;
   }
-  static void check(const char* name, Index value, Index least, Index largest) {
+  static void check_range(const char* name, Index value, Index least, Index largest) {
     if (value < least || value > largest)
       detail::invalid_argument(name, " = ", value, " is outside ", least, "..", largest);
   }
