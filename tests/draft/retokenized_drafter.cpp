@@ -186,6 +186,18 @@ TableModel<> decided(Index vocab_size, Index order, std::mt19937_64& rng) {
 
 }  // namespace
 
+TEST_CASE("a text is encoded from its first byte to its last, as a whole or where it has changed") {
+  auto pieces = tokenizer(draft_pieces);
+  specdec::detail::EncodedText encoded;
+  std::string before;
+  for (const std::string text : {"bab", "babba", "babaa", "ab", "ba", ""}) {
+    const auto same = std::ranges::mismatch(text, before).in1 - text.begin();
+    encoded.encode(text, static_cast<std::size_t>(same), 2, pieces, 3);
+    CHECK(std::ranges::equal(encoded.tokens(), draft_pieces.encode(text)));
+    before = text;
+  }
+}
+
 TEST_CASE("while the text grows and is cut, proposals equal those made by encoding all of it anew") {
   std::mt19937_64 rng{22};
   int proposed = 0, nothing = 0;
