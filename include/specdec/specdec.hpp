@@ -6,6 +6,8 @@
 // xtc}.hpp); draft/from_text/datastore_drafter.hpp; search/beam_search.hpp; measure/{projection,stats_json}.hpp.
 #pragma once
 
+#include "specdec/platform.hpp"
+
 #include "specdec/chance/any_generator.hpp"
 #include "specdec/chance/keyed.hpp"
 #include "specdec/chance/philox.hpp"

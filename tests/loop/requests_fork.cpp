@@ -288,6 +288,25 @@ TEST_CASE("a twin takes over no more than what its text still has in common with
   }
 }
 
+// A target may make things of a number's own when it copies a context, and the caller knows the number only after fork().
+TEST_CASE("the target copies a context at the next step, or when the parent leaves, and not within fork()") {
+  for (const int way : {0, 1, 2}) {
+    const support::Models models = models_of(31);
+    Forking target{models.target};
+    Bookkeeper small{models.small};
+    Lines<Forking> batch{target, Together{small}, Rule{}};
+    const Index text = batch.add(Tokens{1, 2, 3}, {.max_new_tokens = 6, .gamma = 2}, std::mt19937_64{1});
+    batch.step();
+    batch.fork(text, std::mt19937_64{2});
+    CHECK(target.forks == 0);
+    if (way == 0) batch.step();
+    if (way == 1) batch.pause(text);
+    if (way == 2) batch.cancel(text);
+    CHECK(target.forks == 1);
+    texts_of(batch);
+  }
+}
+
 TEST_CASE("fork() names what it refuses, and leaves the batch as before") {
   const Models models = models_of(8);
   Bookkeeper target(models.target), small(models.small);

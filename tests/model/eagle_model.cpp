@@ -54,6 +54,8 @@ Eigen::RowVectorXd row_of(int after) {
 // A layer. Its KV cache has a number for each token, which depends on all states and tokens on the way to it.
 class Folding {
  public:
+  static constexpr bool copies_context = true;
+
   struct Log {
     std::vector<Index> columns = {};  // of each call
     Index fails_in = 0;               // the call after so many fails; 0: none

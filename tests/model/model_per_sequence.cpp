@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <iterator>
 #include <span>
+#include <specdec/model/batch_model.hpp>
 #include <specdec/rows/kinds/dense.hpp>
+#include <specdec/testing.hpp>
 #include <stdexcept>
 #include <vector>
 
@@ -35,6 +37,10 @@ class Moody {
   Index length_ = 0;
   support::RowMajor<double> rows_;
 };
+
+// Contexts are copied only where the model says that a copy has its context.
+static_assert(!can_fork<ModelPerSequence<Moody>>);
+static_assert(can_fork<ModelPerSequence<specdec::testing::TableModel<>>>);
 
 }  // namespace
 

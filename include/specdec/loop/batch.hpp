@@ -186,6 +186,7 @@ class Batch {
   Paused pause(Index sequence) {
     check_between_steps("pause()");
     core_.withdraw(*core_.find(sequence));
+    core_.take_over_contexts();  // its twins
     std::unique_ptr<Entry> entry = core_.remove(sequence);
     entry->target_holds(0);
     entry->reads_after = -1;
@@ -230,7 +231,6 @@ class Batch {
     };
     detail::undo_on_error(enter, [&] { core_.drafter().release(number); });
     core_.keep_filled(number, filled);
-    core_.take_over_contexts();
     return number;
   }
 
@@ -270,6 +270,7 @@ class Batch {
     Result result = entry.seat().result();  // may throw bad_alloc: the sequence then stays
     if (!entry.seat().done()) result.stop_reason = StopReason::callback;
     core_.withdraw(entry);
+    core_.take_over_contexts();  // its twins
     core_.forget(sequence);
     core_.remove(sequence);
     return result;

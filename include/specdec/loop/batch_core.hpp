@@ -147,6 +147,7 @@ class BatchCore {
   void admit() {
     for (const auto& entry : entries_)
       if (entry->in_flight) withdraw(*entry);
+    take_over_contexts();
     ask_shared_length();
     stepping_.clear();
     Index left = tokens_per_call;
@@ -158,6 +159,7 @@ class BatchCore {
   /// Chooses among these sequences.
   void admit(std::span<const Index> sequences) {
     for (std::size_t i = 0; i < sequences.size(); ++i) find(sequences, i);  // all, before anything changes
+    take_over_contexts();
     ask_shared_length();
     stepping_.clear();
     looked_at_ = 0;
@@ -217,7 +219,8 @@ class BatchCore {
     settle(rows);
   }
 
-  /// Twins of a text that has been read by now get a copy of its context. If the copy fails, they read for themselves.
+  /// Twins of a text that has been read by now get a copy of its context. If the copy fails, they read for themselves. Not at
+  /// once in fork(): a target may ask for what belongs to the twin's number, which the caller does not know yet.
   void take_over_contexts() {
     if constexpr (forks_contexts)
       for (const auto& twin : entries_) {

@@ -216,6 +216,7 @@ class Sequence : private Shared::Driver::Seat {
   /// Throws: std::invalid_argument where SpecDec::start does. The sequence is then unchanged.
   void resume(TokenIds text, Options options) {
     Base::resume(text, std::move(options));  // nothing throws from here on
+    reading_.value = 0;
     if constexpr (Model<Target>)
       if (turn_.lasts(shared_->target_turns)) shared_->target.truncate(kept());
     if (drafter_turn_.lasts(shared_->drafter_turns)) drafter().keep(Base::number, kept());

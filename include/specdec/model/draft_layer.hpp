@@ -40,6 +40,7 @@ concept LayerTakesFeeds = requires(L& layer, const Eigen::Ref<const Eigen::Matri
 ///                                  the last `rows` tokens (0 <= rows <= tokens.size()); they live until the next call.
 ///   truncate(length)               keeps the first `length` tokens of the context. Must not throw.
 ///   context_size()                 optional: how many tokens the context can hold
+///   copies_context                 optional: true if a copy has a copy of the context; then twins of a text get one
 ///   token_map()                    optional: a const TokenMap*, for a layer that drafts only some of the target's tokens
 ///                                  (EAGLE-3). Then vocab_size() and the logits are of its own tokens: see Head
 ///
@@ -65,8 +66,8 @@ concept DraftLayer =
 ///   release(sequence)              forgets the sequence and its context. Must not throw.
 ///
 /// A layer that takes trees also has keep(sequence, path): see model/trees.hpp. A layer may have fork(from, to), which gives a
-/// new number a copy of a context: see BatchModel. keep() and release() do nothing for an unknown number. Each feed has tokens, and no sequence is in two feeds. A row must not depend on the other feeds. A throw
-/// of forward() may leave anything that keep(sequence, length) takes away. A layer that is also a DraftLayer is called with
+/// new number a copy of a context: see BatchModel. keep() and release() do nothing for an unknown number. Each feed has tokens,
+/// and no sequence is in two feeds. A row must not depend on the other feeds. A throw of forward() may leave anything that keep(sequence, length) takes away. A layer that is also a DraftLayer is called with
 /// feeds.
 template <class L>
 concept BatchDraftLayer = detail::HasSizes<L> && detail::BeginsStates<L> && detail::LayerTakesFeeds<L> &&
@@ -139,7 +140,7 @@ class LayerOverFeeds {
  public:
   using States = Eigen::MatrixXf;
   using Scalar = typename std::remove_cvref_t<typename LogitsOfLayer<Layer>::Type>::Scalar;
-  static constexpr bool forks = copied || can_fork<Layer>;
+  static constexpr bool forks = (copied && copies_context<Layer>) || can_fork<Layer>;
 
   explicit LayerOverFeeds(Layer layer) : layer_(std::move(layer)) {
     if constexpr (!together) layer_.truncate(0);

@@ -11,7 +11,7 @@
 //              does not hold feed.from tokens, if parents make no tree, or if the model returns rows of the wrong shape;
 //              std::logic_error on a line (a feed without parents) while a tree is open; what the model throws. After a
 //              throw of forward() all contexts are as before
-//   forks      fork(from, to), if the model has it (see BatchModel). A Replayed always has it: it copies the states that it keeps
+//   forks      fork(from, to), if the model has it (see BatchModel). A Replayed for many texts has it if Snapshot can be copied
 //   costs      no allocation in steady state
 #pragma once
 

@@ -100,8 +100,9 @@ class ForkedBranches : public detail::WrapsModel<ForkedBranches<M>, M, true> {
         place += feed.rows;
       }
       while (begin_round(feeds)) take_rows(this->inner().forward(detail::view_of(round_)));
+      return rows_.in_places(this->vocab_size());
     };
-    detail::undo_on_error(ask, [&] {
+    const auto rows = detail::undo_on_error(ask, [&] {
       for (const BatchFeed& feed : feeds)
         if (Text* const text = texts_.find(feed.sequence)) leave(*text);
     });
@@ -111,7 +112,7 @@ class ForkedBranches : public detail::WrapsModel<ForkedBranches<M>, M, true> {
         text.length += text.tree.size();
         close(text);
       }
-    return rows_.in_places(this->vocab_size());
+    return rows;
   }
 
   void keep_path(Index sequence, std::span<const Index> path) {

@@ -190,12 +190,20 @@ inline constexpr bool knows_its_context = [] {
 }();
 
 /// Whether a model can begin with a context that somebody else has filled: a wrapper that remembers its tokens needs to be told
-/// them, by adopt(tokens), or with many texts adopt(sequence, tokens). The context may hold more than the tokens say, such as an image, so no wrapper that reads tokens
-/// again has this member.
+/// them, by adopt(tokens), or with many texts adopt(sequence, tokens). The context may hold more than the tokens say, such as an
+/// image, so no wrapper that reads tokens again has this member.
 template <class M>
 inline constexpr bool can_adopt = !knows_its_context<M> || requires(M& model, std::span<const Token> tokens) {
   model.adopt(tokens);
 } || requires(M& model, Index sequence, std::span<const Token> tokens) { model.adopt(sequence, tokens); };
+
+/// Whether a copy of the model has a copy of its context, too: whether the model has a member
+/// `static constexpr bool copies_context = true`. A copy that only shares the weights begins with an empty context.
+template <class M>
+inline constexpr bool copies_context = [] {
+  if constexpr (requires { M::copies_context; }) return static_cast<bool>(M::copies_context);
+  else return false;
+}();
 
 /// Whether a model, for one text or for many, takes trees of tokens: see model/trees.hpp.
 template <class M>

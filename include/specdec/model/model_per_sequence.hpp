@@ -30,7 +30,8 @@ namespace specdec {
 ///
 /// For tests, for models whose copies share their weights, and to measure what one call for all sequences would gain. Takes
 /// trees if the model does. If the model returns numbers (probabilities or logits), ModelPerSequence returns numbers, too,
-/// and ProcessedModel can wrap it. The model is moved in or copied, and begins with an empty context.
+/// and ProcessedModel can wrap it. The model is moved in or copied, and begins with an empty context. It can fork(from, to) if
+/// the model copies_context.
 /// Throws: std::invalid_argument if the model returns rows of the wrong shape; what the model throws.
 /// Cost: a call of a model for each feed.
 /// Memory: a model for each sequence.
@@ -80,7 +81,9 @@ class ModelPerSequence {
   void release(Index sequence) { models_.erase(sequence); }
 
   /// Copies the model of `from`: see BatchModel.
-  void fork(Index from, Index to) {
+  void fork(Index from, Index to)
+    requires copies_context<M>
+  {
     const auto found = models_.find(from);
     if (found == models_.end()) return;
     M& twin = models_.try_emplace(to, found->second).first->second;

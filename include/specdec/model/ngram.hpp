@@ -49,6 +49,8 @@ class BasicNgramModel {
   using Matrix = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
  public:
+  static constexpr bool copies_context = true;
+
   struct Options {
     Index order = 3;  ///< how many tokens are counted together: 1 unigram, 2 bigram, ...
     Index vocab_size = 256;

@@ -109,9 +109,9 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
     const auto ask = [&] {
       begin_call(feeds);
       while (begin_round(feeds)) take_rows(this->inner().forward(detail::view_of(round_)));
+      return rows_.in_places(this->vocab_size());
     };
-    detail::undo_on_error(ask, [&] { texts_.leave(feeds, this->inner()); });
-    return rows_.in_places(this->vocab_size());
+    return detail::undo_on_error(ask, [&] { texts_.leave(feeds, this->inner()); });
   }
 
   void keep_path(Index sequence, std::span<const Index> path) { texts_.keep(sequence, path, this->inner()); }

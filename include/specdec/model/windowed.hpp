@@ -102,9 +102,9 @@ class Windowed : public detail::WrapsModel<Windowed<M>, M, false> {
     const auto ask = [&] {
       begin_call(feeds);
       while (begin_round(feeds)) take_rows(this->inner().forward(detail::view_of(round_)));
+      return rows_.in_places(this->vocab_size());
     };
-    detail::undo_on_error(ask, [&] { texts_.leave(feeds, this->inner()); });
-    return rows_.in_places(this->vocab_size());
+    return detail::undo_on_error(ask, [&] { texts_.leave(feeds, this->inner()); });
   }
 
   void keep_length(Index sequence, Index length) { texts_.truncate(sequence, length, this->inner()); }

@@ -13,7 +13,8 @@
 namespace specdec {
 
 /// Beam search over a target, with a draft model that searches ahead. The result is the result of plain beam search over the
-/// target, text for text, whatever the draft model proposes: the next level's best texts follow from the target's rows after
+/// target, text for text, whatever the draft model proposes, as long as the target's context has room (near its end a
+/// search with a draft model may go on where plain search stops): the next level's best texts follow from the target's rows after
 /// the present ones, and a proposed text only brings a row into the call before it is needed. Beams says how it goes, and what
 /// it costs.
 ///
@@ -38,8 +39,8 @@ class BeamSearch {
   /// The most probable continuations of the prompt that beam search finds.
   /// Throws: std::invalid_argument on an empty prompt, on ids outside the target's vocabulary, and unless
   /// max_new_tokens >= 0, 1 <= width, draft_width <= 1024 and 0 <= gamma <= 1024; what the models throw. InvalidDistribution
-  /// names the call's row of the target or draft; std::logic_error if one model is both target and draft model. After a throw
-  /// both contexts are empty, and the search can be used again.
+  /// names the call's row of the target or draft; std::logic_error if one model is both target and draft model. After a throw of
+  /// a model or of rows both contexts are empty. The search can be used again.
   BeamResult generate(TokenIds prompt, const BeamOptions& options) {
     BeamBatch searches{target_, draft_};
     searches.add(0, prompt, options);

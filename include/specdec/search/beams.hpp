@@ -67,7 +67,7 @@ struct BeamResult {
 ///     beams.accept_draft(draft_rows);
 ///
 /// and draft_kept_path() after accept(). The look-ahead may be left out, or be cut short: the next call of the target then knows
-/// less, and the texts are the same.
+/// less, and the texts are the same, unless the context is full: then a look-ahead may go on where plain search stops.
 ///
 /// In each level every text is continued by each of its tokens; of all continuations and stopped texts the `width` most
 /// probable are kept. Among equals the continuation of the earlier text comes first, then the lower id. From each text at

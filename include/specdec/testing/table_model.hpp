@@ -29,6 +29,8 @@ class TableModel {
  public:
   using Rows = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
+  static constexpr bool copies_context = true;
+
   /// `table` is a (V+1)^order × V matrix of distributions. Let a, b, ..., z be the last `order` tokens, z the latest. The
   /// number of their row has the digits a+1, b+1, ..., z+1 in base V+1. A shorter context has leading zeros.
   /// Throws: std::invalid_argument unless V >= 1, order >= 0 and the table has exactly these rows.

@@ -51,6 +51,10 @@ concept ReturnsVerdict = Answers<R, D, C, Verdict> || Answers<R, D, C, NodeVerdi
 /// A rule for lines returns how many tokens survive. A rule for trees returns the node at which it stops; the node fixes
 /// the path. A rule for trees judges a line as a tree without branches.
 ///
+/// Given the tokens of a path, the probability that a rule accepts it must follow from the tokens and rows of this path alone,
+/// however many tokens come after it. For drafts end where a draft length says so, and after a stop token (DraftLimits::ends_at),
+/// so that their lengths depend on what was drafted. A rule that needs lengths that are fixed before has min_draft_length().
+///
 /// verify(), SpecDec, the proofs and bench/acceptance need no more. A rule may also offer
 ///
 ///   survival(before, p, q)    P(τ > i | x_1..x_{i+1}): `before` is the probability that at least i tokens survive, p and q
