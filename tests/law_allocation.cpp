@@ -809,23 +809,23 @@ TEST_CASE("whichever allocation fails, a text that is paused, forked or given a 
 
 TEST_CASE("whichever allocation fails in a wrapper's call, its contexts are as before") {
   std::mt19937_64 rng{3};
-  const ModelPerSequence model{specdec::testing::TableModel<>::random(4, 1, rng)};
+  using Many = ModelPerSequence<specdec::testing::TableModel<>>;
+  const auto table = specdec::testing::TableModel<>::random(4, 1, rng);
   const std::vector<Token> tokens{0, 1, 2};
   const BatchFeed feed{{.tokens = tokens, .from = 0, .rows = 2}, 0};
   const auto check = [&](const auto& wrap) {
     std::size_t n = 1;
     for (bool failed = true; failed; ++n) {
-      auto wrapped = wrap(ModelPerSequence(model));
+      auto wrapped = wrap(Many(table));
       const auto call = [&] { wrapped.forward(std::span(&feed, 1)); };
       failed = !succeeds_without(n, call);
       if (failed) CHECK_NOTHROW(call());
     }
     CHECK(n > 5);
   };
-  using M = std::remove_cv_t<decltype(model)>;
-  check([](M&& inner) { return PathByPath{std::move(inner)}; });
-  check([](M&& inner) { return ForkedBranches{std::move(inner)}; });
-  check([](M&& inner) { return Windowed{std::move(inner), 1, 4}; });
+  check([](Many&& inner) { return PathByPath{std::move(inner)}; });
+  check([](Many&& inner) { return ForkedBranches{std::move(inner)}; });
+  check([](Many&& inner) { return Windowed{std::move(inner), 1, 4}; });
 }
 
 TEST_CASE("whichever allocation fails, a beam search finds what it would have found") {
