@@ -434,14 +434,14 @@ TEST_CASE("an engine's batch is asked for the prompts' rows, and a call that fai
 TEST_CASE("rows of a prompt that was proposed are refused once the text is another one") {
   const TableModel<> table = random_model(1);
   SpecDec decoder{ExternalTarget{5}, ModelDrafter{random_model(2)}, BlockVerifier{}};
-  const Options options{
+  const Options asked{
       .max_new_tokens = 4, .gamma = 2, .log_probabilities = {.processed = true, .prompt = true}};
-  auto sequence = decoder.start(Tokens{0, 1, 2, 3}, options);
+  auto sequence = decoder.start(Tokens{0, 1, 2, 3}, asked);
   std::mt19937_64 rng{1};
   const Feed feed = sequence.propose(rng);
   TableModel<> target(table);
   const auto& rows = target.forward(feed.tokens, feed.rows);
-  sequence.resume(Tokens{3, 3, 1, 0}, options);
+  sequence.resume(Tokens{3, 3, 1, 0}, asked);
   CHECK_THROWS_AS(sequence.accept(rows, rng), std::logic_error);
   CHECK(sequence.kept() == 0);
 }
