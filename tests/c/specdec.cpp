@@ -477,7 +477,7 @@ struct Batch {
   }
   std::string error(std::size_t i) const { return errors.data() + i * error_size; }
 
-  // The outcome on draft i alone, in C++. `parents`: nothing for lines, else those of all trees.
+  // The outcome on draft i alone, in C++. `parents`: nothing for lines, else the parents of all trees.
   auto alone(std::size_t i, auto&& rule, Philox& rng, const auto&... parents) const {
     const Index first = offsets[i], length = offsets[i + 1] - first;
     const RowMajor<float> p = target.middleRows(first + static_cast<Index>(i), length + 1),

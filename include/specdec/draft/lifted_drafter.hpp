@@ -54,8 +54,8 @@ struct LiftedFrom<G> {
 ///   FallbackDrafter{[&](Index sequence) { return ForcedTokens{grammar_of(sequence), vocab_size}; }, ModelDrafter{many_small}}
 ///
 /// Copies must not share a model, because they would overwrite each other's context: check_copies().
-/// Throws: std::invalid_argument if the function returns a drafter that refers to a model, in a batch. All other errors belong
-/// to their request: those of a drafter, of its copy constructor and of the function.
+/// Throws: std::invalid_argument if the function returns a drafter that refers to a model, in a batch. All other errors, of
+/// a drafter, of its copy constructor and of the function, belong to their request.
 /// Random: the draws of the drafter, from the request's own source.
 /// Cost: the drafter's, for each request; an executor runs them in parallel. One allocation for each new text.
 template <class G>

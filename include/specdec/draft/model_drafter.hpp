@@ -62,8 +62,8 @@ class RowsOfDraft {
 ///
 /// A model passed as an lvalue is referred to and must outlive the drafter; an rvalue is moved in. Several drafters, or
 /// copies of one, may use one Model in turn (model/turn.hpp): a drafter that takes over feeds its whole context again. A
-/// BatchModel serves one drafter, or a drafter and others under other numbers. The model's vocabulary may be smaller or larger than the target's. The model is shown
-/// token 0 in place of a context token that it does not know: this costs acceptance, never exactness. Near the end of a
+/// BatchModel serves one drafter, or a drafter and others under other numbers. The model's vocabulary may be smaller or larger
+/// than the target's. The model is shown token 0 in place of a context token that it does not know: this costs acceptance, never exactness. Near the end of a
 /// bounded context (context_size), drafts get shorter, then empty. No more tokens of a draft are fed than the model can drop
 /// again (reach). Where the model cannot draft (can_draft), drafts are empty.
 /// Throws: std::invalid_argument on an empty context, and where the model returns rows of another shape than asked for;

@@ -125,7 +125,7 @@ class BatchEntry {
         seat_.context().subspan(static_cast<std::size_t>(cached_), static_cast<std::size_t>(count));
     seat_.next_feed = {.tokens = tokens, .from = cached_, .rows = seat_.wants_prompt() ? count : 0};
   }
-  /// Records the log-probabilities of the tokens after those of the part.
+  /// Records the log-probabilities of the tokens that follow the part's tokens.
   template <class Rows>
   void tell_part(const Rows& rows) {
     seat_.error = error_of([&] { seat_.tell_prompt(rows, cached_); });

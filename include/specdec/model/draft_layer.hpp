@@ -67,8 +67,8 @@ concept DraftLayer =
 ///
 /// A layer that takes trees also has keep(sequence, path): see model/trees.hpp. A layer may have fork(from, to), which gives a
 /// new number a copy of a context: see BatchModel. keep() and release() do nothing for an unknown number. Each feed has tokens,
-/// and no sequence is in two feeds. A row must not depend on the other feeds. A throw of forward() may leave anything that keep(sequence, length) takes away. A layer that is also a DraftLayer is called with
-/// feeds.
+/// and no sequence is in two feeds. A row must not depend on the other feeds. A throw of forward() may leave
+/// anything that keep(sequence, length) takes away. A layer that is also a DraftLayer is called with feeds.
 template <class L>
 concept BatchDraftLayer = detail::HasSizes<L> && detail::BeginsStates<L> && detail::LayerTakesFeeds<L> &&
                           detail::KeepsLength<L> && detail::HasRelease<L>;

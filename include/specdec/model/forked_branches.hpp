@@ -60,8 +60,8 @@ class ForkedBranches : public detail::WrapsModel<ForkedBranches<M>, M, true> {
     Index read = 0;  // how many tokens the sequence's context has
     // What a call that fails goes back to. −1: there was no such branch.
     Index tip_before = -1, read_before = -1;
-    // Of a round: the sequence that it grows from, and how much of that; the tokens that it reads, and those of them that it
-    // reads as the first branch.
+    // Of a round: the sequence that it grows from, and how much of that; the tokens that it reads, and which
+    // tokens it reads as the first branch.
     Index source = 0, base = 0;
     std::vector<Token> fed = {};
     std::vector<Index> own = {};

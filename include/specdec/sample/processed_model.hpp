@@ -60,7 +60,8 @@ struct NoHook {};
 /// The function for chains is called before each call of the model, once for each feed with wanted rows. Neutral values
 /// switch a step off, so that one type of chain serves all requests. The function for processors is called when a sequence
 /// begins. If a processor is given instead, each sequence begins with a copy of it. A twin (fork(from, to)) has a processor of
-/// its own in the same way, which is shown the text. Both functions are called on the thread that calls forward(). A hook may also take the sequence's number: hook(Index sequence, context, logits).
+/// its own in the same way, which is shown the text. Both functions are called on the thread that calls
+/// forward() or fork(). A hook may also take the sequence's number: hook(Index sequence, context, logits).
 ///
 /// If the vocabulary is spread over ranks, the model returns LogitColumns. This wrapper then returns LogitColumns, too, and
 /// the chain goes to the ShardedModel around it. The processor or hook of each rank is handed that rank's columns as

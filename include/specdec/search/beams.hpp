@@ -187,7 +187,7 @@ class Beams {
   }
 
  private:
-  // Where the search is. Nodes are those of texts_.
+  // Where the search is. Nodes are numbered as in texts_.
   struct State {
     std::vector<detail::SearchedBeam> beams,
         ahead;                      // of the target; of the draft model, `levels_ahead` levels further
