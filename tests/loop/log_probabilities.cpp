@@ -15,13 +15,13 @@
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <stdexcept>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "support/catch.hpp"
 #include "support/layouts.hpp"
 #include "support/message_of.hpp"
+#include "support/models.hpp"
 
 namespace test_loop_log_probabilities {
 
@@ -37,24 +37,6 @@ const std::vector<Token> prompt{1, 2};
 const SampleMatchVerifier rule;
 
 TableModel<> random_model(std::mt19937_64& rng) { return TableModel<>::random(5, 2, rng); }
-
-// The logits whose softmax gives a table's rows: a view, or a matrix that the caller owns.
-template <bool owned>
-class LogitsTable {
- public:
-  explicit LogitsTable(TableModel<> table) : table_(std::move(table)) {}
-  Index vocab_size() const { return table_.vocab_size(); }
-  std::conditional_t<owned, RowMajor<double>, const RowMajor<double>&> forward(std::span<const Token> tokens,
-                                                                               Index rows) {
-    logits_ = table_.forward(tokens, rows).array().log().matrix();
-    return logits_;
-  }
-  void truncate(Index length) { table_.truncate(length); }
-
- private:
-  TableModel<> table_;
-  RowMajor<double> logits_;
-};
 
 Eigen::RowVectorXd probabilities(const auto& row) {
   Eigen::RowVectorXd p(row.vocab_size());
@@ -128,7 +110,7 @@ TEST_CASE("Raw log-probabilities are those of the logits before any step of the 
   const Chain chain{Temperature{0.7}, TopK{3}};
   for (int n = 0; n < 5; ++n) {
     const TableModel<> table = random_model(rng);
-    ProcessedModel target{LogitsTable<false>(table), chain};
+    ProcessedModel target{TableLogits<false>(table), chain};
     SpecDec decoder{target, ModelDrafter{random_model(rng)}, rule};
     auto sequence = decoder.start(
         prompt, {.max_new_tokens = 12, .log_probabilities = {.processed = true, .raw = true, .top = 2}});
@@ -156,8 +138,8 @@ TEST_CASE("Raw log-probabilities are those of the logits before a hook, too") {
     check(sequence.raw_log_probabilities(), sequence.context(), prompt.size(), 2, rows_of(table));
   };
   const TableModel<> table = random_model(rng);
-  run(table, ProcessedModel{LogitsTable<false>(table), chain, hook});
-  run(table, ProcessedModel{LogitsTable<true>(table), chain, hook});
+  run(table, ProcessedModel{TableLogits<false>(table), chain, hook});
+  run(table, ProcessedModel{TableLogits<true>(table), chain, hook});
 }
 
 namespace {
@@ -204,12 +186,12 @@ TEST_CASE(
   };
   for (int n = 0; n < 5; ++n) {
     const TableModel<> table = random_model(rng);
-    ModelDrafter line{ProcessedModel{LogitsTable<false>(random_model(rng)), cuts, samplers()}};
-    run(table, ProcessedModel{LogitsTable<false>(table), cuts, samplers()}, line, BlockVerifier{});
-    run(table, ProcessedModel{LogitsTable<true>(table), cuts, samplers()}, line, BlockVerifier{});
-    ModelDrafter tree{ProcessedModel{PathByPath{LogitsTable<false>(random_model(rng))}, cuts, samplers()},
+    ModelDrafter line{ProcessedModel{TableLogits<false>(random_model(rng)), cuts, samplers()}};
+    run(table, ProcessedModel{TableLogits<false>(table), cuts, samplers()}, line, BlockVerifier{});
+    run(table, ProcessedModel{TableLogits<true>(table), cuts, samplers()}, line, BlockVerifier{});
+    ModelDrafter tree{ProcessedModel{PathByPath{TableLogits<false>(random_model(rng))}, cuts, samplers()},
                       Tree{TreeShape::of_widths({2, 1}), Independent{}}};
-    run(table, ProcessedModel{PathByPath{LogitsTable<false>(table)}, cuts, samplers()}, tree,
+    run(table, ProcessedModel{PathByPath{TableLogits<false>(table)}, cuts, samplers()}, tree,
         TraversalVerifier{});
   }
   CHECK(removed > 20);

@@ -198,22 +198,6 @@ TEST_CASE("two sequences that take turns on one target both record their prompts
 
 namespace {
 
-// The logits whose softmax gives a table's rows.
-class LogitsTable {
- public:
-  explicit LogitsTable(TableModel<> table) : table_(std::move(table)) {}
-  Index vocab_size() const { return table_.vocab_size(); }
-  const RowMajor<double>& forward(std::span<const Token> tokens, Index rows) {
-    logits_ = table_.forward(tokens, rows).array().log().matrix();
-    return logits_;
-  }
-  void truncate(Index length) { table_.truncate(length); }
-
- private:
-  TableModel<> table_;
-  RowMajor<double> logits_;
-};
-
 // Forbids all tokens after a 3, and refuses token 4.
 struct Forbidding {
   bool refuses = false;
@@ -238,7 +222,7 @@ TEST_CASE(
   const TableModel<> table = random_model(10);
   const LogProbabilityOptions both{.processed = true, .raw = true, .top = 2, .ids = {4}, .prompt = true};
   const Chain chain{Temperature{0.7}, TopK{3}};
-  SpecDec decoder{ProcessedModel{LogitsTable(table), chain, Forbidding{}}, NoDrafter{}};
+  SpecDec decoder{ProcessedModel{TableLogits<false>(table), chain, Forbidding{}}, NoDrafter{}};
   std::mt19937_64 rng{10};
   const Result result = decoder.generate(prompt, {.max_new_tokens = 1, .log_probabilities = both}, rng);
   check(result.raw_prompt_log_probabilities, prompt, all, both, rows_of(table));
@@ -257,7 +241,8 @@ TEST_CASE(
 
 TEST_CASE("a prompt that a processor refuses is an error, as it is without log-probabilities") {
   const auto refusal = [&](const Options& asked) {
-    SpecDec decoder{ProcessedModel{LogitsTable(random_model(11)), Chain{}, Forbidding{true}}, NoDrafter{}};
+    SpecDec decoder{ProcessedModel{TableLogits<false>(random_model(11)), Chain{}, Forbidding{true}},
+                    NoDrafter{}};
     std::mt19937_64 rng{11};
     return message_of<std::invalid_argument>([&] { decoder.generate(prompt, asked, rng); });
   };
@@ -269,8 +254,9 @@ TEST_CASE("a prompt that a processor refuses is an error, as it is without log-p
 
 TEST_CASE("in a batch a prompt that a processor refuses is an error, too, however the prompt is fed") {
   for (const Index room : {Index{5}, unlimited}) {
-    Batch batch{ModelPerSequence{ProcessedModel{LogitsTable(random_model(11)), Chain{}, Forbidding{true}}},
-                NoDrafter{}, BlockVerifier{}, BatchOptions{room}};
+    Batch batch{
+        ModelPerSequence{ProcessedModel{TableLogits<false>(random_model(11)), Chain{}, Forbidding{true}}},
+        NoDrafter{}, BlockVerifier{}, BatchOptions{room}};
     batch.add(prompt, options, std::mt19937_64{1});
     CHECK(message_of<std::invalid_argument>([&] {
             batch.run();

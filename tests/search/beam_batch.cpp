@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <exception>
 #include <iterator>
-#include <limits>
 #include <map>
 #include <optional>
 #include <random>
@@ -30,7 +29,7 @@ namespace test_beam_batch {
 
 using namespace specdec;
 using support::Bookkeeper, support::Models, support::models_of, support::RowMajor;
-using support::check_equal, support::message_of, support::random_options;
+using support::check_equal, support::message_of, support::NoDoubles, support::random_options;
 using testing::TableModel;
 using Tokens = std::vector<Token>;
 
@@ -190,21 +189,6 @@ struct LogTable {
   }
   void keep(std::span<const Index> path) { model.keep(path); }
   void truncate(Index length) { model.truncate(length); }
-};
-
-// No token follows itself.
-struct NoDoubles {
-  Tokens seen = {};
-
-  bool push(Token x) {
-    if (!seen.empty() && seen.back() == x) return false;
-    seen.push_back(x);
-    return true;
-  }
-  void pop(Index n) { seen.resize(seen.size() - static_cast<std::size_t>(n)); }
-  void apply(auto logits) const {
-    if (!seen.empty()) logits[seen.back()] = -std::numeric_limits<float>::infinity();
-  }
 };
 
 TEST_CASE("a batch and searches share a model with a chain and a processor") {

@@ -20,7 +20,7 @@
 namespace test_beam_search {
 
 using namespace specdec;
-using support::check_equal, support::PlainSearch, support::random_options;
+using support::check_equal, support::NoDoubles, support::PlainSearch, support::random_options;
 using support::message_of;
 using testing::TableModel;
 
@@ -202,21 +202,6 @@ TEST_CASE("texts that differ from their first token on cost no more in a long se
   CHECK(found.beams[1].tokens == std::vector<Token>(2000, 3));
   CHECK(watched.fed < 4 * 2 * 2000);
 }
-
-// No token follows itself.
-struct NoDoubles {
-  std::vector<Token> seen = {};
-
-  bool push(Token x) {
-    if (!seen.empty() && seen.back() == x) return false;
-    seen.push_back(x);
-    return true;
-  }
-  void pop(Index n) { seen.resize(seen.size() - static_cast<std::size_t>(n)); }
-  void apply(auto logits) const {
-    if (!seen.empty()) logits[seen.back()] = -std::numeric_limits<float>::infinity();
-  }
-};
 
 // The logarithms of a table's rows.
 struct LogTable {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <iterator>
+#include <limits>
 #include <random>
 #include <specdec/search/beam_search.hpp>
 #include <specdec/testing/table_model.hpp>
@@ -99,5 +100,20 @@ inline specdec::BeamOptions random_options(std::mt19937_64& rng, specdec::Index 
   if (rng() % 2 == 0) options.stop_tokens.push_back(static_cast<Token>(up_to(vocab_size - 1)));
   return options;
 }
+
+// A processor: no token follows itself.
+struct NoDoubles {
+  std::vector<Token> seen = {};
+
+  bool push(Token x) {
+    if (!seen.empty() && seen.back() == x) return false;
+    seen.push_back(x);
+    return true;
+  }
+  void pop(Index n) { seen.resize(seen.size() - static_cast<std::size_t>(n)); }
+  void apply(auto logits) const {
+    if (!seen.empty()) logits[seen.back()] = -std::numeric_limits<float>::infinity();
+  }
+};
 
 }  // namespace support

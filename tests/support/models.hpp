@@ -9,6 +9,7 @@
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <stdexcept>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -40,6 +41,24 @@ inline Models models_of(std::uint64_t seed, Index vocab_size = 4) {
   std::mt19937_64 rng(seed);
   return models_of(rng, vocab_size);
 }
+
+// The logits whose softmax gives a table's rows: a view, or a matrix that the caller owns.
+template <bool owned>
+class TableLogits {
+ public:
+  explicit TableLogits(specdec::testing::TableModel<> table) : table_(std::move(table)) {}
+  Index vocab_size() const { return table_.vocab_size(); }
+  std::conditional_t<owned, RowMajor<double>, const RowMajor<double>&> forward(std::span<const Token> tokens,
+                                                                               Index rows) {
+    logits_ = table_.forward(tokens, rows).array().log().matrix();
+    return logits_;
+  }
+  void truncate(Index length) { table_.truncate(length); }
+
+ private:
+  specdec::testing::TableModel<> table_;
+  RowMajor<double> logits_;
+};
 
 // A TableModel that hands out its rows in a given layout. It takes unknown ids for token 0, as a draft model of a
 // smaller vocabulary must.
