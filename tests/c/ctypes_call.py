@@ -25,7 +25,7 @@ BLOCK, ARGMAX = 0, 2
 LOGITS, FLOAT, ONE_HOT = 1, 0, 4
 
 library = ctypes.CDLL(sys.argv[1])
-assert library.specdec_c_version() == 2
+assert library.specdec_c_version() == 3
 error = ctypes.create_string_buffer(200)
 
 

@@ -938,6 +938,10 @@ TEST_CASE("an error of any kind is a status and a text, which the buffer cuts") 
   const specdec::detail::ErrorText error{text.data(), text.size()};
   using specdec::detail::status_of;
   CHECK(status_of(error, [] { throw std::bad_alloc(); }) == SPECDEC_OUT_OF_MEMORY);
+  CHECK(status_of(error, [] { detail::invalid_argument("n = ", -1); }) == SPECDEC_INVALID_ARGUMENT);
+  CHECK(status_of(error, [] { detail::invalid_distribution("nan"); }) == SPECDEC_INVALID_DISTRIBUTION);
+  CHECK(status_of(error, [] { detail::invalid_call("not now"); }) == SPECDEC_INVALID_CALL);
+  CHECK(status_of(error, [] { detail::external_failure("no disk"); }) == SPECDEC_UNEXPECTED_ERROR);
   CHECK(std::string(text.data()) == "specdec");
   CHECK(status_of(error, [] { throw std::runtime_error("abc"); }) == SPECDEC_UNEXPECTED_ERROR);
   CHECK(std::string(text.data()) == "abc");

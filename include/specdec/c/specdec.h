@@ -34,7 +34,7 @@
 
 // The version of this interface: of its functions, its structures and its constants. A program that loads the library at run
 // time compares it with specdec_c_version().
-#define SPECDEC_C_VERSION 2
+#define SPECDEC_C_VERSION 3
 
 // What stands before each function. Define it first if the functions shall be exported from a shared library.
 #ifndef SPECDEC_C_API
@@ -52,7 +52,8 @@ enum specdec_statuses {
   SPECDEC_INVALID_ARGUMENT = 1,      ///< a null pointer, a wrong shape, an unknown id, a token with q = 0
   SPECDEC_INVALID_DISTRIBUTION = 2,  ///< a row with a number that cannot be there, or without mass
   SPECDEC_OUT_OF_MEMORY = 3,
-  SPECDEC_UNEXPECTED_ERROR = 4  ///< none is known; please report it
+  SPECDEC_UNEXPECTED_ERROR = 4,  ///< none is known; please report it
+  SPECDEC_INVALID_CALL = 5       ///< a call out of place, whatever its arguments
 };
 
 /// The rules. All are lossless but argmax, which gives the tokens of greedy decoding.

@@ -80,8 +80,10 @@ specdec_status status_of(const ErrorText& error, F&& f) noexcept {
     return SPECDEC_OK;
   } catch (const InvalidDistribution& bad) {
     return failed(SPECDEC_INVALID_DISTRIBUTION, bad.what());
-  } catch (const std::invalid_argument& bad) {
+  } catch (const InvalidArgument& bad) {
     return failed(SPECDEC_INVALID_ARGUMENT, bad.what());
+  } catch (const InvalidCall& bad) {
+    return failed(SPECDEC_INVALID_CALL, bad.what());
   } catch (const std::bad_alloc&) {
     return failed(SPECDEC_OUT_OF_MEMORY, "specdec: out of memory");
   } catch (const std::exception& unexpected) {

@@ -97,7 +97,7 @@ inline Options options_for(const LosslessCheck& check, Index vocab_size, Index g
 /// `verifier` is a verifier (each model gets a fresh copy), or a function that makes one. A verifier for trees gets a random
 /// tree for each pair of models. No sampling is involved. A pass is a proof for the models tried. A failure names an output
 /// with both probabilities.
-/// Throws: std::invalid_argument if nothing would be checked: vocab_sizes, gammas or siblings empty, models or
+/// Throws: InvalidArgument if nothing would be checked: vocab_sizes, gammas or siblings empty, models or
 /// max_new_tokens below 1, or a tolerance outside [0, 1).
 /// Cost: with the defaults, a tenth of a second in an optimised build.
 template <std::floating_point Scalar = double, class VerifierOrFactory>

@@ -48,7 +48,7 @@ struct TargetLevel {
 /// Shapes: target (γ+1)×V, draft γ×V, tokens γ.
 /// Units: probabilities.
 /// Throws: wrong shapes, tokens that cannot have been drafted and numbers that are no probabilities are errors: see Drafted.
-/// std::invalid_argument on a draft shorter than min_draft_length(). After an error the state is unchanged.
+/// InvalidArgument on a draft shorter than min_draft_length(). After an error the state is unchanged.
 /// Random: a race per position, from γ down to τ.
 /// Cost: that of block verification, and a pass over both rows per live modification of a position.
 /// Numeric: a modification is skipped where rounding leaves no mass in the modified row.
