@@ -21,7 +21,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-FIELD = re.compile(r"(Source|Shapes|Units|Pre|Throws|Random|Cost|Memory|Numeric|Ties|State|Example): ")
+FIELD = re.compile(r"(Experimental|Source|Shapes|Units|Pre|Throws|Random|Cost|Memory|Numeric|Ties|State|Example): ")
 SIGNS, BACKSLASHED = r"([\\@<>&])", r"\\\1"  # what doxygen would read as its own, and how it is left alone
 EXAMPLE = re.compile(r"\bexamples/([\w/]+\.[ch]pp)\b")
 COLUMNS = re.compile(r" *\S+(?: \S+)* {2,}(?=\S)")  # a name, and the spaces up to its description

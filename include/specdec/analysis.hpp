@@ -1,4 +1,5 @@
 // The theory: closed forms, exact expectations and bounds.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
 #pragma once
 
 #include "specdec/analysis/context_free_survival.hpp"

@@ -1,4 +1,5 @@
 // The expected acceptance of small models, over all drafts.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
 #pragma once
 
 #include <concepts>

@@ -1,4 +1,5 @@
 // How often keyed draws from two rows give the same token.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // The tree with the most accepted tokens, where acceptance depends only on the rank of a child among its siblings.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // The rules of specdec for programs in C, and in languages that can call C. Plain C99.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
 //
 // One C++20 file of the program, or of a shared library, holds the code:
 //

@@ -5,6 +5,7 @@
 //   #include <specdec/c/specdec.hpp>
 //
 // Elsewhere it only declares them.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
 #pragma once
 
 #include "specdec/c/specdec.h"

@@ -1,4 +1,5 @@
 // Drafts with a small model of another tokenizer: the model's text is encoded in the target's tokens.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Draft models that have another vocabulary than the target.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
 #pragma once
 
 #include <algorithm>

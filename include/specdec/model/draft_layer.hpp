@@ -1,4 +1,5 @@
 // Layers that draft, for EagleModel.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
 #pragma once
 
 #include <Eigen/Core>

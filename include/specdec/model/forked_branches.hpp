@@ -1,4 +1,5 @@
 // Trees of tokens for models that copy contexts: each branch is a sequence.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
 #pragma once
 
 #include <algorithm>

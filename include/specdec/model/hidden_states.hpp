@@ -1,4 +1,5 @@
 // What a target shows of its hidden states, so that heads and layers can draft from them.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
 #pragma once
 
 #include <Eigen/Core>

@@ -1,4 +1,5 @@
 // A chain of sampling steps on logits that are spread over ranks.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
 #pragma once
 
 #include <utility>

@@ -1,4 +1,5 @@
 // The transport between ranks.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
 #pragma once
 
 #include <concepts>

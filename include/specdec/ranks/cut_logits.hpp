@@ -1,4 +1,5 @@
 // Rows of logits without the tokens below a cut.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
 #pragma once
 
 #include <exception>

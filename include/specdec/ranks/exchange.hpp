@@ -1,4 +1,5 @@
 // Exchanges of numbers between ranks.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
 #pragma once
 
 #include <cmath>

@@ -1,4 +1,5 @@
 // A cache of looked-up probabilities.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // A communicator over MPI. For programs that use MPI: no other header of the library includes this one.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
 #pragma once
 
 #include <mpi.h>

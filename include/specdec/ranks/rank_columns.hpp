@@ -1,4 +1,5 @@
 // The columns of a matrix that one rank holds.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
 #pragma once
 
 #include <algorithm>

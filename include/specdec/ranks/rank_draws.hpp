@@ -1,4 +1,5 @@
 // Draws from rows that are spread over ranks.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
 #pragma once
 
 #include <cmath>

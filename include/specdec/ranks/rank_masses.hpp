@@ -1,4 +1,5 @@
 // The mass of each rank's part of each row.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // The part of a row that one rank holds.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
 #pragma once
 
 #include <Eigen/Core>

@@ -1,4 +1,5 @@
 // Rows that are spread over ranks: each rank holds some columns.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // A target with a vocabulary that is spread over ranks.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Rows that are spread over ranks, for verifiers.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
 #pragma once
 
 #include <Eigen/Core>

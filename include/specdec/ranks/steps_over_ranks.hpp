@@ -1,4 +1,5 @@
 // Applies sampling steps one after another to logits that are spread over ranks.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Beam search after many prompts: one target call per step.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
 #pragma once
 
 #include <algorithm>

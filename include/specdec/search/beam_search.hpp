@@ -1,4 +1,5 @@
 // Beam search, in fewer calls of the target.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
 #pragma once
 
 #include <exception>

@@ -1,4 +1,5 @@
 // The beam search after one prompt, which is asked what its models are to read, and told the rows.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
 #pragma once
 
 #include <algorithm>

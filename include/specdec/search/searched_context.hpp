@@ -1,4 +1,5 @@
 // What a model has cached of the texts of a beam search, and what it says of them.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
 #pragma once
 
 #include <algorithm>

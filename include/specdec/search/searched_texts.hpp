@@ -1,4 +1,5 @@
 // The texts that a beam search looks at, as a tree, and its best continuations.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Drafts from a large text: retrieval.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // The costs of a text's steps where many texts share each call.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
 #pragma once
 
 #include <cmath>

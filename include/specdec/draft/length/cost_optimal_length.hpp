@@ -1,4 +1,5 @@
 // Chooses the length of the least cost per token.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
 #pragma once
 
 #include <algorithm>

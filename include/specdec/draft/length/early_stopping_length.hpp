@@ -1,4 +1,5 @@
 // Ends a draft where the next token is not worth its time.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
 #pragma once
 
 #include <algorithm>
