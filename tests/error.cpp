@@ -1,4 +1,5 @@
 // How error messages are made.
+// SPDX-License-Identifier: MIT
 #include <cstdint>
 #include <limits>
 #include <specdec/error.hpp>

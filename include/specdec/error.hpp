@@ -1,5 +1,6 @@
 // How the library reports bad input: the exceptions and their messages. A program without exceptions (-fno-exceptions) gets
 // the same messages by an error handler.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include "specdec/platform.hpp"

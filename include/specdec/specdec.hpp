@@ -4,6 +4,7 @@
 // forked branches, n-gram models (model/{head_model,eagle_model,forked_branches,ngram}.hpp); some samplers
 // (sample/steps/{dynamic_temperature,min_keep,top_n_sigma}.hpp, sample/processors/{bad_words,dry,reasoning_budget,typical_p,
 // xtc}.hpp); draft/from_text/datastore_drafter.hpp; search/beam_search.hpp; measure/{projection,stats_json}.hpp.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include "specdec/platform.hpp"

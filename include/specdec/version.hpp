@@ -1,4 +1,5 @@
 // The version of the library. CMakeLists.txt reads it from here.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 /// For `#if`: compare MAJOR, then MINOR, then PATCH. Before 1.0 a new MINOR may break programs that compiled before.

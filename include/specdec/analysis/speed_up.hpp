@@ -5,6 +5,7 @@
 // token is accepted with probability alpha, independently of the text before. A target call over γ+1 tokens costs as much as
 // a call over one token. speed_up() assumes neither.
 // Experimental: may change in any version. See .github/CHANGELOG.md.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -6,6 +6,7 @@
 //
 // Elsewhere it only declares them.
 // Experimental: may change in any version. See .github/CHANGELOG.md.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include "specdec/c/specdec.h"

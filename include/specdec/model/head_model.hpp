@@ -4,6 +4,7 @@
 // arXiv:2404.19124; Cheng et al., "Recurrent Drafter for Fast Speculative Decoding in Large Language Models",
 // arXiv:2403.09919.
 // Experimental: may change in any version. See .github/CHANGELOG.md.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <Eigen/Core>

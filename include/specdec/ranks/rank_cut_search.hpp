@@ -6,6 +6,7 @@
 // with at most sixteen tokens left in the range tells their logits instead. The search ends when all ranks tell logits:
 // usually after two to four rounds. It always ends, since later pivots divide the range of the numbers' ordered bits.
 // Experimental: may change in any version. See .github/CHANGELOG.md.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>
