@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 r"""Shows doxygen a header with its comments in doxygen's words. Every line keeps its number.
 
 - The opening comment of a header describes the file.
@@ -21,7 +22,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-FIELD = re.compile(r"(Source|Shapes|Units|Pre|Throws|Random|Cost|Memory|Numeric|Ties|State|Example): ")
+FIELD = re.compile(r"(Experimental|Source|Shapes|Units|Pre|Throws|Random|Cost|Memory|Numeric|Ties|State|Example): ")
 SIGNS, BACKSLASHED = r"([\\@<>&])", r"\\\1"  # what doxygen would read as its own, and how it is left alone
 EXAMPLE = re.compile(r"\bexamples/([\w/]+\.[ch]pp)\b")
 COLUMNS = re.compile(r" *\S+(?: \S+)* {2,}(?=\S)")  # a name, and the spaces up to its description
@@ -221,7 +222,8 @@ def header(lines):
     while k < len(lines) and lines[k].startswith("//"):
         k += 1
     if k > 0:
-        result = [r"/// \file", *("/// " + line for line in comment([line[3:] for line in lines[:k]], classes=True))]
+        texts = ["" if line.startswith("// SPDX-") else line[3:] for line in lines[:k]]
+        result = [r"/// \file", *("/// " + line for line in comment(texts, classes=True))]
         k = len(result)  # the text takes the line of #pragma once as well
     while k < len(lines):
         match = re.match(r"( *)///( |$)", lines[k])

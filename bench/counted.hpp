@@ -1,4 +1,5 @@
 // Rows and a source of chance that count what a verifier reads and draws.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <optional>

@@ -1,4 +1,5 @@
 // The input of one bench: target and draft rows, and drafts that are drawn from the draft rows.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

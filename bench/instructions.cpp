@@ -8,6 +8,7 @@
 //                                       steps: slow, but it counts any instruction that the processor knows
 //
 // The function of a call is not inlined and has C linkage, so that callgrind can count inside this function only.
+// SPDX-License-Identifier: MIT
 #include <cstddef>
 #include <cstdlib>
 #include <iostream>

@@ -11,6 +11,7 @@
 //   logits_keyed       a keyed draw from a row of float logits
 //
 // The calls go through 256 MB of rows, so that each row is read from memory.
+// SPDX-License-Identifier: MIT
 #include <benchmark/benchmark.h>
 
 #include <cmath>

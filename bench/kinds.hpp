@@ -11,6 +11,7 @@
 //   normalises                the first look at a row must read all of it
 //   drawn_ahead               the verifier also gets a token drawn from every target row
 //   entry_bytes               bytes of one number of a row
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -40,6 +40,7 @@
 //   rows               rows that the verifier looks at, or that the floor reads
 //   bytes              bytes that the verifier reads from them; bytes read twice count twice, ids of lists do not
 //                      count
+// SPDX-License-Identifier: MIT
 #include <benchmark/benchmark.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Measures everything about a rule on an input but its time: whether it is right, its verdicts, what it reads.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -3,6 +3,7 @@
 //
 // Read this beside the paper. Rows are float, and whole-row expressions are vectorised by Eigen. A scratch row is kept,
 // so that token and block allocate nothing after the first call. The input is not checked.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

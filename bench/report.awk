@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Prints the tables of bench/report from Google Benchmark's JSON, which has one field per line and one object per run.
 
 function value(line) {

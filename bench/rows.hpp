@@ -1,5 +1,6 @@
 // The rows of the benches: logits like those of a language model, and logits of a drafter with the acceptance rate that the
 // bench wants.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

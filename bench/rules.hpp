@@ -1,6 +1,7 @@
 // The rules. Each rule names its verifier and its reference. For a verdict of τ it lists the rows that a plain
 // implementation must read (plain_rows) and the rows in which the library looks up a probability (visited_rows). It
 // also gives the number of positions that a verification may visit (positions).
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -17,6 +17,7 @@
 //
 // The results are checked: library and reference must keep equally many tokens (up to rounding at the boundary) and give
 // the likeliest of these tokens the same probability.
+// SPDX-License-Identifier: MIT
 #include <benchmark/benchmark.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // The setting of a bench, and its name.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <string>

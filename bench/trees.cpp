@@ -2,6 +2,7 @@
 // drafts, on the rows of acceptance/. Prints CSV; the script `trees` draws it.
 //
 //   specdec_trees [steps]      `steps` target calls for each figure (default: 20000)
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>

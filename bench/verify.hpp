@@ -1,4 +1,5 @@
 // The benches of all rules on one kind of rows. main.cpp describes them.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <benchmark/benchmark.h>

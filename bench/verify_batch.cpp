@@ -10,6 +10,7 @@
 //                      rows together are larger than the cache
 //
 // The results are checked: any number of threads must give the verdicts of one thread.
+// SPDX-License-Identifier: MIT
 #include <benchmark/benchmark.h>
 
 #include <atomic>

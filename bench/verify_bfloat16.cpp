@@ -1,4 +1,5 @@
 // The benches of all rules on probabilities in bfloat16.
+// SPDX-License-Identifier: MIT
 #include "verify.hpp"
 
 namespace bench {

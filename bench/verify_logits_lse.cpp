@@ -1,4 +1,5 @@
 // The benches of all rules on logits with a known log-sum-exp.
+// SPDX-License-Identifier: MIT
 #include "verify.hpp"
 
 namespace bench {

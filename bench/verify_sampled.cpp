@@ -1,4 +1,5 @@
 // The benches of all rules on float probabilities, with a token drawn from every target row.
+// SPDX-License-Identifier: MIT
 #include "verify.hpp"
 
 namespace bench {

@@ -1,4 +1,5 @@
 // The benches of all rules on lists of the most probable tokens.
+// SPDX-License-Identifier: MIT
 #include "verify.hpp"
 
 namespace bench {

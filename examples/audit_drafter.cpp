@@ -1,5 +1,6 @@
 // Checks that a drafter reports the distribution q that it really drew from. One of the two drafters here makes the most
 // common mistake: it draws from a cut row and reports the uncut one.
+// SPDX-License-Identifier: MIT
 #include <iostream>
 #include <random>
 #include <span>

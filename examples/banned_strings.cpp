@@ -1,5 +1,6 @@
 // Bans strings, however tokens spell them: where one appears, the text goes back to the token that began it, and goes on with
 // another token. Then proves what law such texts have.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,6 @@
 // Beam search over the shipped transformer, with the small one searching ahead: the texts of plain beam search, in fewer
 // calls.
+// SPDX-License-Identifier: MIT
 #include <cstddef>
 #include <fstream>
 #include <iomanip>

@@ -1,4 +1,5 @@
 // Beam searches after several prompts beside sampled texts, over one model: one call a step reads the tokens of all.
+// SPDX-License-Identifier: MIT
 #include <iostream>
 #include <iterator>
 #include <random>

@@ -1,4 +1,5 @@
 // Continues a conversation turn by turn: the models keep their contexts and read only the new tokens.
+// SPDX-License-Identifier: MIT
 #include <iostream>
 #include <random>
 #include <span>

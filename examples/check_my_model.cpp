@@ -1,5 +1,6 @@
 // Checks a model before anything is built on it. One of the two models here has a KV cache whose rollback forgets the positions,
 // a mistake that still writes plausible text.
+// SPDX-License-Identifier: MIT
 #include <cmath>
 #include <iostream>
 #include <span>

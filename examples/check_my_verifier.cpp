@@ -1,5 +1,6 @@
 // Checks whether a verifier of your own is lossless, in two ways: exactly, over all outcomes, and by sampling. A right
 // verifier passes here, and a wrong one fails.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <iostream>
 #include <random>

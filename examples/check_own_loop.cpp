@@ -1,4 +1,5 @@
 // The exact law of a loop that is not the library's: right, and with a mistake.
+// SPDX-License-Identifier: MIT
 #include <iostream>
 #include <map>
 #include <span>

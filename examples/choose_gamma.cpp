@@ -2,6 +2,7 @@
 //
 //   choose_gamma --alpha 0.8 --target-cost 14.1 --draft-cost 1.8
 //   choose_gamma --alpha 0.65 --cost-ratio 0.07 --call-cost 2:1.14 3:1.40 4:1.51 5:1.91 6:2.28
+// SPDX-License-Identifier: MIT
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <exception>

@@ -4,6 +4,7 @@
 //   compare_drawn_trees 400    writes 400 tokens after each prompt with each tree, in some minutes
 //
 // Costs are given, not measured, so the clock brings no noise. But other draws give other texts: only long texts tell.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <chrono>
 #include <cmath>

@@ -3,6 +3,7 @@
 // At each place of a text that the target wrote, a draft of 16 tokens is recorded, with how far each token survives. Then
 // every draft length is run over these drafts, with costs that are given and not measured. So all see equal drafts, and no
 // noise.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <array>
 #include <chrono>

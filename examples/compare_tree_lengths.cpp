@@ -3,6 +3,7 @@
 //
 // The target writes some texts beforehand. Then each draft length drafts along these texts, with costs that are given and
 // not measured. So all see equal rows, and no noise.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <array>
 #include <chrono>

@@ -1,5 +1,6 @@
 // Computes exactly how many drafted tokens each rule for trees accepts, on small random models. It enumerates every draft,
 // coin and race, and weighs each outcome with its probability.
+// SPDX-License-Identifier: MIT
 #include <array>
 #include <cstddef>
 #include <iomanip>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # cmake "-DCOMMAND=program;argument;..." "-DOUTPUT=regex" "-DNEVER=regex" ["-DSTATUS=number"] -P expects.cmake
 #
 # The command must end with status 0, and its stdout must match OUTPUT. With another STATUS, its stderr must match OUTPUT

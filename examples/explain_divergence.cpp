@@ -1,4 +1,5 @@
 // Explains why two greedy texts of one model differ: by a bug, or by rounding in the last bits of the logits.
+// SPDX-License-Identifier: MIT
 #include <Eigen/Core>
 #include <cmath>
 #include <iostream>

@@ -1,4 +1,5 @@
 // Mistakes that engines have shipped: how far each bends the law of the text, exactly, and what convicts it.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cmath>
 #include <cstddef>

@@ -11,6 +11,7 @@
 //   generate --target-layers 64 --table-tokens 50
 //   generate --model stories15M.bin --draft-model stories260K.bin --tokenizer tok512.bin
 //   generate --ngram --text some_book.txt --order 6 --draft-order 3
+// SPDX-License-Identifier: MIT
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <exception>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # cmake -DPAGE=file "-DFILES=file;..." -P hashes.cmake
 #
 # PAGE says where the files come from. It must hold the name and the SHA-256 of each file.

@@ -1,4 +1,5 @@
 // Heads on the target's hidden states draft, in place of a draft model: an MLP speculator, an EAGLE layer, Medusa's heads.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <fstream>
 #include <functional>

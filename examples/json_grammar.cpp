@@ -1,4 +1,5 @@
 // Makes a chatty model write JSON of one schema: a grammar over bytes constrains the tokens of target and draft model.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cctype>
 #include <cmath>

@@ -1,4 +1,5 @@
 // Writes a text that depends on the seed only: any drafter, any gamma and no drafter at all give the same tokens.
+// SPDX-License-Identifier: MIT
 #include <cstdint>
 #include <iostream>
 #include <specdec/analysis.hpp>

@@ -1,5 +1,6 @@
 // Prints the log-probability of each token twice: in the rows that are sampled, and in the raw rows before temperature and
 // top-k.
+// SPDX-License-Identifier: MIT
 #include <iomanip>
 #include <iostream>
 #include <random>

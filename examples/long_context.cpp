@@ -2,6 +2,7 @@
 // can draft for itself with a sparse cache: its attentions read the first tokens of the text and the latest ones
 // (MagicDec). Fewer sublayers make the drafts cheaper (SPIRe), and so does a small model that drafts for the drafts
 // (TriForce). The text is the novel's beginning, then what the target writes.
+// SPDX-License-Identifier: MIT
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstddef>

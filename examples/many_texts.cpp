@@ -1,4 +1,5 @@
 // Writes many texts at a time, with one target call a step. Texts may join and end at any step.
+// SPDX-License-Identifier: MIT
 #include <iostream>
 #include <random>
 #include <span>

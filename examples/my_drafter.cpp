@@ -1,4 +1,5 @@
 // Shows a drafter of your own. It returns drafted tokens, and for each token the distribution that it was drawn from.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <iostream>
 #include <random>

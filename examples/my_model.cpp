@@ -1,4 +1,5 @@
 // Shows the smallest backend: the three functions that a class needs to be a target, or a draft model in a ModelDrafter.
+// SPDX-License-Identifier: MIT
 #include <cmath>
 #include <iostream>
 #include <random>

@@ -1,4 +1,5 @@
 // Shows a row type of your own. It gives the probability of a token and draws a token, and every verifier takes it.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <iostream>
 #include <random>

@@ -1,4 +1,5 @@
 // Writes a verification rule, calls it by hand, and proves that it is lossless.
+// SPDX-License-Identifier: MIT
 #include <iostream>
 #include <random>
 #include <specdec/specdec.hpp>

@@ -1,5 +1,6 @@
 // Uses a recurrent model as target and as draft model. Its state is one vector, so no token can be taken back: Replayed
 // restores a snapshot and feeds the kept tokens again.
+// SPDX-License-Identifier: MIT
 #include <cmath>
 #include <iostream>
 #include <random>

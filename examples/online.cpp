@@ -1,5 +1,6 @@
 // Online speculative decoding: a draft model learns from the target's rows while texts are written, and follows the texts to
 // another topic.
+// SPDX-License-Identifier: MIT
 #include <fstream>
 #include <iomanip>
 #include <iostream>

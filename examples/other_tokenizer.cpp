@@ -1,4 +1,5 @@
 // Drafts with a model that has another tokenizer than the target, in two ways: by the tokens that both have, and by text.
+// SPDX-License-Identifier: MIT
 #include <iostream>
 #include <random>
 #include <span>

@@ -1,4 +1,5 @@
 // Shows a loop of your own: the engine calls its model itself, and the library drafts before the call and verifies after it.
+// SPDX-License-Identifier: MIT
 #include <cmath>
 #include <iostream>
 #include <random>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Checks that the code and outputs on the pages equal those of the programs. A comment above a block says how it is checked:
 #
 #   <!-- cut from FILE -->            declarations from FILE; indentation may differ

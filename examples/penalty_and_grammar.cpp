@@ -1,4 +1,5 @@
 // Uses a penalty of the library and a logits processor of your own, on target and draft model alike.
+// SPDX-License-Identifier: MIT
 #include <cstddef>
 #include <iostream>
 #include <limits>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # cmake "-DCOMMAND=program;argument;..." -DPRINTED=file -P prints.cmake
 #
 # The command must end with status 0. The file gets its stdout.

@@ -1,4 +1,5 @@
 // Limits how long a model thinks before it answers. The tokens that the limit forces are drafted without a draft model.
+// SPDX-License-Identifier: MIT
 #include <iostream>
 #include <random>
 #include <span>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # cmake "-DCOMMAND=program;argument;..." -DMESSAGE=text [-DSTATUS=number] -P refuses.cmake
 #
 # The command must end with status 2, or STATUS, and print one line on stderr that holds MESSAGE. It must print nothing on

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # cmake "-DCOMMAND=program;argument;..." -DMADE=file -DKEPT=file -P remakes.cmake
 #
 # The command must end with status 0, and the file MADE that it writes must equal the file KEPT, byte for byte.

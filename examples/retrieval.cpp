@@ -1,4 +1,5 @@
 // REST: drafts from a novel. Its datastore is built once, as a file, and mapped into memory.
+// SPDX-License-Identifier: MIT
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>

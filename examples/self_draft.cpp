@@ -3,6 +3,7 @@
 //
 //   self_draft                   the shipped target
 //   self_draft layer_skip.bin    another checkpoint of llama2.c, with the shipped tokenizer
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cstddef>
 #include <exception>

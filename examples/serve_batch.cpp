@@ -4,6 +4,7 @@
 //   serve_batch --requests 60 --batch 16 --gamma auto --arrivals 40 --output texts.txt
 //   serve_batch --batch 32 --no-draft --threads 2 --check
 //   serve_batch --drafter eagle
+// SPDX-License-Identifier: MIT
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>

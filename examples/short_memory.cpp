@@ -1,4 +1,5 @@
 // Drafts with a model that has a short context, for a text that is longer than this context.
+// SPDX-License-Identifier: MIT
 #include <iostream>
 #include <random>
 #include <span>

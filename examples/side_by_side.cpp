@@ -1,4 +1,5 @@
 // Runs many sequences side by side: one call of the engine scores the drafts of all sequences.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cmath>
 #include <iostream>

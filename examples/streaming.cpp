@@ -1,4 +1,5 @@
 // Streams a text while it is written, and ends it by a stop token, a stop string, the caller or the clock.
+// SPDX-License-Identifier: MIT
 #include <chrono>
 #include <iostream>
 #include <random>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Joins many programs into one. Each program becomes a function in its own namespace, and the first argument chooses one.
 # So the compiler reads the library, and instantiates common templates, only once.
 #

@@ -1,4 +1,5 @@
 // Calls a verifier once, on Eigen matrices of target and draft probabilities.
+// SPDX-License-Identifier: MIT
 #include <iostream>
 #include <random>
 #include <specdec/specdec.hpp>

@@ -1,5 +1,6 @@
 // Shows verification inside an engine whose sampler chain leaves lists of candidates, as in llama.cpp: draft, one target call,
 // verify, cut the caches, and audit the draft.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cmath>
 #include <iostream>

@@ -1,5 +1,6 @@
 // Verifies what an inference engine has in memory, without a copy: one pointer to float logits for each row, 64-bit token
 // ids, and the user's temperature, top-k and top-p.
+// SPDX-License-Identifier: MIT
 #include <cmath>
 #include <cstdint>
 #include <iostream>

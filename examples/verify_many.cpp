@@ -1,5 +1,6 @@
 // Verifies many drafts of different lengths in one call, lines or trees, on threads of your choice. The engine's matrices hold
 // the rows of all drafts, one draft after another.
+// SPDX-License-Identifier: MIT
 #include <Eigen/Core>
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,6 @@
 // Drafts and verifies for an engine that has its own scheduler: the engine decides when a request comes, waits and goes, calls
 // its model once a round for all requests, and owns the KV cache.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <iostream>
 #include <map>

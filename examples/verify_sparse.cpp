@@ -1,4 +1,5 @@
 // Verifies a draft when the engine returns only the k likeliest tokens of each row, as servers do.
+// SPDX-License-Identifier: MIT
 #include <iostream>
 #include <random>
 #include <specdec/specdec.hpp>

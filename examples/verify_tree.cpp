@@ -1,4 +1,5 @@
 // Calls a verifier once, on a tree of drafted tokens.
+// SPDX-License-Identifier: MIT
 #include <iostream>
 #include <random>
 #include <specdec/specdec.hpp>

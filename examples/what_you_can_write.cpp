@@ -1,4 +1,5 @@
 // The least of each type that you can write, and one use of each: see pages/what_you_can_write.md.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,5 @@
 // How error messages are made, and as what errors are caught.
+// SPDX-License-Identifier: MIT
 #include <concepts>
 #include <cstdint>
 #include <exception>

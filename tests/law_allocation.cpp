@@ -1,4 +1,5 @@
 // Nothing is allocated after warm-up. This program's own operator new counts allocations, and can be made to fail.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cmath>
 #include <cstddef>

@@ -1,5 +1,6 @@
 // Draft lengths that measure time, by a simulated clock: a batch of one is timed as a text alone, and eight texts that share a
 // length are about as fast as with the best fixed length, whether their drafts are made together or one after another.
+// SPDX-License-Identifier: MIT
 #include "support/simulated_clock.hpp"
 
 #include <Eigen/Core>

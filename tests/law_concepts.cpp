@@ -1,5 +1,6 @@
 // Concepts. For each concept there is an archetype with the required members and no others; running it shows that
 // these members are enough. (tests/compile/ holds what must not compile.)
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

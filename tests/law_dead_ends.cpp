@@ -1,5 +1,6 @@
 // Dead ends, rows in which no token has a positive probability: a text fails as often as if the target alone wrote it, and
 // the law of the texts that do not fail is the target's. Only a text that reaches the dead end fails; a draft may run into it.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cmath>
 #include <cstddef>

@@ -1,5 +1,6 @@
 // Under every draft-length policy the joint law of the written text is the target's. Policies know the past and the
 // rows. A policy that drops a token after it was drawn is convicted.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <chrono>
 #include <cmath>

@@ -1,6 +1,7 @@
 // The first law for drafters that learn: the output is distributed as the target's, whether a drafter has learnt from
 // this text, from earlier texts or from the target's rows. The shipped templates are enumerated exactly, and every
 // branch of chance has its own drafter.
+// SPDX-License-Identifier: MIT
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>

@@ -1,6 +1,7 @@
 // One call fails during a generation: any call, of any party, under every rule. When the caller goes on, the text
 // keeps its law. The law would be bent by a rule that changes its state before its verdict is committed, and by a
 // cache that keeps what was undone.
+// SPDX-License-Identifier: MIT
 #include <cstddef>
 #include <random>
 #include <span>

@@ -1,4 +1,5 @@
 // Every draft length drafts with every kind of draft model's rows and every strategy, or is refused in a sentence.
+// SPDX-License-Identifier: MIT
 #include <Eigen/Core>
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,6 @@
 // The first law: the output is distributed as the target's. The shipped templates are enumerated exactly, each rule in
 // its own type.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <random>
 #include <specdec/specdec.hpp>

@@ -1,4 +1,5 @@
 // The cost law of the race: one round is expected at every position, for all models.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <optional>
 #include <random>

@@ -5,6 +5,7 @@
 // token. The mixes below take every such path under every rule, in the types that users have. The other kinds of rows
 // differ only in how they answer. Their law is checked through AnyRows, for which the loop is compiled once, and their
 // own types must give the verdicts of AnyRows.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cstdint>
 #include <functional>

@@ -1,6 +1,7 @@
 // The first law again, by sampling: real generators, real draws, and the race as it runs. Each check has a false-alarm
 // rate of 1e-6; the seeds are fixed. X² looks everywhere, and so sees little of what a mistake likely leaves: some texts of
 // the draft model. Where two small models write, a second check looks for these alone: one of a hundred is convicted.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cmath>
 #include <cstddef>

@@ -1,5 +1,6 @@
 // How much stack the library takes: 112 KiB are enough for any rule and for a step of the loop, over rows with any steps. The
 // stack of a thread is painted, and what is no longer of that colour was used. Compiled as a program would be, optimised.
+// SPDX-License-Identifier: MIT
 #include <pthread.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // The laws of one iteration: it is valid, tokens survive as defined, and the rules are ordered.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cmath>
 #include <map>

@@ -1,5 +1,6 @@
 // Drafts end after a drafted stop token. The text keeps the target's law, each step emits as many tokens as before, and the
 // draft model is called less often. Under a rule that remembers its sequence the draft goes on.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,6 @@
 // The loop over trees of drafts: its exact laws with cache rollback, what it reports of its steps, and how it refuses
 // what is not a tree.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

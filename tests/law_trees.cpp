@@ -1,4 +1,5 @@
 // The exact laws of rules for trees: the loop writes the target's law for all trees, and the rules are ordered.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cstddef>
 #include <random>

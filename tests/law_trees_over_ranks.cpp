@@ -1,5 +1,6 @@
 // Trees with target rows spread over ranks: on every rank, each rule for trees has its law on whole rows. It needs two
 // exchanges and the sums of what it passes over.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cstddef>
 #include <iterator>

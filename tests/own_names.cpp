@@ -1,4 +1,5 @@
 // A program may have types with the names that are shortest in the library, and use the library beside them.
+// SPDX-License-Identifier: MIT
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>

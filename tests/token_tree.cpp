@@ -1,4 +1,5 @@
 // A tree of tokens: growing, forgetting, and its walks against walks that are written out here.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cstddef>
 #include <iterator>

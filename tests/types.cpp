@@ -1,4 +1,5 @@
 // Engines' data is taken without conversion: their ids have this width.
+// SPDX-License-Identifier: MIT
 #include <cstdint>
 #include <limits>
 #include <specdec/types.hpp>

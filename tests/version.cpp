@@ -1,4 +1,5 @@
 // The version as parts, as a number and as a text is one version.
+// SPDX-License-Identifier: MIT
 #include <specdec/version.hpp>
 #include <string>
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Prints the claims of the block verification paper beside the measured values, as Markdown: claims.py acceptance.csv
 
 Source of the claims: Sun et al., "Block Verification Accelerates Speculative Decoding", ICLR 2025,

@@ -1,4 +1,5 @@
 // The dial: finds the knob position at which pairs of rows have a wanted overlap.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

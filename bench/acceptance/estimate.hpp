@@ -1,4 +1,5 @@
 // Means, their standard errors, and the gain of one rule over another on the same drafts.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

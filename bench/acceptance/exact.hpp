@@ -1,4 +1,5 @@
 // The exact expectation of a rule, where it can be computed: on rows that are the same in every context.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <optional>

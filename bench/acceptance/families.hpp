@@ -4,6 +4,7 @@
 // function of target row, direction and knob. At knob 0 the draft row is the target row; `most` is the end of the knob.
 // Constants of a family (exponents, shapes) are members. To add a family, write such a class and add it to `families`, at
 // the end of this file.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <Eigen/Core>

@@ -1,4 +1,5 @@
 // A model over any vocabulary. Its rows depend on the context: the last tokens choose a row of a pool.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

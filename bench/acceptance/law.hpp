@@ -1,4 +1,5 @@
 // Checks by enumeration whether a rule keeps the target's law, before its acceptance is measured.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <map>

@@ -29,6 +29,7 @@
 //   beyond_<i>           the share of the steps that accepted more than i tokens
 //   exact                the expected block efficiency, where it can be computed (toy). A measurement more than five
 //                        standard errors away is an error
+// SPDX-License-Identifier: MIT
 #include <benchmark/benchmark.h>
 
 #include <algorithm>

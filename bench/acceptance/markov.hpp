@@ -1,4 +1,5 @@
 // A small pair of models of different order: the drafter sees less of the context than the target.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cmath>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Reads the table of to_csv.py, and selects lines of it."""
 
 import csv

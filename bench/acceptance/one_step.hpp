@@ -1,4 +1,5 @@
 // One step: every rule judges each of many drafts once, with a fresh verifier each time.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Draws the measured acceptance: pictures.py folder (which holds acceptance.csv and, with --cost, cost.txt)"""
 
 import csv

@@ -1,4 +1,5 @@
 // A pool of contexts, with a target row and a draft row for each.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <Eigen/Core>

@@ -1,4 +1,5 @@
 // A wrong rule, kept to show how the checks report one.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Random numbers that are the same under every standard library. The distributions of <random> are not.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cmath>

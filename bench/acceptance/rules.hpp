@@ -1,4 +1,5 @@
 // The compared rules. To add a verifier of your own, write one line here.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,5 @@
 // Data that all benches on one pool share: its rows, the drafts that every rule judges, the baseline of all gains.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstdint>

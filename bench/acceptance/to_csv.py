@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Converts Google Benchmark's JSON to a table without times: to_csv.py acceptance.json acceptance.csv"""
 
 import csv

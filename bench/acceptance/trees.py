@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Draws tokens per target call by drafted nodes, for trees and linear drafts: trees.py table.csv folder"""
 
 import csv

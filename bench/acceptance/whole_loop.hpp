@@ -1,4 +1,5 @@
 // The whole loop: generations of many steps. Here the state that a step leaves affects the next steps.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstddef>

@@ -3,6 +3,7 @@
 // models of Sun et al., Section 2; a few recorded numbers.
 // Seeds are fixed, so that a passing test always passes. Moments and counts may differ by four standard errors. A right
 // generator exceeds this with probability 6.3e-5: with other seeds, one of the 19 would fail in 0.12 % of the cases.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cmath>
 #include <exception>

@@ -1,4 +1,5 @@
 // Lookahead decoding without a draft model: drafts from the target's own guesses, by Jacobi iteration and a pool of n-grams.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 // Online speculative decoding: a draft model that learns from the target's rows as they come.
 // Source: Liu et al., "Online Speculative Decoding", arXiv:2310.07177.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <Eigen/Core>

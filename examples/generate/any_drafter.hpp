@@ -1,4 +1,5 @@
 // A type-erased drafter: only the row types of its drafts are known.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Compares rules, drafters, draft lengths or trees on the same models and prompts, as a table.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // The drafters that can be chosen: the draft model, and drafters that need no draft model.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // The draft of the last step and its verdict, as a line, for showing it.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

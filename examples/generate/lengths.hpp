@@ -1,4 +1,5 @@
 // How many tokens to draft: a fixed number, the number that is measured to be the fastest, or as long as rows promise enough.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <memory>

@@ -1,4 +1,5 @@
 // Two n-gram models of the bytes of a text file.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <fstream>

@@ -1,5 +1,6 @@
 // Draft models with other tokens than the target: a transformer with another tokenizer, and an n-gram model of bytes that is
 // trained on a text file.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <memory>

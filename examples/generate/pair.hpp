@@ -1,4 +1,5 @@
 // A target, a draft model and their tokenizer.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <Eigen/Core>

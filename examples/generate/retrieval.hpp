@@ -1,4 +1,5 @@
 // Drafts from a large text: REST.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstdint>

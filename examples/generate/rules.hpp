@@ -1,4 +1,5 @@
 // The verification rules that can be chosen, and how a text is written with one of them.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

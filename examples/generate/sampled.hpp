@@ -1,4 +1,5 @@
 // A model with its temperature applied: the distribution that is sampled, of target and draft model alike.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <specdec/specdec.hpp>

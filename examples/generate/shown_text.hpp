@@ -1,4 +1,5 @@
 // A text that marks its tokens: accepted drafts, correction tokens, bonus tokens and rejected drafts.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

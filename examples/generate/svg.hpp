@@ -1,4 +1,5 @@
 // Draws a shown text as an SVG file. It needs only a font of fixed width.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstddef>

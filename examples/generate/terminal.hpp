@@ -1,4 +1,5 @@
 // Prints a shown text on a terminal: each kind of token has a colour and one more mark.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstdio>

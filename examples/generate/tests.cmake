@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The tests of the program generate.
 add_test(NAME example/generate COMMAND generate "The white whale" --tokens 50 --table-tokens 5)
 add_test(NAME example/generate/greedy COMMAND generate --half --temperature 0 --tokens 20 --table-tokens 5)

@@ -1,4 +1,5 @@
 // Formats numbers and texts for printing.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cmath>

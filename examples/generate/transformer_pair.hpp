@@ -1,4 +1,5 @@
 // Two transformers, read from llama2.c checkpoints.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <iomanip>

@@ -1,4 +1,5 @@
 // The rules for trees, and which one stands for each rule for linear drafts.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <specdec/specdec.hpp>

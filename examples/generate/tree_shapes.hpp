@@ -1,4 +1,5 @@
 // Shapes of trees, given by the number of children of their nodes.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <array>

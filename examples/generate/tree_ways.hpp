@@ -1,4 +1,5 @@
 // The trees that a table compares with lines.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <specdec/analysis/sequoia_shape.hpp>

@@ -1,4 +1,5 @@
 // The kinds of draft trees that can be chosen, and their shapes.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

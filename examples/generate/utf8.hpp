@@ -1,4 +1,5 @@
 // Makes whole UTF-8 characters of bytes that come in pieces, because a token may hold a part of a character.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
 // One way to write texts: a rule, a drafter and a draft length.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <functional>

@@ -1,4 +1,5 @@
 // A draft model that reads only a window of the text.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <memory>

@@ -1,4 +1,5 @@
 // Breaks a shown text into lines.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstddef>

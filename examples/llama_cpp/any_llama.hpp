@@ -1,4 +1,5 @@
 // Any model on llama.cpp: one that can be rolled back, or a recurrent one.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <span>

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Compares generate_gguf with llama.cpp's own llama-speculative-simple: equal models, prompts, temperature, draft length.
 
     compare.py generate_gguf llama-speculative-simple target.gguf draft.gguf [--temperature 0.8 1] [--gamma 4 8]

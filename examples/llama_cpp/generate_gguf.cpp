@@ -4,6 +4,7 @@
 //   generate_gguf -m target.gguf -p "..."                 drafts by prompt lookup, without a second model
 //   generate_gguf -m target.gguf -md draft.gguf --tree without-replacement      drafts that branch
 //   generate_gguf -m target.gguf -md draft.gguf --grammar list.gbnf             text of a grammar
+// SPDX-License-Identifier: MIT
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>

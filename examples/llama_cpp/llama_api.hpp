@@ -1,5 +1,6 @@
 // Calls llama.cpp functions by the names that the installed version has. They are templates, so that only names that exist
 // are used.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <llama.h>

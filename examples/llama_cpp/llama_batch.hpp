@@ -6,6 +6,7 @@
 //   specdec::Chain chain{specdec::Temperature{0.8}};
 //   specdec::Batch batch{specdec::ProcessedModel{target, chain},
 //                        specdec::ModelDrafter{specdec::ProcessedModel{draft, chain}}};
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <llama.h>

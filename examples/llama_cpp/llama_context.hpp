@@ -1,4 +1,5 @@
 // A context of llama.cpp, and the tokens of a call.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <llama.h>

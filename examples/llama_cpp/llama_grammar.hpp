@@ -2,6 +2,7 @@
 //
 //   LlamaGrammar grammar{target.weights(), "root ::= \"yes\" | \"no\""};
 //   specdec::ProcessedModel p{target, chain, specdec::AfterPrompt{prompt_size, grammar}};
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <llama.h>

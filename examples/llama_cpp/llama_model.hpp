@@ -7,6 +7,7 @@
 //   specdec::SpecDec decoder{p, specdec::ModelDrafter{q}, specdec::BlockVerifier{}};
 //
 //   LlamaModel wide{LlamaWeights{"target.gguf"}, {.sequences = 16}};  // takes trees with up to 16 leaves
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <llama.h>

@@ -2,6 +2,7 @@
 //
 //   specdec::Replayed target{LlamaRecurrent{LlamaWeights{"mamba.gguf"}}};
 //   specdec::ProcessedModel p{target, chain};
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <llama.h>

@@ -1,6 +1,7 @@
 // Says which sequences of llama.cpp hold which tokens of a draft tree. llama.cpp has no trees: a token attends to the
 // earlier tokens of its sequences. So each path from the context to a leaf is a sequence, and a token that several paths
 // share belongs to all their sequences.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <llama.h>

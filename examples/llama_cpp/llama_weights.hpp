@@ -1,4 +1,5 @@
 // A GGUF file on llama.cpp: its weights and its vocabulary.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <ggml-backend.h>

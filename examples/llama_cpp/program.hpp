@@ -1,4 +1,5 @@
 // The common parts of the programs over llama.cpp: options, sampling and error messages.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <ggml-backend.h>

@@ -4,6 +4,7 @@
 //   serve_gguf -m target.gguf -md draft.gguf --prompts prompts.txt --batch 8
 //   serve_gguf -m target.gguf -md draft.gguf --batch 1 2 4 8 --gamma 1 3 --rounds 3 --output texts.txt
 //   serve_gguf -m target.gguf --temp 0 --check
+// SPDX-License-Identifier: MIT
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>

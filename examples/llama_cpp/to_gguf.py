@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Converts a llama2.c checkpoint and its tokenizer.bin to GGUF, the file format of llama.cpp.
 
     to_gguf.py checkpoint.bin tokenizer.bin model.gguf [--type f32|f16] [--name NAME]

@@ -1,4 +1,5 @@
 // The trees that generate_gguf drafts: their kinds, with the names that `generate` uses, and the room they need.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

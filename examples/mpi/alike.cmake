@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # cmake "-DCOMMAND=program;argument;..." "-DALONE=program;argument;..." "-DOUTPUT=regex" -P alike.cmake
 #
 # Both programs must end with status 0 and print equal texts, up to the empty line before the counts. The counts of COMMAND

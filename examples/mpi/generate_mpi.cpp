@@ -2,6 +2,7 @@
 // independent of the size of the vocabulary, and all write one text.
 //
 //   mpirun -n 4 generate_mpi --prompt "The white whale"
+// SPDX-License-Identifier: MIT
 #include <CLI/CLI.hpp>
 #include <cstddef>
 #include <exception>

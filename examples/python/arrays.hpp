@@ -2,6 +2,7 @@
 //
 // A numpy array is read where it lies. A tensor of PyTorch or of another library is first seen as a numpy array through
 // DLPack (numpy.from_dlpack): both then have one memory. The objects here keep the array alive while it is read.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <pybind11/numpy.h>

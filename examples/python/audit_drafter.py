@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Audits two drafters at temperature 0.7. One reports the softmax of the raw logits as q."""
 
 import specdec

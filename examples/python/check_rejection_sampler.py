@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Checks the sampler of rejection_sampler.py: as it should be, and with mistakes that engines have made."""
 
 import functools

@@ -1,4 +1,5 @@
 // A sampler that is a function of Python, for sampler_check.hpp.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <pybind11/numpy.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The rejection sampler of speculative decoding in PyTorch, for a batch of drafts, as engines in Python have it; and the
 mistakes that engines have made, one keyword each.
 

@@ -1,4 +1,5 @@
 // The rules by their names.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <specdec/specdec.hpp>

@@ -1,4 +1,5 @@
 // Small models on which a sampler is checked: a target and a drafter each, known exactly.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -4,6 +4,7 @@
 // them. The check drafts honestly from q, asks the sampler, and lets the target alone continue the text to γ + 1 tokens. A
 // sampler is lossless if and only if these texts have the target's law (Sun et al., arXiv:2403.10444, Lemma 2). This law is
 // known for the small models of sampler_cases.hpp. testing::check_sampled compares it with the texts.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

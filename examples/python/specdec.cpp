@@ -1,5 +1,6 @@
 // The Python module specdec: rules, the check of a sampler, the audit of a drafter. Numbers of numpy and of PyTorch are read
 // where they lie.
+// SPDX-License-Identifier: MIT
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>

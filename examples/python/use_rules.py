@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Judges drafts by the rules of the library: a line, a tree, a batch. Tells what the rules accept on average."""
 
 import numpy

@@ -1,4 +1,5 @@
 // The rules, called on arrays of Python.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <pybind11/numpy.h>

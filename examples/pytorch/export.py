@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Writes a checkpoint of ../transformer as a TorchScript module. A call takes the keys and values and returns the new ones.
 
     export.py ../transformer/weights/target.bin target.pt

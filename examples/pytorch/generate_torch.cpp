@@ -2,6 +2,7 @@
 // compare.
 //
 //   generate_torch -m target.pt -d draft.pt -t tokenizer.bin -p "The white whale" --temperature 0
+// SPDX-License-Identifier: MIT
 #include <ATen/Parallel.h>
 
 #include <CLI/CLI.hpp>

@@ -1,4 +1,5 @@
 // A TorchScript module as a model of logits. Each call takes the keys and values of the context and returns the new ones.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <torch/script.h>

@@ -1,4 +1,5 @@
 // Measures the costs of calls of a batch model before serving begins.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

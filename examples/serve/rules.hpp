@@ -1,4 +1,5 @@
 // Verification rules that are chosen at run time.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <specdec/specdec.hpp>

@@ -1,4 +1,5 @@
 // Serves requests by a batch: texts join when they arrive, and leave when they are done.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

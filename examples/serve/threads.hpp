@@ -1,4 +1,5 @@
 // An executor with its own threads.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <atomic>

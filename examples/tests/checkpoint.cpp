@@ -1,5 +1,6 @@
 // Checkpoints of llama2.c: every format returns the weights that were written, and a broken file gives one line that says
 // why.
+// SPDX-License-Identifier: MIT
 #include "transformer/checkpoint.hpp"
 
 #include <Eigen/Core>

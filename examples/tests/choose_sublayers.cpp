@@ -1,4 +1,5 @@
 // The search for sublayers to leave out. The oracles: the formulae in double, and a search through all sets.
+// SPDX-License-Identifier: MIT
 #include "transformer/choose_sublayers.hpp"
 
 #include <Eigen/Core>

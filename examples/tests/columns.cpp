@@ -1,4 +1,5 @@
 // A transformer that is split by vocabulary: the columns of all parts together are the whole model's logits, to the bit.
+// SPDX-License-Identifier: MIT
 #include "transformer/columns.hpp"
 
 #include <Eigen/Core>

@@ -1,5 +1,6 @@
 // Drafting with an EAGLE layer on the target's hidden states. The oracles: the formulae in double, without a cache, and the
 // target's own text.
+// SPDX-License-Identifier: MIT
 #include "transformer/eagle.hpp"
 
 #include <Eigen/Core>

@@ -1,5 +1,6 @@
 // A small fake of llama.cpp for the declarations in llama_declarations: a cache of cells that belong to sequences, the
 // rules of today's llama.cpp for a batch, and logits that differ for any two texts.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <ggml-backend.h>

@@ -1,4 +1,5 @@
 // The trees of the program generate: their shapes, and the line that it shows of a tree.
+// SPDX-License-Identifier: MIT
 #include <stdexcept>
 #include <vector>
 

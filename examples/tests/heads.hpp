@@ -1,4 +1,5 @@
 // Shared by the tests of heads: heads with random weights and their files, and what any shipped head must do.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <Eigen/Core>

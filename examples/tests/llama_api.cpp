@@ -1,5 +1,6 @@
 // examples/llama_cpp/llama_api.hpp with the interface of three versions of llama.cpp. Each has a fake that records its
 // calls.
+// SPDX-License-Identifier: MIT
 #include "llama_cpp/llama_api.hpp"
 
 #include <string>

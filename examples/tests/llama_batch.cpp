@@ -1,5 +1,6 @@
 // examples/llama_cpp/llama_batch.hpp over a small fake of llama.cpp: rows and texts of many sequences equal those of each
 // sequence alone, and a failing call changes nothing.
+// SPDX-License-Identifier: MIT
 #include "llama_cpp/llama_batch.hpp"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 // examples/llama_cpp/llama_grammar.hpp over a small fake of llama.cpp: the forbidden tokens, the rollback, and that every
 // sampler is freed.
+// SPDX-License-Identifier: MIT
 #include "llama_cpp/llama_grammar.hpp"
 
 #include <limits>

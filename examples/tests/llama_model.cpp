@@ -1,5 +1,6 @@
 // examples/llama_cpp/llama_model.hpp over a small fake of llama.cpp: what its calls return, and what they leave in the
 // cache.
+// SPDX-License-Identifier: MIT
 #include "llama_cpp/llama_model.hpp"
 
 #include <algorithm>

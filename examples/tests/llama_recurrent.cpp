@@ -1,4 +1,5 @@
 // Recurrent models over a small fake of llama.cpp, which cannot roll them back: rows are right for the text before them.
+// SPDX-License-Identifier: MIT
 #include "llama_cpp/llama_recurrent.hpp"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // examples/llama_cpp/llama_tree.hpp: which sequences the tokens of a tree get.
+// SPDX-License-Identifier: MIT
 #include "llama_cpp/llama_tree.hpp"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 // Contexts that are longer than those of the training, and attentions that read a part of them. The oracles: the formulae in
 // double (small_transformer.hpp), and the target's own text.
+// SPDX-License-Identifier: MIT
 #include "transformer/long_context.hpp"
 
 #include <Eigen/Core>

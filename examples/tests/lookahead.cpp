@@ -1,5 +1,6 @@
 // The lookahead drafter, which learns from the target's rows. The oracles: its definition, from a record of every guess, and
 // the target's law.
+// SPDX-License-Identifier: MIT
 #include "drafters/lookahead.hpp"
 
 #include <algorithm>

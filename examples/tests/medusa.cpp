@@ -1,5 +1,6 @@
 // Medusa's heads with and without a Markov term. The oracles: the formulae in double, rows that are made from scratch, and
 // the target's own text.
+// SPDX-License-Identifier: MIT
 #include "transformer/medusa.hpp"
 
 #include <Eigen/Core>

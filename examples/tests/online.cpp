@@ -1,5 +1,6 @@
 // The draft model that learns, and its drafter. The oracles: the rows of the plain draft model, the accepted share itself, by
 // finite differences in double, and the target's own text.
+// SPDX-License-Identifier: MIT
 #include "drafters/online.hpp"
 
 #include <Eigen/Core>

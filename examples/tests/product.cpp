@@ -1,5 +1,6 @@
 // Products of weights and vectors are Eigen's up to rounding. A vector's product is the same to the bit, alone or with others.
 // This file is also compiled for the machine that builds it, whose registers may be wider.
+// SPDX-License-Identifier: MIT
 #include "transformer/product.hpp"
 
 #include <Eigen/Core>

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Converts a checkpoint with to_gguf.py, reads the result by the GGUF specification, and compares the two.
 
     reads_gguf.py to_gguf.py checkpoint.bin tokenizer.bin made.gguf

@@ -1,4 +1,5 @@
 // What is said of a broken file.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <stdexcept>

@@ -1,5 +1,6 @@
 // Drafting with the target's own sublayers. The oracles: the formulae without some sublayers, a plain transformer that no
 // drafter uses, and the target's law.
+// SPDX-License-Identifier: MIT
 #include "transformer/self_draft.hpp"
 
 #include <Eigen/Core>

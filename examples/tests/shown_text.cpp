@@ -1,5 +1,6 @@
 // Texts with marked tokens: the kinds of tokens, characters in several parts, lines, and the output to terminals and
 // pictures.
+// SPDX-License-Identifier: MIT
 #include "generate/shown_text.hpp"
 
 #include <cstddef>

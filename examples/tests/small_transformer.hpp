@@ -1,5 +1,6 @@
 // Shared by the tests of the transformer: models with random weights, their files, and the forward pass of the papers, in
 // double and without a cache.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <Eigen/Core>

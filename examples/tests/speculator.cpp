@@ -1,5 +1,6 @@
 // Drafting with a head on the target's hidden states. The oracles: a transformer that stops at a layer, the formulae in
 // double, and the target's own text.
+// SPDX-License-Identifier: MIT
 #include "transformer/speculator.hpp"
 
 #include <Eigen/Core>

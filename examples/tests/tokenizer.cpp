@@ -1,4 +1,5 @@
 // The tokenizer: merges worked out by hand, all bytes encoded and decoded, and a slow algorithm as the oracle.
+// SPDX-License-Identifier: MIT
 #include "transformer/tokenizer.hpp"
 
 #include <cstddef>

@@ -1,4 +1,5 @@
 // The shipped trained transformers: the text that they write, and that the rules are lossless on them.
+// SPDX-License-Identifier: MIT
 #include <random>
 #include <specdec/specdec.hpp>
 #include <string>

@@ -1,4 +1,5 @@
 // Shared by the tests of the trained transformers: the shipped pair, and a statistical test of the texts that it writes.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <Eigen/Core>

@@ -1,5 +1,6 @@
 // The transformer: compared with the papers' formulae in double, and with itself, to the bit, for any split of its tokens
 // into calls.
+// SPDX-License-Identifier: MIT
 #include "transformer/transformer.hpp"
 
 #include <Eigen/Core>

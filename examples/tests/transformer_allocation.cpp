@@ -1,6 +1,7 @@
 // The transformer allocates nothing after warm-up: neither by operator new, which this program counts, nor by Eigen, which
 // uses malloc. Eigen can be compiled to check each allocation. So this is a program of its own: its Eigen differs from the
 // other tests' Eigen.
+// SPDX-License-Identifier: MIT
 #include <stdexcept>
 #define EIGEN_RUNTIME_NO_MALLOC
 #define eigen_assert(condition) \

@@ -1,4 +1,5 @@
 // The transformer for many texts: equal to one transformer for each sequence, to the bit, for any mix of feeds in a call.
+// SPDX-License-Identifier: MIT
 #include <Eigen/Core>
 #include <algorithm>
 #include <concepts>

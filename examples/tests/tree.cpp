@@ -1,4 +1,5 @@
 // Trees of tokens in the transformer: every row equals, to the bit, the row of a line of the tokens on its path.
+// SPDX-License-Identifier: MIT
 #include "transformer/tree.hpp"
 
 #include <Eigen/Core>

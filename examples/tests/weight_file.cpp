@@ -1,4 +1,5 @@
 // Files of heads: the numbers of both versions, and what is said of files that hold less or more.
+// SPDX-License-Identifier: MIT
 #include "transformer/weight_file.hpp"
 
 #include <Eigen/Core>

@@ -2,6 +2,7 @@
 // Source: Vaswani et al., "Attention Is All You Need", arXiv:1706.03762, equation 1; Ainslie et al., "GQA:
 // Training Generalized Multi-Query Transformer Models from Multi-Head Checkpoints", arXiv:2305.13245, section
 // 2.2.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <Eigen/Core>

@@ -1,4 +1,5 @@
 // A Llama model for many texts: each layer multiplies the tokens of all texts at once.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstddef>

@@ -10,6 +10,7 @@
 //
 // The file is read from front to back, a matrix at a time, rather than mapped into memory: the weights are put
 // into another order anyhow (panels.hpp), and so no more than one matrix exists twice.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <Eigen/Core>

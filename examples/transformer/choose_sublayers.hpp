@@ -2,6 +2,7 @@
 // Source: Zhang et al., "Draft & Verify", arXiv:2309.08168, section 3.2. There a Bayesian optimisation measures the time of
 // whole texts. Here a greedy search computes the expected gain from the acceptance of single tokens, so that its result does
 // not depend on a clock or on random numbers.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <Eigen/Core>

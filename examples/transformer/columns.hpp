@@ -1,5 +1,6 @@
 // A Llama model that computes only some columns of its logits: one rank's part of an output layer that is split by
 // vocabulary.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // The KV cache of a text, and its hidden states.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <Eigen/Core>

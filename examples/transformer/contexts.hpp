@@ -1,4 +1,5 @@
 // The contexts of many sequences.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

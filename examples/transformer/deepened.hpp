@@ -4,6 +4,7 @@
 // time it saves depends on the cost of a call, and so on whether the weights come from a cache or from memory. Layers that
 // add nothing change only the cost. They do not make a better model: the same draft model would guess a model that was
 // trained at this size less often.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <Eigen/Core>

@@ -1,6 +1,7 @@
 // An EAGLE layer: one layer with attention on the target's hidden states, which drafts from its own outputs.
 // Source: Li et al., "EAGLE", arXiv:2401.15077; as in "EAGLE-3", arXiv:2503.01840, the states of several layers of the target
 // are read, and the layer is trained on its own outputs.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <Eigen/Core>

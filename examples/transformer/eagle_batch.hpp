@@ -1,4 +1,5 @@
 // An EAGLE layer for many texts: one call serves the tokens of all texts.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <Eigen/Core>

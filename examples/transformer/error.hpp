@@ -1,4 +1,5 @@
 // Throws errors with messages that are joined from pieces.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <sstream>

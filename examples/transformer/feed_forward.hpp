@@ -1,4 +1,5 @@
 // The normalisation and the activations of feed-forward networks.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <Eigen/Core>

@@ -3,6 +3,7 @@
 // and "Llama 2", arXiv:2307.09288, section 2.2: pre-normalisation by RMSNorm (Zhang, Sennrich, arXiv:1910.07467,
 // equation 4) and SwiGLU (Shazeer, arXiv:2002.05202, equation 6) in feed_forward.hpp, RoPE (rotation.hpp), grouped-query
 // attention (attention.hpp).
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <Eigen/Core>

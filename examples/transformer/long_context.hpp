@@ -1,6 +1,7 @@
 // An adapter that lets a model read contexts that are longer than those of its training.
 // Source: Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models", arXiv:2106.09685, section 4.1. How positions are
 // stretched: rotation.hpp.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstddef>

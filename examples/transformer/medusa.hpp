@@ -4,6 +4,7 @@
 // section 2.1.1; before it Stern et al., "Blockwise Parallel Decoding for Deep Autoregressive Models", arXiv:1811.03115. Here
 // the matrix of a residual block has low rank, and the classifier of all heads is the target's own, which the paper copies
 // for each head and trains. The Markov term: DSpark, arXiv:2607.05147.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <Eigen/Core>

@@ -1,6 +1,7 @@
 // A draft model whose output layer goes on learning from the target while texts are written.
 // Source: Liu et al., "Online Speculative Decoding", arXiv:2310.07177. There the whole draft model learns, now and then, from
 // rows that were collected. Here only the output layer learns, after each target call, and from the acceptance itself.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <Eigen/Core>

@@ -1,4 +1,5 @@
 // Matrices in panels of 16 rows: the layout for product.hpp.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <Eigen/Core>

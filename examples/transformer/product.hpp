@@ -7,6 +7,7 @@
 //
 // Numeric: every sum runs over the columns of W in their order, for any number of vectors. So the result of a vector does
 // not depend on the other vectors, to the bit.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <Eigen/Core>

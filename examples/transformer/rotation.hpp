@@ -2,6 +2,7 @@
 // Source: Su et al., "RoFormer: Enhanced Transformer with Rotary Position Embedding", arXiv:2104.09864, equation 15;
 // Peng et al., "YaRN: Efficient Context Window Extension of Large Language Models", arXiv:2309.00071, section 3.2;
 // Chiang, Cholak, "Overcoming a Theoretical Limitation of Self-Attention", arXiv:2202.12172.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <Eigen/Core>

@@ -3,6 +3,7 @@
 // arXiv:2309.08168, section 3; Elhoushi et al., "LayerSkip: Enabling Early Exit Inference and Self-Speculative Decoding",
 // arXiv:2404.16710, section 4.3; Sadhukhan et al., "MagicDec: Breaking the Latency-Throughput Tradeoff for Long Context
 // Generation with Speculative Decoding", arXiv:2408.11049.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // The shape of a Llama model: its sizes, and whether it has its own classifier.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <Eigen/Core>

@@ -1,5 +1,6 @@
 // Which tokens of a long context an attention reads.
 // Source: Xiao et al., "Efficient Streaming Language Models with Attention Sinks", arXiv:2309.17453, section 3.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <Eigen/Core>

@@ -2,6 +2,7 @@
 // Source: Wertheimer et al., "Accelerating Production LLMs with Combined Token/Embedding Speculators", arXiv:2404.19124. The
 // weights are the same at every depth of a draft, as in Cheng et al., "Recurrent Drafter", arXiv:2403.09919. The states of
 // several layers of the target are read, as in Li et al., "EAGLE-3", arXiv:2503.01840.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <Eigen/Core>

@@ -1,4 +1,5 @@
 // Which sublayers of a model run.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <Eigen/Core>

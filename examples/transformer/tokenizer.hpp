@@ -4,6 +4,7 @@
 //
 // Format of the file: the length of the longest piece as an int32; then for each token a float32 score, the int32 length
 // of its piece, and the piece.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // A Llama model on Eigen with a KV cache, as target or draft model.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

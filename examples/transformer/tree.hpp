@@ -1,4 +1,5 @@
 // The tree of tokens after a context.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <Eigen/Core>

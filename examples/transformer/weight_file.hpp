@@ -1,4 +1,5 @@
 // Files of heads and adapters: a header of 256 bytes, then weights in halves or in bytes. train/weight_file.py writes them.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <Eigen/Core>

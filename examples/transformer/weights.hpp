@@ -1,5 +1,6 @@
 // The weights of a Llama model as the transformer reads them: in panels, and matrices that multiply the same vector are
 // joined.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <Eigen/Core>

@@ -1,4 +1,6 @@
 // The theory: closed forms, exact expectations and bounds.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include "specdec/analysis/context_free_survival.hpp"

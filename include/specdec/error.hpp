@@ -12,6 +12,7 @@
 //
 // What others throw passes through as it is: the errors of a user's model, and std::bad_alloc where memory runs out.
 // A program without exceptions (-fno-exceptions) gets the errors by an error handler.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include "specdec/platform.hpp"

@@ -1,4 +1,5 @@
 // Executors: they run work that may run in parallel.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <concepts>

@@ -1,4 +1,5 @@
 // Helpers for lists.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <concepts>

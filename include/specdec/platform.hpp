@@ -1,5 +1,6 @@
 // What the library needs of a compiler and its flags. Where something is missing, the compiler says so in one sentence and
 // stops.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cfloat>

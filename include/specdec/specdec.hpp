@@ -9,6 +9,7 @@
 // `specdec::` before them. A program's own types of these names stay its own, also after `using namespace specdec;`, if they
 // are in a namespace. In the global namespace they would be ambiguous after it: there, write
 // `using specdec::BlockVerifier;` for each name that is wanted.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include "specdec/platform.hpp"

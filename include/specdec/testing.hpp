@@ -1,4 +1,5 @@
 // Proofs and tests: the enumerator, exact laws, checks of rules and of drafters. Includes all of testing/.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include "specdec/testing/audited_drafter.hpp"

@@ -1,4 +1,5 @@
 // Views of token ids of 32 or 64 bits. Checks the ids, and replaces the ids that a model does not know.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

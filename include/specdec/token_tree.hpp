@@ -3,6 +3,7 @@
 // A tree stands after a context. Its tokens have the numbers 0, 1, 2 and so on. Token k follows its parent: a token with a lower
 // number, or the context, whose number is −1. A line is a tree without branches: token k follows token k − 1. Where a list of
 // parents is empty, the tokens are a line, so a line needs no list.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // The basic types: token ids and indices. `unlimited` means "no limit".
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include "specdec/platform.hpp"

@@ -1,4 +1,5 @@
 // The version of the library. CMakeLists.txt reads it from here. Before 1.0 a new MINOR may break programs that compiled before.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <string_view>

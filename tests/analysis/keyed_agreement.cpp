@@ -1,4 +1,5 @@
 // Oracles: the sum as written, its bounds, and draws of the shipped source of chance.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cmath>
 #include <limits>

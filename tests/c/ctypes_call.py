@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Calls the C interface in a shared library through ctypes: tests/c/ctypes_call.py LIBRARY"""
 
 import ctypes

@@ -1,5 +1,6 @@
 // A program in C99 that calls the rules: the first token that a step emits has the target's law, for each rule, for lines and
 // trees; and errors are a status and a text. Laws are tested by chi-square at a false-alarm rate of 1e-6, with fixed seeds.
+// SPDX-License-Identifier: MIT
 #include <specdec/c/specdec.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 // The C interface gives the verdicts of C++, for rows of every kind, and its errors as a status and a text.
+// SPDX-License-Identifier: MIT
 #define SPECDEC_C_IMPLEMENTATION
 #include "specdec/c/specdec.hpp"
 

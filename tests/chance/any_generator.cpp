@@ -1,4 +1,5 @@
 // AnyGenerator gives the bits of the generator that it holds, and takes numbers back.
+// SPDX-License-Identifier: MIT
 #include "specdec/chance/any_generator.hpp"
 
 #include <concepts>

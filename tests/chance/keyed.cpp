@@ -1,4 +1,5 @@
 // What a Keyed source draws: the row's law, by the documented numbers, on rows of every kind.
+// SPDX-License-Identifier: MIT
 #include <cmath>
 #include <cstdint>
 #include <exception>

@@ -1,4 +1,5 @@
 // Philox: the published numbers, and a text that is stopped and continued.
+// SPDX-License-Identifier: MIT
 #include "specdec/chance/philox.hpp"
 
 #include <specdec/specdec.hpp>

@@ -1,4 +1,5 @@
 // The race against its closed form: won by y with probability (w·p(y) − q(y))+ / (S + 1 − w).
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

@@ -1,5 +1,6 @@
 // Oracle for uniform01 and the draws: a second implementation, including the generators (the C++ standard fixes their
 // sequences). The generation's text is a recorded one. All values must be equal under every standard library.
+// SPDX-License-Identifier: MIT
 #include <cstdint>
 #include <limits>
 #include <random>

@@ -1,5 +1,6 @@
 // must say: the model has no forward(std::span<const specdec::BatchFeed> feeds) for many texts: see specdec::BatchModel
 // A model for one text as the target of many.
+// SPDX-License-Identifier: MIT
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 

@@ -1,5 +1,6 @@
 // must say: which this verifier does not judge: try
 // A suffix drafter that branches, under a rule for lines.
+// SPDX-License-Identifier: MIT
 #include <random>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>

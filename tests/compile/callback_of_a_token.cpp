@@ -1,5 +1,6 @@
 // must say: the callback is not called with (std::span<const specdec::Token> emitted): see specdec::SpecDec::generate
 // A callback that would be shown the tokens one by one.
+// SPDX-License-Identifier: MIT
 #include <random>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>

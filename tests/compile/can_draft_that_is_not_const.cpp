@@ -1,5 +1,6 @@
 // must say: the model's can_draft is neither
 // A model that says in another form when it can draft.
+// SPDX-License-Identifier: MIT
 #include <random>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>

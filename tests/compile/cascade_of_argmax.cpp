@@ -1,5 +1,6 @@
 // must say: would report rows that its drafts are not drawn from
 // Likeliest tokens, reported with rows that they were not drawn from.
+// SPDX-License-Identifier: MIT
 #include <random>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # cmake -DHOW=fixed|broken -DCASES=<folder> -DSOURCE=<file to write> -DCOMPILER=<command;flags;...>
 #   -DCOMPILER_ID=GNU|Clang -P check.cmake
 # cmake -DHOW=refused -DSOURCE=<file> -DCOMPILER=<command;flags;...> -DWORDS=<regular expression> -P check.cmake

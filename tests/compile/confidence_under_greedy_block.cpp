@@ -1,5 +1,6 @@
 // must say: does not depend on what was drafted
 // A draft that ends where the draft model is unsure, under a rule whose modifications know one length for all drafts.
+// SPDX-License-Identifier: MIT
 #include <random>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>

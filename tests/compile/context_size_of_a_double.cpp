@@ -1,5 +1,6 @@
 // must say: context_size
 // A context of infinitely many tokens is one that does not tell its size, or specdec::unlimited.
+// SPDX-License-Identifier: MIT
 #include <limits>
 #include <specdec/specdec.hpp>
 

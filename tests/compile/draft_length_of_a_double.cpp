@@ -1,5 +1,6 @@
 // must say: the draft length has no next(specdec::Index most) that returns a number of tokens, an integer
 // A number of tokens is an integer: a floating-point number may be NaN, or more than any integer.
+// SPDX-License-Identifier: MIT
 #include <cmath>
 #include <specdec/model/ngram.hpp>
 #include <specdec/specdec.hpp>

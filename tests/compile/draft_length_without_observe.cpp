@@ -1,5 +1,6 @@
 // must say: the draft length has no observe(const specdec::StepRecord& step): see specdec::DraftLength
 // A draft length that cannot be told what became of the draft.
+// SPDX-License-Identifier: MIT
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 

@@ -1,5 +1,6 @@
 // must say: takes no trees, which this strategy drafts
 // A draft model of lines, and a strategy that branches.
+// SPDX-License-Identifier: MIT
 #include <specdec/specdec.hpp>
 
 struct Small {

@@ -1,5 +1,6 @@
 // must say: ProcessedModel
 // Rows of a draft model that are no matrix.
+// SPDX-License-Identifier: MIT
 #include <specdec/specdec.hpp>
 #include <vector>
 

@@ -1,5 +1,6 @@
 // must say: truncate
 // A draft model that cannot roll its context back.
+// SPDX-License-Identifier: MIT
 #include <specdec/specdec.hpp>
 
 struct Small {

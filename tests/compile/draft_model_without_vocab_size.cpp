@@ -1,5 +1,6 @@
 // must say: Model
 // A draft model that does not say how many tokens it knows.
+// SPDX-License-Identifier: MIT
 #include <specdec/specdec.hpp>
 
 struct Small {

@@ -1,5 +1,6 @@
 // must say: draft
 // A proposal is a view of its drafter.
+// SPDX-License-Identifier: MIT
 #include <cstddef>
 #include <random>
 #include <specdec/specdec.hpp>

@@ -1,5 +1,6 @@
 // must say: Probabilities
 // A matrix of integers holds no probabilities.
+// SPDX-License-Identifier: MIT
 #include <random>
 #include <specdec/specdec.hpp>
 #include <vector>

@@ -1,5 +1,6 @@
 // must say: the strategy's Growth has no wish() that returns a specdec::DraftWish: see specdec::DraftStrategy
 // A strategy that does not say what the draft model is to take in.
+// SPDX-License-Identifier: MIT
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 

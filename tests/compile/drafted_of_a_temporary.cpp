@@ -1,5 +1,6 @@
 // must say: Drafted
 // What was drafted is seen, not copied: rows and tokens that die at the end of the line are refused.
+// SPDX-License-Identifier: MIT
 #include <specdec/specdec.hpp>
 #include <vector>
 

@@ -1,5 +1,6 @@
 // must say: the drafter cannot be copied, one for each text, and is no specdec::Drafter
 // A drafter of one text that cannot be copied, for many texts.
+// SPDX-License-Identifier: MIT
 #include <span>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>

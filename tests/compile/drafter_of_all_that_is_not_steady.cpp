@@ -1,5 +1,6 @@
 // must say: needs drafts whose length is settled
 // A drafter for all of a batch whose drafts may end by a row after a drawn token, under a rule that remembers.
+// SPDX-License-Identifier: MIT
 #include <random>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>

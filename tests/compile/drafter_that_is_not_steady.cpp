@@ -1,5 +1,6 @@
 // must say: needs drafts whose length is settled
 // A drafter that says of itself that it is not steady, under a rule that remembers its sequence.
+// SPDX-License-Identifier: MIT
 #include <random>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>

@@ -1,5 +1,6 @@
 // must say: the drafter has no draft(std::span<const specdec::Token> context, const specdec::DraftLimits& limits, auto& chance)
 // A drafter that does not draft.
+// SPDX-License-Identifier: MIT
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 

@@ -1,5 +1,6 @@
 // must say: the drafter has no drafted(specdec::Index sequence) const that returns a specdec::Draft: see specdec::Drafter
 // A drafter for all texts together that shows its drafts to nobody.
+// SPDX-License-Identifier: MIT
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 

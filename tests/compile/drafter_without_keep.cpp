@@ -1,5 +1,6 @@
 // must say: the drafter has no keep(specdec::Index sequence, specdec::Index length), its rollback: see specdec::Drafter
 // A drafter for all texts together that cannot go back.
+// SPDX-License-Identifier: MIT
 #include <span>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>

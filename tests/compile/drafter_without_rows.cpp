@@ -1,5 +1,6 @@
 // must say: the drafter's draft() returns no specdec::Draft
 // A drafter that proposes tokens, but not the distributions it drew them from.
+// SPDX-License-Identifier: MIT
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <vector>

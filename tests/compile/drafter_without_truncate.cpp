@@ -1,5 +1,6 @@
 // must say: the drafter has no truncate(specdec::Index length), its rollback: see specdec::OneTextDrafter
 // A drafter that cannot go back.
+// SPDX-License-Identifier: MIT
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 

@@ -1,5 +1,6 @@
 // must say: Temporary
 // The tokens that have been drawn are looked at when a row is asked.
+// SPDX-License-Identifier: MIT
 #include <specdec/specdec.hpp>
 #include <vector>
 

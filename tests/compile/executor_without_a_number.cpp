@@ -1,5 +1,6 @@
 // must say: the executor is not called with (specdec::Index n, const auto& f): see specdec::Executor
 // An executor that is told what to call, but not how often.
+// SPDX-License-Identifier: MIT
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 

@@ -1,5 +1,6 @@
 // must say: the processor has no pop(specdec::Index n), which specdec::Snapshots adds to one: see specdec::TextProcessor
 // A drafter has to take back what it has tried.
+// SPDX-License-Identifier: MIT
 #include <specdec/specdec.hpp>
 
 struct Processor {

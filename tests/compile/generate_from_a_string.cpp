@@ -1,5 +1,6 @@
 // must say: RandomSource
 // The loop, too, needs a random bit generator or a source of chance.
+// SPDX-License-Identifier: MIT
 #include <random>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>

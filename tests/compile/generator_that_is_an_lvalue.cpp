@@ -1,5 +1,6 @@
 // must say: a generator that is an lvalue would be copied, and give its numbers twice: pass std::ref(rng)
 // A batch that would draw from a copy of the caller's generator.
+// SPDX-License-Identifier: MIT
 #include <functional>
 #include <random>
 #include <specdec/specdec.hpp>

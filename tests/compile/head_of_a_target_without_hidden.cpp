@@ -1,5 +1,6 @@
 // must say: the target shows no hidden states
 // A head on a target that shows no hidden states.
+// SPDX-License-Identifier: MIT
 #include <specdec/model/head_model.hpp>
 #include <specdec/testing.hpp>
 

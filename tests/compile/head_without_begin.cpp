@@ -1,5 +1,6 @@
 // must say: the head has no begin(hidden, state), which writes a state to an Eigen::Ref<Eigen::VectorXf>: see specdec::Head
 // A head that does not say how a state begins.
+// SPDX-License-Identifier: MIT
 #include <specdec/model/head_model.hpp>
 #include <specdec/testing.hpp>
 

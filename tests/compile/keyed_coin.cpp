@@ -1,5 +1,6 @@
 // must say: a rule of ratios would bias the text with them
 // A coin that is flipped by hand.
+// SPDX-License-Identifier: MIT
 #include <random>
 #include <specdec/specdec.hpp>
 

@@ -1,5 +1,6 @@
 // must say: would bias the text with them: use KeyedVerifier
 // Ratios are judged by numbers that the draft does not depend on.
+// SPDX-License-Identifier: MIT
 #include <specdec/specdec.hpp>
 #include <vector>
 

@@ -1,5 +1,6 @@
 // must say: its source of chance is a specdec::Keyed, not a generator
 // A rule of numbers that are shared, with numbers that are not.
+// SPDX-License-Identifier: MIT
 #include <random>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>

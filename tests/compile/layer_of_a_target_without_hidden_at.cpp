@@ -1,5 +1,6 @@
 // must say: the target does not show the hidden state of each token
 // A target that shows the hidden state of its last token alone.
+// SPDX-License-Identifier: MIT
 #include <specdec/model/eagle_model.hpp>
 #include <specdec/testing.hpp>
 

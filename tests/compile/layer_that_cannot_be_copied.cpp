@@ -1,5 +1,6 @@
 // must say: the layer cannot be copied, but with a target for many texts each text has a copy of it
 // A layer for many texts that is not copied.
+// SPDX-License-Identifier: MIT
 #include <memory>
 #include <specdec/model/eagle_model.hpp>
 #include <specdec/testing.hpp>

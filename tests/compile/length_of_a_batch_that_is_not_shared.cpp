@@ -1,5 +1,6 @@
 // must say: this draft length is one for all sequences
 // A draft length that goes by how many sequences there are, copied for each of them.
+// SPDX-License-Identifier: MIT
 #include <random>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>

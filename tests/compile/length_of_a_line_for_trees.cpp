@@ -1,5 +1,6 @@
 // must say: the draft length counts the positions of a line
 // A draft length that ends lines, with a drafter of trees.
+// SPDX-License-Identifier: MIT
 #include <random>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>

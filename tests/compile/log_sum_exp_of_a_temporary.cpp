@@ -1,5 +1,6 @@
 // must say: log_sum_exp
 // The log-sum-exps of logits are seen, not copied: a list that dies at the end of the line is refused.
+// SPDX-License-Identifier: MIT
 #include <specdec/specdec.hpp>
 #include <vector>
 

@@ -1,5 +1,6 @@
 // must say: Temporary
 // A view of a matrix that dies at the end of the line.
+// SPDX-License-Identifier: MIT
 #include <specdec/specdec.hpp>
 
 Eigen::MatrixXf computed();

@@ -1,5 +1,6 @@
 // Macros that headers of systems and libraries define, with their meaning there or a worse one. The library's headers are
 // compiled after it. (min, max and verify are refused in a sentence: see specdec/platform.hpp.)
+// SPDX-License-Identifier: MIT
 #pragma once
 
 // <windows.h>

@@ -1,5 +1,6 @@
 // must say: modifications
 // What a rule remembers is gone with it.
+// SPDX-License-Identifier: MIT
 #include <cstddef>
 #include <specdec/specdec.hpp>
 

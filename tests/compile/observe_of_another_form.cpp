@@ -1,5 +1,6 @@
 // must say: that is never called
 // A drafter that would learn from the target's calls, by arguments that nobody passes.
+// SPDX-License-Identifier: MIT
 #include <random>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>

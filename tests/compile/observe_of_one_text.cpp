@@ -1,5 +1,6 @@
 // must say: it is observe(sequence, judged), see specdec::Drafter
 // A drafter for requests that would learn from the target's calls, by the arguments of a drafter of one text.
+// SPDX-License-Identifier: MIT
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>

@@ -1,5 +1,6 @@
 // must say: Temporary
 // One-hot rows look at the tokens that they are given.
+// SPDX-License-Identifier: MIT
 #include <specdec/specdec.hpp>
 #include <vector>
 

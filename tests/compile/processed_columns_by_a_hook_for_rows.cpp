@@ -1,5 +1,6 @@
 // must say: takes no specdec::PartialLogits
 // A hook that takes whole rows cannot know which columns it would be given.
+// SPDX-License-Identifier: MIT
 #include <specdec/specdec.hpp>
 
 struct Mine {

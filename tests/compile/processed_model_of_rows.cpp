@@ -1,5 +1,6 @@
 // must say: logits
 // A processed model inside another: its rows are distributions already.
+// SPDX-License-Identifier: MIT
 #include <specdec/specdec.hpp>
 
 struct Engine {

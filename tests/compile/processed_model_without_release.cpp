@@ -1,5 +1,6 @@
 // must say: the model has no release(specdec::Index sequence), which forgets a sequence: see specdec::BatchModel
 // A model of logits for many texts that forgets none.
+// SPDX-License-Identifier: MIT
 #include <specdec/specdec.hpp>
 
 struct Engine {

@@ -1,5 +1,6 @@
 // must say: truncate
 // A model of logits that cannot roll its context back.
+// SPDX-License-Identifier: MIT
 #include <specdec/specdec.hpp>
 
 struct Engine {

@@ -1,5 +1,6 @@
 // must say: processors come before it
 // Over ranks tokens are drawn ahead from the rows, so what changes them comes before.
+// SPDX-License-Identifier: MIT
 #include <random>
 #include <specdec/ranks.hpp>
 #include <specdec/specdec.hpp>

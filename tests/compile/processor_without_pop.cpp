@@ -1,5 +1,6 @@
 // must say: the processor has no pop(specdec::Index n), which specdec::Snapshots adds to one: see specdec::TextProcessor
 // A processor that can only go forward.
+// SPDX-License-Identifier: MIT
 #include <specdec/specdec.hpp>
 
 struct Processor {

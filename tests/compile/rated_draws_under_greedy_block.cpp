@@ -1,6 +1,7 @@
 // must say: does not depend on what was drafted
 // A tree whose drawn children a draft length counts by the rows, under a rule whose modifications know one trunk for all
 // drafts.
+// SPDX-License-Identifier: MIT
 #include <random>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>

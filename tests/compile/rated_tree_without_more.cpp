@@ -1,5 +1,6 @@
 // must say: the draft length rates the tokens of trees, and has not both acceptance(const specdec::CandidateToken&
 // A draft length that rates the tokens of trees, and does not say how many of them to propose.
+// SPDX-License-Identifier: MIT
 #include <random>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>

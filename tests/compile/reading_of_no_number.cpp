@@ -1,5 +1,6 @@
 // must say: the draft length's reading(row, i) returns no double
 // A draft length that reads a text in a row.
+// SPDX-License-Identifier: MIT
 #include <random>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>

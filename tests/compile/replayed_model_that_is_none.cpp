@@ -1,5 +1,6 @@
 // must say: RecurrentModel
 // A model whose context can be cut back anyway.
+// SPDX-License-Identifier: MIT
 #include <specdec/model/replayed.hpp>
 #include <specdec/specdec.hpp>
 

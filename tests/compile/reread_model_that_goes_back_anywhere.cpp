@@ -1,5 +1,6 @@
 // must say: no Index reach
 // A model that can be cut back to any length anyway.
+// SPDX-License-Identifier: MIT
 #include <specdec/model/reread.hpp>
 #include <specdec/specdec.hpp>
 

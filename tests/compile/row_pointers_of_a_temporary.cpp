@@ -1,5 +1,6 @@
 // must say: Temporary
 // Rows by pointer look at the pointers that they are given.
+// SPDX-License-Identifier: MIT
 #include <specdec/specdec.hpp>
 #include <vector>
 

@@ -1,5 +1,6 @@
 // must say: Temporary
 // A span of rows looks at the rows that it is given.
+// SPDX-License-Identifier: MIT
 #include <specdec/specdec.hpp>
 #include <vector>
 

@@ -1,5 +1,6 @@
 // must say: the row has no sampler() const that maps a double to a specdec::Token: see specdec::Distribution
 // Rows that know their probabilities, but cannot be drawn from.
+// SPDX-License-Identifier: MIT
 #include <random>
 #include <specdec/specdec.hpp>
 #include <vector>

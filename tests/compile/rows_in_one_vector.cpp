@@ -1,5 +1,6 @@
 // must say: RowVectors
 // Numbers of several rows, one after the other, do not say where a row ends.
+// SPDX-License-Identifier: MIT
 #include <random>
 #include <specdec/specdec.hpp>
 #include <vector>

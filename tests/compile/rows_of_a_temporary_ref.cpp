@@ -1,5 +1,6 @@
 // must say: OwningTemporary
 // A Ref<const Matrix> of what is no such matrix holds a copy, which dies at the end of the line.
+// SPDX-License-Identifier: MIT
 #include <specdec/specdec.hpp>
 
 using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;

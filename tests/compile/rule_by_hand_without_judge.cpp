@@ -1,5 +1,6 @@
 // must say: the verifier has no judge(const auto& drafted, auto& chance): see specdec::Verifier
 // A rule that is called by hand, and takes matrices in place of what was drafted.
+// SPDX-License-Identifier: MIT
 #include <random>
 #include <specdec/specdec.hpp>
 #include <vector>

@@ -1,5 +1,6 @@
 // must say: distributions
 // Rows with tokens already drawn are a view, too.
+// SPDX-License-Identifier: MIT
 #include <specdec/specdec.hpp>
 #include <vector>
 

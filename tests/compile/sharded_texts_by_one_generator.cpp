@@ -1,5 +1,6 @@
 // must say: of a model for many texts each draws ahead by a generator of its own
 // Texts that draw by one generator would depend on one another.
+// SPDX-License-Identifier: MIT
 #include <random>
 #include <span>
 #include <specdec/ranks.hpp>

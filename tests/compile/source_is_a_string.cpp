@@ -1,5 +1,6 @@
 // must say: RandomSource
 // A string is no source of chance.
+// SPDX-License-Identifier: MIT
 #include <random>
 #include <specdec/specdec.hpp>
 #include <string>

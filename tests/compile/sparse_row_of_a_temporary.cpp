@@ -1,5 +1,6 @@
 // must say: Temporary
 // A sparse row looks at the lists that it is given.
+// SPDX-License-Identifier: MIT
 #include <specdec/specdec.hpp>
 #include <vector>
 

@@ -1,5 +1,6 @@
 // must say: Probabilities
 // A sum of matrices has no entries in memory: every look-up would compute it anew.
+// SPDX-License-Identifier: MIT
 #include <random>
 #include <specdec/specdec.hpp>
 #include <vector>

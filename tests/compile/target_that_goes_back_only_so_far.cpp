@@ -1,5 +1,6 @@
 // must say: specdec::Reread, of specdec/model/reread.hpp
 // A cache that loses what lies far back, in a loop that may go back there.
+// SPDX-License-Identifier: MIT
 #include <specdec/model/reread.hpp>
 #include <specdec/specdec.hpp>
 

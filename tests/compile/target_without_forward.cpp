@@ -1,5 +1,6 @@
 // must say: the model has no forward(std::span<const specdec::Token> tokens, specdec::Index rows) for one text
 // A target whose call is not told how many rows are wanted.
+// SPDX-License-Identifier: MIT
 #include <specdec/specdec.hpp>
 
 struct Target {

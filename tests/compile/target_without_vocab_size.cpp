@@ -1,5 +1,6 @@
 // must say: a target matrix needs vocab_size()
 // One-hot rows fit any vocabulary; the target's has to be known.
+// SPDX-License-Identifier: MIT
 #include <specdec/specdec.hpp>
 #include <vector>
 

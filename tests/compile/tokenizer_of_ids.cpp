@@ -1,5 +1,6 @@
 // must say: the tokenizer does not return the bytes of a specdec::Token, as a std::string: see specdec::TokenBytes
 // A tokenizer that returns a number.
+// SPDX-License-Identifier: MIT
 #include <specdec/specdec.hpp>
 #include <string>
 

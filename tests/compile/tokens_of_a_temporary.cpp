@@ -1,5 +1,6 @@
 // must say: tokens
 // What a sequence shows is gone with it: a temporary one shows nothing.
+// SPDX-License-Identifier: MIT
 #include <random>
 #include <span>
 #include <specdec/model/ngram.hpp>

@@ -1,5 +1,6 @@
 // must say: Neither32Nor64Bits
 // Token ids have 32 or 64 bits.
+// SPDX-License-Identifier: MIT
 #include <cstdint>
 #include <random>
 #include <specdec/specdec.hpp>

@@ -1,5 +1,6 @@
 // must say: takes no trees
 // A draft model that takes in trees, but cannot keep a path of one.
+// SPDX-License-Identifier: MIT
 #include <specdec/specdec.hpp>
 
 struct Small {

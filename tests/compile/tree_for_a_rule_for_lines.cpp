@@ -1,5 +1,6 @@
 // must say: judges lines, no trees: try specdec::TraversalVerifier
 // A rule for lines that is given a tree, by hand.
+// SPDX-License-Identifier: MIT
 #include <random>
 #include <specdec/specdec.hpp>
 #include <vector>

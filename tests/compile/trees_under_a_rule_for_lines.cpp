@@ -1,5 +1,6 @@
 // must say: drafts trees
 // A drafter that takes limits, and does not say that it drafts lines, under a rule for lines.
+// SPDX-License-Identifier: MIT
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 

@@ -1,5 +1,6 @@
 // must say: TrunkAndSpares takes a rule for lines
 // A rule that judges trees by itself.
+// SPDX-License-Identifier: MIT
 #include <specdec/specdec.hpp>
 
 #ifdef FIXED

@@ -1,5 +1,6 @@
 // must say: this sampler needs whole rows of logits
 // The tokens nearest to the entropy are found by sorting, and a rank has a part of them.
+// SPDX-License-Identifier: MIT
 #include <specdec/sample/processors/typical_p.hpp>
 #include <specdec/specdec.hpp>
 

@@ -1,5 +1,6 @@
 // must say: the verifier has no judge(const auto& drafted, auto& chance): see specdec::Verifier
 // A rule that takes its randomness from elsewhere.
+// SPDX-License-Identifier: MIT
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 

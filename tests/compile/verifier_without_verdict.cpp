@@ -1,5 +1,6 @@
 // must say: the verifier's judge(drafted, chance) returns no specdec::Verdict
 // A rule that answers with a number instead of a verdict.
+// SPDX-License-Identifier: MIT
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 

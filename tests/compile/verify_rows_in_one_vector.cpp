@@ -1,5 +1,6 @@
 // must say: the target's rows are no matrix of probabilities
 // A rule that is called by hand says what it wants of rows, as the library's verifiers do.
+// SPDX-License-Identifier: MIT
 #include <random>
 #include <specdec/specdec.hpp>
 #include <vector>

@@ -1,5 +1,6 @@
 // must say: this sampler needs whole rows of logits
 // Which tokens are likely is known of whole rows only.
+// SPDX-License-Identifier: MIT
 #include <specdec/sample/processors/xtc.hpp>
 #include <specdec/specdec.hpp>
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A program without exceptions and RTTI compiles and runs. At an error it prints the text and aborts, or calls its handler.
 cmake_minimum_required(VERSION 3.25)
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The one header that examples/one_header makes of the whole library, and of verify/ alone, compiles without any other.
 cmake_minimum_required(VERSION 3.25)
 

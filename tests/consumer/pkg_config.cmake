@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A program finds the installed library by pkg-config.
 cmake_minimum_required(VERSION 3.25)
 set(ENV{PKG_CONFIG_PATH} ${PREFIX}/share/pkgconfig)

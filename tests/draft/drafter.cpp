@@ -1,4 +1,5 @@
 // The concept Drafter, what its drafts may be, and how a drafter is asked.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <random>
 #include <span>

@@ -1,4 +1,5 @@
 // A chain with drafters of trees among its members.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cstddef>
 #include <random>

@@ -1,4 +1,5 @@
 // Drafts of forced tokens: what they propose, what they cost, and the law of the loop with them.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cstddef>
 #include <limits>

@@ -1,4 +1,5 @@
 // Drafters of one text, lifted: whose copy drafts for which text, what the copies learn, and what is refused.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cstddef>
 #include <functional>

@@ -1,4 +1,5 @@
 // What a drafter with a model promises under every strategy, for one text and for many.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -4,6 +4,7 @@
 // is alone, up to where it was ended. Under a keyed rule it is what is drawn from the target token by token.
 // Log-probabilities are those of the rows that the tokens came out of. A failure costs only its own sequence, and a
 // failing call is tried again. Contexts hold what the sequences say they hold.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <concepts>
 #include <cstddef>

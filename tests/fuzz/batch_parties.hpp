@@ -1,4 +1,5 @@
 // The parts of a batch: models of many contexts, which fail or lie when the bytes say so, and drafters of trees.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

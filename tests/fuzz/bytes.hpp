@@ -1,5 +1,6 @@
 // The bytes of an input, read as decisions and numbers. Any bytes have a meaning, and after their end all bytes are 0.
 // So every input is valid, and a fuzzer that changes a byte changes one decision.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cmath>

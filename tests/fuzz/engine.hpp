@@ -1,5 +1,6 @@
 // Models as the loop sees them: with rows as they are, or with logits that went through a processor of the text and a
 // chain of steps. Every returned row is compared with the row made from scratch.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <array>

@@ -1,4 +1,5 @@
 // What libFuzzer calls, for the target SPECDEC_FUZZ.
+// SPDX-License-Identifier: MIT
 #include <cstddef>
 #include <cstdint>
 

@@ -1,4 +1,5 @@
 // Texts to write, as the bytes say.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -5,6 +5,7 @@
 // search of all of it finds them. Log-probabilities are those of the rows that the tokens came out of. A processed row
 // is the row made from scratch. If nothing learns, the final text is that of a run without failures. Under a keyed
 // rule the text is always what is drawn from the target token by token, with any drafter.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <concepts>
 #include <cstddef>

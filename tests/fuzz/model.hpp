@@ -1,4 +1,5 @@
 // A model that depends on its last two tokens, and fails or lies when the bytes say so.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

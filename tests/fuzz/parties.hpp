@@ -1,4 +1,5 @@
 // The parts of the fuzzer's loop: drafters, policies and rules. All of them fail or lie when the bytes say so.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <concepts>

@@ -1,5 +1,6 @@
 // What the examples read from files: checkpoints, tokenizers, texts. A file is read as what it says, or refused with
 // an error of the documented kind. Nothing is allocated just because a few bytes claim a size.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cmath>
 #include <cstddef>

@@ -1,4 +1,5 @@
 // Stands in for libFuzzer: calls a target with the inputs of a corpus, a line each in hexadecimal.
+// SPDX-License-Identifier: MIT
 #include <charconv>
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,5 @@
 // Rows of every kind, filled by bytes.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

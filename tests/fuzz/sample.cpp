@@ -4,6 +4,7 @@
 // forgets a failing call. Processors change logits by their definitions, while the text goes forward and back.
 // Processed models grow lines and trees, which are kept, cut and fail in any order, and every row is the row made from
 // scratch.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <array>
 #include <cmath>

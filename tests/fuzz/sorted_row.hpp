@@ -1,4 +1,5 @@
 // What sampling steps leave of a row of logits, by sorting: the fuzzer's reference.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

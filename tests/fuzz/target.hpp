@@ -1,4 +1,5 @@
 // The fuzz targets, one function a file.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstdint>

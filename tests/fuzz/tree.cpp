@@ -1,6 +1,7 @@
 // Rules for trees on rows of every kind, called several times in a row, with any rows and parents. A verdict is a path
 // from the context and a token of positive probability after it. If the input cannot be judged, the call is an error
 // that leaves the rule as it was.
+// SPDX-License-Identifier: MIT
 #include <concepts>
 #include <optional>
 #include <specdec/specdec.hpp>

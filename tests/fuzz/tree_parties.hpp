@@ -1,4 +1,5 @@
 // The parts of the loop for trees: drafters, policies and rules, which fail or lie when the bytes say so.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 // Rules on rows of every kind, called several times in a row, with any numbers. A verdict is valid and its token has
 // positive probability. If the input cannot be judged, the call is an error that leaves the rule as it was.
+// SPDX-License-Identifier: MIT
 #include <concepts>
 #include <optional>
 #include <specdec/specdec.hpp>

@@ -1,4 +1,5 @@
 // Exponential numbers against logarithms in long double, and first arrivals against a scan of every token.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cmath>
 #include <specdec/chance/random.hpp>

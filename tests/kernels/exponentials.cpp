@@ -1,4 +1,5 @@
 // Exponentials against those of the standard library in long double.
+// SPDX-License-Identifier: MIT
 #include <cmath>
 #include <specdec/kernels/exponentials.hpp>
 

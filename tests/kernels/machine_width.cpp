@@ -1,4 +1,5 @@
 // Every kernel gives equal bits at every vector width that this machine can run.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <random>
 #include <specdec/kernels/exponentials.hpp>

@@ -1,4 +1,5 @@
 // The largest of many numbers and their sums, against plain loops.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cmath>
 #include <specdec/kernels/reductions.hpp>

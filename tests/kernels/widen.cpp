@@ -1,4 +1,5 @@
 // All 16-bit numbers, against Eigen's conversion.
+// SPDX-License-Identifier: MIT
 #include <specdec/kernels/widen.hpp>
 
 #include "kernels/widths.hpp"

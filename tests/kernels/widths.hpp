@@ -1,4 +1,5 @@
 // The widths that this machine can run, and numbers that make trouble.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <bit>

@@ -1,5 +1,6 @@
 // Each sequence of a batch writes what it would write alone, although other sequences come and go. A failing sequence
 // does not affect the others.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cstddef>
 #include <exception>

@@ -1,4 +1,5 @@
 // The cascade: its draft is its model's own text, whatever its inner loop does.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cmath>
 #include <cstddef>

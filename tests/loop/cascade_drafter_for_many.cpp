@@ -1,4 +1,5 @@
 // A cascade around a model for many texts: each text gets the draft that it would get alone, by one call of the model a step.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

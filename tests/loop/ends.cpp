@@ -1,4 +1,5 @@
 // Where a text ends: stops that count only from some token on, and a condition that is asked at each token.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cstdint>
 #include <random>

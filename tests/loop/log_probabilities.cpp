@@ -1,4 +1,5 @@
 // Oracle: the target's distribution after every prefix of the final text.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cmath>
 #include <functional>

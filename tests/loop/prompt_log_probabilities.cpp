@@ -1,4 +1,5 @@
 // Log-probabilities of a prompt, and of chosen ids. Oracle: the target's distribution after every prefix.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cmath>
 #include <cstddef>

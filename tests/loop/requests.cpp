@@ -1,5 +1,6 @@
 // A text that is taken out of a batch and goes on, here or in another batch, is the text that nobody disturbed: with every
 // rule and drafter, between steps, between propose() and accept(), and after calls that failed.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,6 @@
 // A twin of a text writes what the text would have written with the twin's random numbers. Where the target can copy a
 // context, a prompt is read once for all of its samples, whatever happens to the first of them.
+// SPDX-License-Identifier: MIT
 #include <cstddef>
 #include <cstdint>
 #include <functional>

@@ -1,5 +1,6 @@
 // Requests with a life: what the target holds already, texts that stay for another turn, calls that are under way at a time,
 // and texts that leave while their proposal is out.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,5 @@
 // Stepping by hand, and the state after a throw.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <chrono>
 #include <cstddef>

@@ -1,4 +1,5 @@
 // A step by hand: an offered draft is accepted once, or withdrawn.
+// SPDX-License-Identifier: MIT
 #include <random>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>

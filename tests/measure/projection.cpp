@@ -1,4 +1,5 @@
 // Oracles: sums written out, and the closed form of Leviathan et al., Theorem 3.8.
+// SPDX-License-Identifier: MIT
 #include <cmath>
 #include <specdec/measure/projection.hpp>
 #include <vector>

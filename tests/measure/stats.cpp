@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include <chrono>
 #include <specdec/measure/stats_json.hpp>
 #include <specdec/specdec.hpp>

@@ -1,5 +1,6 @@
 // Models of another vocabulary: their rows depend only on the text, tokens are drawn from these rows, and no law
 // changes.
+// SPDX-License-Identifier: MIT
 #include "specdec/model/common_tokens.hpp"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 // Draft models that are a layer on hidden states, with a KV cache. The oracle for rows goes through the tokens from the
 // beginning, one by one, with the definition's states. The oracle for texts is the target's law, by enumeration.
+// SPDX-License-Identifier: MIT
 #include "specdec/model/eagle_model.hpp"
 
 #include <Eigen/Core>

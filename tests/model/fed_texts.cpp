@@ -1,5 +1,6 @@
 // A text's twin has a copy of its context through every wrapper of a model that can copy one, and a context that was filled
 // elsewhere is known to every wrapper that can know it. Both are counted in tokens that the model inside is fed.
+// SPDX-License-Identifier: MIT
 #include "specdec/model/fed_texts.hpp"
 
 #include <cstddef>

@@ -1,4 +1,5 @@
 // A model that copies contexts takes trees: rows, contexts and failures as of a model that takes them itself.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cstddef>
 #include <map>

@@ -1,5 +1,6 @@
 // Draft models that are heads on hidden states. The oracle for rows folds the tokens from the beginning, one by one. The
 // oracle for texts is the target's law, by enumeration.
+// SPDX-License-Identifier: MIT
 #include "specdec/model/head_model.hpp"
 
 #include <Eigen/Core>

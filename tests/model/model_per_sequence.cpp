@@ -1,4 +1,5 @@
 // A model for each sequence. A failing call leaves all of them as before, whichever model's rows were wrong.
+// SPDX-License-Identifier: MIT
 #include "specdec/model/model_per_sequence.hpp"
 
 #include <algorithm>

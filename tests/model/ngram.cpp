@@ -1,4 +1,5 @@
 // NgramModel: values worked out by hand, an independent count of n-grams, and the model inside the loop.
+// SPDX-License-Identifier: MIT
 #include "specdec/model/ngram.hpp"
 
 #include <algorithm>

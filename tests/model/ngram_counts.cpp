@@ -1,4 +1,5 @@
 // The trie of contexts against a direct count of what follows what.
+// SPDX-License-Identifier: MIT
 #include <cstddef>
 #include <cstdint>
 #include <map>

@@ -1,4 +1,5 @@
 // Trees of tokens for models that take lines. Rows, contexts and failures are those of a model fed path by path.
+// SPDX-License-Identifier: MIT
 #include "specdec/model/path_by_path.hpp"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 // Models that cannot be cut back. Their rows equal those of a model that was fed the context once, and few tokens are
 // fed twice.
+// SPDX-License-Identifier: MIT
 #include "specdec/model/replayed.hpp"
 
 #include <algorithm>

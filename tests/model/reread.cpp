@@ -1,5 +1,6 @@
 // Models that can be cut back only so far. Their texts are those of a model that goes back anywhere, and they read again only
 // what lies beyond their reach.
+// SPDX-License-Identifier: MIT
 #include "specdec/model/reread.hpp"
 
 #include <cstddef>

@@ -1,4 +1,5 @@
 // Turns: an object that refers to a model learns that another one has used the model.
+// SPDX-License-Identifier: MIT
 #include <cstddef>
 #include <memory>
 #include <new>

@@ -1,4 +1,5 @@
 // Models that are shown a window of the context. The window depends on the context only, and costs little.
+// SPDX-License-Identifier: MIT
 #include "specdec/model/windowed.hpp"
 
 #include <algorithm>

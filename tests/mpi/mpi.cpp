@@ -1,5 +1,6 @@
 // Processes as ranks. All of them run each test case together. A process that fails a REQUIRE would leave the others
 // waiting.
+// SPDX-License-Identifier: MIT
 #include "specdec/ranks/mpi.hpp"
 
 #include <cstddef>

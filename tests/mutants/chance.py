@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Mutants of the kernels, of random numbers, of the race and of keyed draws."""
 
 from mutants import promise

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Mutants of drafters, strategies and draft lengths."""
 
 from mutants import promise

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Mutants of the loop, of batches, and of the search."""
 
 from mutants import promise

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Mutants of formulae and statistics."""
 
 from mutants import promise

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Mutants of models and their wrappers."""
 
 from mutants import promise

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What a mutant is.
 
 A mutant replaces `old`, which its header (in include/specdec/, or bench/... or examples/...) must hold exactly once,

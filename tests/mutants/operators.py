@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Small mistakes that a generator can make in any header, each by one operator.
 
 An operator is a function of a Source. It yields (start, end, new): text[start:end] becomes `new`. What the compiler reads but

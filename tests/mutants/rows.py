@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Mutants of rows of probabilities, of what is read from them, and of rows over ranks."""
 
 from mutants import promise

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Mutants of steps, of the search for a cut, and of processors."""
 
 from mutants import promise

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Builds test programs against a copy of the headers in which one text is another, and runs them."""
 
 import collections

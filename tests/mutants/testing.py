@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Mutants of the proofs themselves, and of what is built around the library: C, bench and examples."""
 
 from mutants import promise

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Mutants of the rules."""
 
 from mutants import promise

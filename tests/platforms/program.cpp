@@ -1,5 +1,6 @@
 // Prints verdicts and texts, which are the same on every platform: all rules, ids and parents of every integer type, batches,
 // the loop over drafters that learn, processors, beams. `run` compares what it prints with what 64 bits print.
+// SPDX-License-Identifier: MIT
 #include <array>
 #include <cstddef>
 #include <cstdint>

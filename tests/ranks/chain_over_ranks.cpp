@@ -1,5 +1,6 @@
 // Steps on rows spread over ranks keep what they keep of whole rows, and what the ranks exchange for it does not grow
 // with the vocabulary.
+// SPDX-License-Identifier: MIT
 #include "specdec/ranks/chain_over_ranks.hpp"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 // Processors on a target spread over ranks. Each rank changes its own columns, all ranks write the text of whole rows,
 // and a failure on one rank is a failure on all.
+// SPDX-License-Identifier: MIT
 #include <Eigen/Core>
 #include <algorithm>
 #include <cstddef>

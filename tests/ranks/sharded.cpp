@@ -1,5 +1,6 @@
 // Rows spread over ranks: the law of a verdict is that of whole rows, all ranks get an equal verdict, and what they
 // exchange does not grow with the vocabulary.
+// SPDX-License-Identifier: MIT
 #include "specdec/ranks/sharded.hpp"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 // A target spread over ranks: every rank writes the text of whole rows, with two exchanges a call, and a failing call
 // leaves everything as before.
+// SPDX-License-Identifier: MIT
 #include "specdec/ranks/sharded_model.hpp"
 
 #include <Eigen/Core>

@@ -1,4 +1,5 @@
 // A row that knows its name adds it to error messages, and changes nothing else.
+// SPDX-License-Identifier: MIT
 #include <functional>
 #include <limits>
 #include <specdec/rows/kinds/one_hot.hpp>

@@ -1,4 +1,5 @@
 // Which objects views may refer to. All views refuse an object that would be gone before they are used.
+// SPDX-License-Identifier: MIT
 #include <array>
 #include <span>
 #include <specdec/specdec.hpp>

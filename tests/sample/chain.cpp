@@ -1,4 +1,5 @@
 // Chains of steps on logits of double, against the definitions of the steps.
+// SPDX-License-Identifier: MIT
 #include <random>
 #include <specdec/chance/random.hpp>
 #include <specdec/sample/chain.hpp>

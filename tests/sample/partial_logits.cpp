@@ -1,4 +1,5 @@
 // Some columns of a row: look-ups of a token, and processors that change a part as they change the whole row.
+// SPDX-License-Identifier: MIT
 #include "specdec/sample/partial_logits.hpp"
 
 #include <Eigen/Core>

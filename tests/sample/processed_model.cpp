@@ -1,4 +1,5 @@
 // ProcessedModel: shapes, hooks, and the loop over it.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,5 @@
 // Rows with a chain of steps: each row is what the chain makes of it, computed once and only when needed.
+// SPDX-License-Identifier: MIT
 #include <cmath>
 #include <functional>
 #include <limits>

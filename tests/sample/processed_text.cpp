@@ -1,5 +1,6 @@
 // Processors with state on a text that goes forward and back, in lines and trees. A processed row equals the row made
 // from scratch, the loop has the law of the processed target, and a throw changes nothing.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cstddef>
 #include <iterator>

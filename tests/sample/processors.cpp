@@ -1,4 +1,5 @@
 // Several processors together, and the small ones: minimum length, biases, processors that start after the prompt.
+// SPDX-License-Identifier: MIT
 #include <cstddef>
 #include <cstdint>
 #include <limits>

@@ -1,5 +1,6 @@
 // ProcessedModel around a model for many texts: each row is processed by its own sequence's chain, and texts together
 // are what they are alone.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

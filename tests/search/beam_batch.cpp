@@ -1,4 +1,5 @@
 // Searches after many prompts at once find what each finds alone, beside texts that share the model, and through failing calls.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cmath>
 #include <cstddef>

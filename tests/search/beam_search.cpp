@@ -1,4 +1,5 @@
 // Beam search with a draft model finds what plain beam search over the target finds, text for text.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cmath>
 #include <random>

@@ -1,4 +1,5 @@
 // A beam search driven by hand finds what plain beam search finds, whatever fails between its proposals.
+// SPDX-License-Identifier: MIT
 #include <limits>
 #include <optional>
 #include <random>

@@ -3,6 +3,7 @@
 // up to where it was ended, and memory does not grow. Then a quarter of a million tokens under a keyed rule, with a
 // processor of the text, stop strings and log-probabilities. Each token is the one that its number draws from the row
 // made from scratch.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cmath>
 #include <cstddef>

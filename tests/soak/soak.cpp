@@ -1,6 +1,7 @@
 // A million tokens, and half a million from trees, under every rule and with every drafter. Two texts at a time take
 // turns. They are stopped, cancelled, cut, resumed and released, and their calls fail now and then. The models check
 // their contexts at every call, the text is the target's, and memory does not grow.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

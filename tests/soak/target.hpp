@@ -1,5 +1,6 @@
 // A target whose rows may go through a processor of the text and a sampling step. The processed rows depend on the
 // last two tokens only, so the text has a known law. Every row is compared with the row made from scratch.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
 // Models, drafters and policies that know the text they continue, and check at every call that they hold it.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Two texts of one decoder take turns, and everything that can happen to them happens.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

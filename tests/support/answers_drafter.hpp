@@ -1,4 +1,5 @@
 // A drafter that learns from the rows that the target returns.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <span>

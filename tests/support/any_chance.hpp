@@ -1,4 +1,5 @@
 // Random numbers or an enumeration, as one type. Code over it is compiled once for both.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <optional>

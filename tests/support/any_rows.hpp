@@ -1,5 +1,6 @@
 // Rows of any kind as one type. They answer what every row answers, and nothing more. Code over them is compiled once
 // for all kinds.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <concepts>

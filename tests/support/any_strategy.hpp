@@ -1,4 +1,5 @@
 // Any strategy of a ModelDrafter as one type. Code over it is compiled once for all strategies.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <concepts>

@@ -1,4 +1,5 @@
 // Any of the drafters of trees, over small models of one type.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // What a processor makes of a row of logits, and of a text that goes on and back.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <Eigen/Core>

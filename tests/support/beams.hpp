@@ -1,4 +1,5 @@
 // Plain beam search, to compare with.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // A batch model that checks every call.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 // How far a test goes: the usual bounds, the larger ones of `tests/run --all`, or an eighth of the usual ones under
 // sanitizers. Sanitizers check every access, which is slow, and more models bring no new kind of access.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

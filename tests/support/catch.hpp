@@ -1,4 +1,5 @@
 // Catch2, version 2 or 3.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #if __has_include(<catch2/catch_all.hpp>)

@@ -1,4 +1,5 @@
 // Models of which each rank has some columns, and the references for their texts.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

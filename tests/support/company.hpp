@@ -1,4 +1,5 @@
 // Drafters for many sequences, compared with a drafter for each.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
 // Models whose type is hidden, so that a test over several models is compiled once.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstddef>

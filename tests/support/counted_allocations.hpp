@@ -1,6 +1,7 @@
 // Counts allocations by operator new and the memory in use, and can make an allocation fail. Include it in one source
 // of a program, as it defines the program's operators. Under sanitizers, which have their own operators, they give the
 // memory in use.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,6 @@
 // Counts of which token follows which tokens, by scanning texts, and the tree of the likeliest continuations by its
 // definition.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

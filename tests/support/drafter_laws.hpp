@@ -1,5 +1,6 @@
 // The first law for drafters that learn. It is exact, by enumeration of the shipped templates, with a new drafter for
 // every branch of chance.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

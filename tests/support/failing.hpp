@@ -1,4 +1,5 @@
 // A model for many texts whose next call fails, if the test asks for it.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <span>

@@ -1,4 +1,5 @@
 // Targets that show hidden states.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <Eigen/Core>

@@ -1,5 +1,6 @@
 // Distributions stored in every way that the library takes. Each layout stores the entries of a matrix in its own way
 // and gives a view of them.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

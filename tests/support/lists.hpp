@@ -1,4 +1,5 @@
 // Dense rows as lists of their entries.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstddef>

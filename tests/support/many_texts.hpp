@@ -1,5 +1,6 @@
 // One text of a model for many texts as a model for one text, and a model for one text as a model for many: for a single text,
 // or by a copy for each.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // The message of an error.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <stdexcept>

@@ -1,4 +1,5 @@
 // Small models: over a table, in a given layout, bounded, counting.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Several drafters as one type, so that loops and batches around them are compiled once.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <concepts>

@@ -1,4 +1,5 @@
 // A drafter for requests as a drafter of one text, to call by hand and in drafters that hold one of several.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <exception>

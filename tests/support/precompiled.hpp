@@ -1,4 +1,5 @@
 // What nearly every test includes, compiled once for all tests.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <specdec/analysis.hpp>

@@ -1,4 +1,5 @@
 // Models of logits, processors of every kind as one type, and their processed rows from scratch.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // The proposals of drafters without probabilities.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <iterator>

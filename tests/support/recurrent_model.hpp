@@ -1,4 +1,5 @@
 // A model with a state that cannot be cut back. It records what it is fed, and fails on request.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
 // A head or a layer that drafts two of the target's tokens, usually of four.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <Eigen/Core>

@@ -1,4 +1,5 @@
 // A model with a sliding window, whose cache is a ring: what lies too far back has been written over.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

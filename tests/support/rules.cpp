@@ -1,4 +1,5 @@
 // The rules on rows in memory, compiled once for all tests.
+// SPDX-License-Identifier: MIT
 #include "support/rules.hpp"
 
 namespace support {

@@ -1,4 +1,5 @@
 // All verifiers as one type, and the law of the text that a verifier gives when it is called by hand.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Matrices with columns spread over ranks, and the references for their laws.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
 // A clock that only simulated models advance, and models that do. Include this before any header of the library, in a program
 // of one file.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,5 @@
 // Which tokens each sampling step keeps of a row of logits, by sorting.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // References for drafts of a trunk and spares.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // The rules with known survival, and pairs of models to test them on.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <random>

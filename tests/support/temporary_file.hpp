@@ -1,4 +1,5 @@
 // Files for readers that take a path.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <filesystem>

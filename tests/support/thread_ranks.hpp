@@ -1,4 +1,5 @@
 // Ranks that are threads of one program.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // An executor of two threads.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <condition_variable>

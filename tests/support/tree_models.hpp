@@ -1,4 +1,5 @@
 // Small models that take trees, and references for drafters of trees.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Trees of drafts over small models with known distributions, and the exact law of loops that verify them.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // A drafter that claims to be steady.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <utility>

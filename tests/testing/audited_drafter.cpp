@@ -1,4 +1,5 @@
 // A drafter under audit drafts what it drafts without one.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -1,4 +1,5 @@
 // The harness convicts wrong rules: somebody has shipped each of these mistakes.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cstdint>
 #include <iterator>

@@ -1,4 +1,5 @@
 // check_model: right models pass, and each mistake of the field is told in words.
+// SPDX-License-Identifier: MIT
 #include "specdec/testing/check_model.hpp"
 
 #include <algorithm>

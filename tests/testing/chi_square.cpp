@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include <limits>
 #include <random>
 #include <specdec/specdec.hpp>

@@ -1,4 +1,5 @@
 // An audit convicts drafters that draw their tokens from something other than the reported q, and no others.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <array>
 #include <cmath>

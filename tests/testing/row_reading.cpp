@@ -1,4 +1,5 @@
 // An audit reads all kinds of rows alike.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "specdec/text/match_tokens.hpp"
 
 #include <array>

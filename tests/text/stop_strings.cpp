@@ -1,4 +1,5 @@
 // Oracle: the target's text alone, searched as a whole and cut.
+// SPDX-License-Identifier: MIT
 #include <optional>
 #include <random>
 #include <span>

@@ -1,4 +1,5 @@
 // Drafts as engines lay them out are judged as each is alone.
+// SPDX-License-Identifier: MIT
 #include "specdec/verify/draft_layout.hpp"
 
 #include <cstdint>

@@ -1,4 +1,5 @@
 // A draft is checked and looked up before a rule sees it: shapes, ids, q = 0, and numbers that are not probabilities.
+// SPDX-License-Identifier: MIT
 #include <cmath>
 #include <cstdint>
 #include <functional>

@@ -1,4 +1,5 @@
 // With a keyed source, the text of a seed does not depend on drafts, and has the target's law over seeds.
+// SPDX-License-Identifier: MIT
 #include <cstddef>
 #include <functional>
 #include <memory>

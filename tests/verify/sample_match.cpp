@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include <random>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>

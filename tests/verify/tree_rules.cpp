@@ -1,5 +1,6 @@
 // What the rules for trees share and where they differ: kinds of rows, numbers at their limits, rows that are not
 // read.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cmath>
 #include <limits>

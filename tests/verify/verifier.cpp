@@ -1,4 +1,5 @@
 // What a verifier declares about itself. The loop, its statistics and cascades rely on it.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

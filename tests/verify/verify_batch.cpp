@@ -1,4 +1,5 @@
 // Each draft that is judged together with others gets the verdict that it gets alone.
+// SPDX-License-Identifier: MIT
 #include "specdec/verify/verify_batch.hpp"
 
 #include <algorithm>

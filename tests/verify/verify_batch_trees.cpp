@@ -1,4 +1,5 @@
 // Each tree that is judged together with others gets the verdict that it gets alone.
+// SPDX-License-Identifier: MIT
 #include <cstddef>
 #include <cstdint>
 #include <exception>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Tests of the rules, the expectations and the audit of the module specdec."""
 
 import resource

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Tests of check_sampler: right samplers are acquitted, wrong ones convicted, at the stated rate."""
 
 import functools

@@ -1,4 +1,5 @@
 // For compiling the examples over llama.cpp without an installed llama.cpp: see llama.h.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 enum ggml_log_level { GGML_LOG_LEVEL_NONE = 0, GGML_LOG_LEVEL_ERROR = 4 };

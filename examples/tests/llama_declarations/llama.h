@@ -1,6 +1,7 @@
 // For compiling the examples over llama.cpp without an installed llama.cpp: the part of its C interface that they use, after
 // its documentation (https://github.com/ggml-org/llama.cpp, include/llama.h, 2025). Only declarations, no definitions.
 // Enumerators and members that the examples do not use are left out.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <stdbool.h>

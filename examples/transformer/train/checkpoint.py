@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Writes a trained model for the C++ backend, in half precision (weight_file.py), or in llama2.c's legacy float32 format."""
 
 import argparse

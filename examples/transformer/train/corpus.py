@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Cleans the corpus: State of the Union addresses and Moby-Dick, from two unpacked npm packages.
 
 Writes train.txt and valid.txt: plain text with one paragraph a line and an empty line between documents. A

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Distils a draft model from a target: the draft model learns the target's whole next-token distributions.
 
 Rows come from a pool that the target sampled (sample.py) and from the corpus. The loss is the divergence between draft

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Trains an EAGLE layer (Li et al., 2024, 2025): one layer with attention that drafts from a target's states.
 
 Each token goes into the layer beside the state after the token before it: what the target's layers returned for that token,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What the trainers of heads on a target's states share: the rows to learn from, the loss, the run and the measure.
 
 A head learns the target's whole next-token distributions on rows that the target sampled (sample.py), for several tokens

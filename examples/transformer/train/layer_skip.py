@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Fine-tunes a model so that its first layers alone guess well what the whole model says.
 
 This is LayerSkip (Elhoushi et al., 2024, section 4.1). First, layer dropout: a row of a step goes past a layer at a

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Stretches a model to a context many times longer than the one it was trained on, with an adapter of few weights.
 
 RoPE's speeds are interpolated by parts (YaRN, Peng et al., 2023, arXiv:2309.00071). A pair of channels that turns 4 times or

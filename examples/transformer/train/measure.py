@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Measures how often a target accepts the tokens of draft models, on a pool of text that the target sampled.
 
 The acceptance is the mean over positions of sum_x min(p(x), q(x)), with both models at the row's temperature. At

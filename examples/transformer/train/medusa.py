@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Trains heads on a target's last state that draft several tokens, each head for one place: Medusa (Cai et al., 2024).
 
 Head k adds a residual block of low rank to the state of the last token that the target has taken in, and the target's own

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The Llama architecture of llama2.c in PyTorch: RMSNorm, interleaved RoPE, grouped queries, SwiGLU.
 
 The output classifier shares its weights with the token embedding and nothing has a bias.

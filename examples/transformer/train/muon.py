@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The optimizer: Muon for the matrices inside the layers, AdamW for the embedding and the norms.
 
 Muon replaces the momentum of a matrix by the nearest orthogonal matrix, found by a Newton-Schulz iteration

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Samples text from a model: prints continuations of prompts, or writes a pool of rows to distil a draft on.
 
 A pool (.npz) holds rows of ids that fill the context, and the temperature of each row. Rows begin with BOS and the

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Trains a head on a target's states that drafts tokens one after another: an MLP speculator (Wertheimer et al., 2024).
 
 Its first state is made of what the target's layers returned for the last token that the target has taken in. Each token

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Trains the byte-pair tokenizer, writes it in llama2.c's format and encodes the corpus with it.
 
 Writes tokenizer.model (sentencepiece), tokenizer.bin, train.npy and valid.npy (the ids of all documents in a row,

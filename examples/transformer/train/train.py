@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Trains a model on the encoded corpus for a given number of minutes, on the CPU in bfloat16.
 
 The learning rate follows the elapsed share of those minutes, so the run ends on time on any machine: a short

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Models in files of half precision, and heads in files of bytes, as the C++ backend reads them.
 
 The format of a model is llama2.c's "version 1" layout with version number 16. A 256 byte header (zero padded) holds uint32

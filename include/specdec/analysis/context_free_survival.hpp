@@ -11,6 +11,8 @@
 //   not rise if each weight is spread over the two ends of its cell with an unchanged mean.
 //
 // The error of both bounds is of the order of the squared width of a cell. The ratios are put into cells in both ways, too.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

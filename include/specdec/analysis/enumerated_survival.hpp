@@ -1,4 +1,6 @@
 // The expected acceptance of small models, over all drafts.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <concepts>

@@ -1,4 +1,6 @@
 // How often keyed draws from two rows give the same token.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,6 @@
 // The tree with the most accepted tokens, where acceptance depends only on the rank of a child among its siblings.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -4,6 +4,8 @@
 // token, divided by the cost of a target call. The formulae in alpha are for token verification and assume two things. Every
 // token is accepted with probability alpha, independently of the text before. A target call over γ+1 tokens costs as much as
 // a call over one token. speed_up() assumes neither.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,6 @@
 // The rows of the C interface: one C++ type for all kinds that a specdec_rows describes. So each rule is compiled once.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <concepts>

@@ -1,4 +1,5 @@
 // The rules of specdec for programs in C, and in languages that can call C. Plain C99.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
 //
 // One C++20 file of the program, or of a shared library, holds the code:
 //
@@ -24,6 +25,7 @@
 //   it; where a rule reads whole rows (K-SEQ, greedy block), a list costs as much as a row of probabilities in memory. No
 //   allocation for up to 64 tokens (greedy block allocates in its first calls).
 // Example: examples/verify_from_c.c
+// SPDX-License-Identifier: MIT
 #ifndef SPECDEC_C_SPECDEC_H
 #define SPECDEC_C_SPECDEC_H
 

@@ -5,6 +5,8 @@
 //   #include <specdec/c/specdec.hpp>
 //
 // Elsewhere it only declares them.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include "specdec/c/specdec.h"

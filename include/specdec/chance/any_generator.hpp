@@ -1,4 +1,5 @@
 // One type for random bit generators of all types, which can take numbers back.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <concepts>

@@ -3,6 +3,7 @@
 // A rule computes probabilities; a source of chance makes every random decision. Normally the source wraps a random bit
 // generator, which costs nothing. In a proof the source is testing::Enumerator: it takes every branch in turn, with its
 // exact probability. So the proof runs the rule's own code over all outcomes.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cmath>

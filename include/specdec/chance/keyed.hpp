@@ -1,4 +1,5 @@
 // Keyed chance: random numbers that depend on the position in the text only. Target and drafter share them.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
 // Chance that goes past dead ends (rows/read/dead_end.hpp), for loops that go on in a draft.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

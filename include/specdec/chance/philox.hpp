@@ -1,4 +1,5 @@
 // A generator whose state is a seed and a count.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include "specdec/platform.hpp"

@@ -11,6 +11,7 @@
 //
 // Cost: 1/(S + 1 − w) rounds for w <= 1. Block verification reaches a position, given its prefix, with exactly the
 // probability S + 1 − w. So each position costs one round in expectation, for any pair of models.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -2,6 +2,7 @@
 // std::discrete_distribution differ between standard libraries, so they are not used.
 //
 // <random> is not included: the templates do not need it, and it takes long to compile.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include "specdec/platform.hpp"

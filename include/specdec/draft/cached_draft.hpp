@@ -1,4 +1,5 @@
 // Which tokens of a text and of its draft a draft model has cached, and which of them the next context keeps.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // What is drafted: a proposal, how large it may be, and what the target made of it.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Gives drafters that are written once, for requests, the functions of a drafter of one text or of many.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <exception>

@@ -1,4 +1,5 @@
 // What a drafter has to offer: drafts for requests, of one text or of many.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <concepts>

@@ -1,4 +1,5 @@
 // Several drafters in one: the first drafter that has a guess makes the proposal.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <concepts>

@@ -1,4 +1,5 @@
 // Drafts the tokens that a grammar forces.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <Eigen/Core>

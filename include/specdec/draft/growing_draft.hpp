@@ -1,4 +1,5 @@
 // What a draft length is asked about a draft that grows, and what it answers.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <span>

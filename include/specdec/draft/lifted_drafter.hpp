@@ -1,4 +1,5 @@
 // Makes a drafter for requests of a drafter of one text.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <concepts>

@@ -1,4 +1,5 @@
 // Drafts with a small model.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <concepts>

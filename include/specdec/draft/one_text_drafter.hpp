@@ -1,4 +1,5 @@
 // What a drafter of one text has to offer, and the drafter that proposes nothing.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <concepts>

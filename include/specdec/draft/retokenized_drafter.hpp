@@ -1,4 +1,6 @@
 // Drafts with a small model of another tokenizer: the model's text is encoded in the target's tokens.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

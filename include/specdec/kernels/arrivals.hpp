@@ -2,6 +2,7 @@
 //
 // A key gives each token y an exponential number e(y) of mean 1. The token arrives at the time e(y)/p(y). Token y arrives
 // first with probability p(y)/Σp.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <bit>

@@ -1,4 +1,5 @@
 // Exponentials of logits.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

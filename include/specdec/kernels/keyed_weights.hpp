@@ -2,6 +2,7 @@
 // Keys sort like their numbers.)
 //
 // Each kernel takes whole lots. Sums and counts are kept in 64 places, one for each number of a lot, until the end.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -15,6 +15,7 @@
 //
 // A kernel is a class with a static run(). run() and all functions that it calls are SPECDEC_KERNEL: only inlined functions
 // are compiled for the width.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include "specdec/types.hpp"

@@ -1,4 +1,5 @@
 // Kernels for the largest of many numbers, for their sum, and for sums over two rows.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cmath>

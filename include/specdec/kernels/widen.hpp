@@ -1,4 +1,5 @@
 // Conversion of 16-bit numbers to floats.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <bit>

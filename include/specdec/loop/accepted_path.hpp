@@ -1,4 +1,5 @@
 // The tokens of a draft that a verdict accepts, and their siblings.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
 // A step of many texts: who takes part, the feeds of a call, what its rows change.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

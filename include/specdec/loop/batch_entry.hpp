@@ -1,4 +1,5 @@
 // A text of a batch, with all that belongs to it.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // A drafter that itself runs speculative decoding, with a smaller target and drafter.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // How large the next draft of a text may be.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 // The order of things in a step, for one text or for many: draft, offer, weigh, learn, commit, roll back.
 // Source: SPECDEC, Algorithm 3 of Sun et al., arXiv:2403.10444, for each text.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
 // The tokens of a Feed, and which of them the target keeps.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Log-probabilities of the tokens of a text.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

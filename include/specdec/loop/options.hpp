@@ -1,4 +1,5 @@
 // Options and result of a generation.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

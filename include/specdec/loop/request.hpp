@@ -1,4 +1,5 @@
 // What a text brings into a batch, and how it leaves.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <concepts>

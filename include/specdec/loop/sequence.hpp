@@ -1,5 +1,6 @@
 // The outer loop for one text, one step or half a step at a time.
 // Source: SPECDEC, Algorithm 3 of Sun et al., arXiv:2403.10444 (after Leviathan et al., arXiv:2211.17192).
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // The part of a step that depends on neither rule nor rows: a program with many decoders compiles it once.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // The text of a sequence, and where it ends.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Turns new tokens into text that can be shown during generation.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
 // The expected acceptance of token and block verification, estimated from the drafts of a run.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

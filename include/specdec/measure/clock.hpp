@@ -1,4 +1,5 @@
 // The clock by which steps are timed.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include "specdec/platform.hpp"

@@ -1,4 +1,5 @@
 // The cost of a model call as a function of its number of tokens.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

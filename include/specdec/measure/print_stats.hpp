@@ -1,4 +1,5 @@
 // Statistics as text, for people.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <iterator>

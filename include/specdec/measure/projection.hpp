@@ -1,4 +1,5 @@
 // The expected speed-up of other draft lengths.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cmath>

@@ -1,4 +1,5 @@
 // Running estimates: how many tokens a drafter proposes, and how many of them survive.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Statistics of a generation. measure/print_stats.hpp prints them.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Statistics as JSON.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <array>

@@ -1,4 +1,5 @@
 // The record of a step of the loop. Draft lengths and statistics learn from it.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
 // What a model needs to take tokens of many sequences in one call.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <concepts>

@@ -1,4 +1,6 @@
 // Draft models that have another vocabulary than the target.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // The branches of a tree of tokens, one after another.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstddef>

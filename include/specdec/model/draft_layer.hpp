@@ -1,4 +1,6 @@
 // Layers that draft, for EagleModel.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <Eigen/Core>

@@ -1,4 +1,6 @@
 // Heads and layers that draft only some of the target's tokens, such as those of EAGLE-3.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <concepts>

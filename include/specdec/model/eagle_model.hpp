@@ -2,6 +2,8 @@
 // Source: Li et al., "EAGLE: Speculative Sampling Requires Rethinking Feature Uncertainty", arXiv:2401.15077; "EAGLE-2",
 // arXiv:2406.16858; "EAGLE-3", arXiv:2503.01840; DeepSeek-AI, "DeepSeek-V3 Technical Report", arXiv:2412.19437, section 2.2
 // (MTP).
+// Experimental: may change in any version. See .github/CHANGELOG.md.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <Eigen/Core>

@@ -1,4 +1,5 @@
 // The text in one context of a model, as far as a wrapper of the model knows it.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

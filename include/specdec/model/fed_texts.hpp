@@ -1,4 +1,5 @@
 // The texts in the contexts of a model, as far as a wrapper of the model knows them.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstddef>

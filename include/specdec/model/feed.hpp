@@ -1,4 +1,5 @@
 // The tokens that the target is fed for a step.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <span>

@@ -13,6 +13,7 @@
 //              throw of forward() all contexts are as before
 //   forks      fork(from, to), if the model has it (see BatchModel). A Replayed for many texts has it if Snapshot can be copied
 //   costs      no allocation in steady state
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,6 @@
 // Trees of tokens for models that copy contexts: each branch is a sequence.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,6 @@
 // What a target shows of its hidden states, so that heads and layers can draft from them.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <Eigen/Core>

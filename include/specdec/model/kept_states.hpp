@@ -1,4 +1,5 @@
 // Saved states of a model that cannot cut its context back.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

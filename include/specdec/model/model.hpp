@@ -1,4 +1,5 @@
 // What a language model needs to serve as the target, or, inside ModelDrafter, as the draft model.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Many sequences for models that have one context.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -9,6 +9,7 @@
 //     P_k(w | h) = (c(h, w) + T(h)·P_{k−1}(w | h')) / (c(h) + T(h)),    P_0(w) = 1/V
 //
 // If nothing ever follows h in the text, P_k(w | h) = P_{k−1}(w | h').
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

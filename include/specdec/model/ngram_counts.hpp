@@ -1,4 +1,5 @@
 // How often each token follows each context in a text: a trie of contexts.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

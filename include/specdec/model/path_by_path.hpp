@@ -1,4 +1,5 @@
 // Trees of tokens for models whose calls do not branch.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Rollback for models that cannot cut their context back: recurrent and hybrid models.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <concepts>

@@ -1,4 +1,6 @@
 // For models whose context can be cut back only so far: sliding-window caches, and recurrent models that keep a few states.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

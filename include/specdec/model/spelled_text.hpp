@@ -1,4 +1,5 @@
 // A text, and the tree after it, in the tokens of another vocabulary.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -23,6 +23,7 @@
 //
 // keep(sequence, length) forgets the sequence's tree. A call that throws may close the trees of its sequences. A sequence
 // has no feed without parents while its tree is open.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstddef>

@@ -4,6 +4,7 @@
 // model. A user cannot see in the context that another one has changed it. So users take turns, and the turns are counted.
 // If the count has moved on since a user's own turn, that user has lost the context. A drafter that two decoders refer to
 // has a count, too.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <atomic>

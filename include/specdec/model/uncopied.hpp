@@ -1,4 +1,5 @@
 // Members that are not copied, or not even moved, with their holder.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include "specdec/platform.hpp"

@@ -1,4 +1,5 @@
 // Draft models whose context is shorter than the text.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

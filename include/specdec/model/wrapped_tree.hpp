@@ -1,4 +1,5 @@
 // The tree that is open in a model, kept by a wrapper of the model.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstddef>

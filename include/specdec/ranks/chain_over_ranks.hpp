@@ -1,4 +1,6 @@
 // A chain of sampling steps on logits that are spread over ranks.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <utility>

@@ -1,4 +1,6 @@
 // The transport between ranks.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <concepts>

@@ -1,4 +1,6 @@
 // Rows of logits without the tokens below a cut.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <exception>

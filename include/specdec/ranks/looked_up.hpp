@@ -1,4 +1,6 @@
 // A cache of looked-up probabilities.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,6 @@
 // A communicator over MPI. For programs that use MPI: no other header of the library includes this one.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <mpi.h>

@@ -1,4 +1,6 @@
 // The columns of a matrix that one rank holds.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

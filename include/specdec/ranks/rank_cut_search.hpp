@@ -5,6 +5,8 @@
 // Each rank tells the weight of its tokens from each pivot on. The cut then lies between two neighbouring pivots. A rank
 // with at most sixteen tokens left in the range tells their logits instead. The search ends when all ranks tell logits:
 // usually after two to four rounds. It always ends, since later pivots divide the range of the numbers' ordered bits.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

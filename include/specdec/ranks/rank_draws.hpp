@@ -1,4 +1,6 @@
 // Draws from rows that are spread over ranks.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cmath>

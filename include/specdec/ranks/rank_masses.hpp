@@ -1,4 +1,6 @@
 // The mass of each rank's part of each row.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

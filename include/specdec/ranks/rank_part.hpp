@@ -1,4 +1,6 @@
 // The part of a row that one rank holds.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <Eigen/Core>

@@ -1,4 +1,6 @@
 // A target with a vocabulary that is spread over ranks.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,6 @@
 // Rows that are spread over ranks, for verifiers.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <Eigen/Core>

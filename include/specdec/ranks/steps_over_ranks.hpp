@@ -1,4 +1,6 @@
 // Applies sampling steps one after another to logits that are spread over ranks.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

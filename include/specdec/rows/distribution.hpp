@@ -3,6 +3,7 @@
 // A row is a probability distribution over the vocabulary. It answers two questions. What is the probability of this token?
 // Which token does this uniform number draw? No rule of the library needs more, because a race (chance/race.hpp) replaces
 // residuals. So a verifier takes dense probabilities, logits, sparse lists, one-hot rows, or rows on another machine.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cmath>

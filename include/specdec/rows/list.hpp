@@ -1,4 +1,5 @@
 // Searches, checks and draws for rows that list their tokens. Samplers for rows that are computed from other rows.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cmath>

@@ -1,4 +1,5 @@
 // A row that knows its matrix and its number, so that errors name them.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstddef>

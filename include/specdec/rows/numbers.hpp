@@ -1,4 +1,5 @@
 // Rows of numbers in memory. Rows of probabilities and rows of logits read them.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Temporaries that a view refuses, because they die at the end of the line.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include "specdec/platform.hpp"

@@ -1,4 +1,5 @@
 // The rows of a matrix, each made once.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <array>

@@ -1,4 +1,5 @@
 // Memory for one number per row while a draft is verified.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <array>

@@ -1,4 +1,5 @@
 // A chain of sampling steps: from logits to the distribution that tokens are sampled from.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <concepts>

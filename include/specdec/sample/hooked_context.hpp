@@ -1,4 +1,5 @@
 // The tokens that a model was fed, kept for a hook that sees the context.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <span>

@@ -1,4 +1,5 @@
 // The logits that one rank has computed.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <exception>

@@ -1,4 +1,5 @@
 // The logits that a model returns: how they are kept, changed and checked.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <Eigen/Core>

@@ -1,4 +1,5 @@
 // Chains, processors and generators of single sequences: a function of the sequence's number returns them.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <concepts>

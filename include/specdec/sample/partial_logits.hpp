@@ -1,4 +1,5 @@
 // Some columns of a row of logits, for processors and hooks over ranks.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <Eigen/Core>

@@ -1,4 +1,5 @@
 // Turns a model that returns logits into a model of the distributions that tokens are sampled from.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <Eigen/Core>

@@ -1,5 +1,6 @@
 // Turns a matrix of logits into the distributions that tokens are sampled from. A chain of steps processes each row once,
 // when it is first read.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <utility>

@@ -1,4 +1,5 @@
 // The text of a model's context, and how far a processor has gone through it.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

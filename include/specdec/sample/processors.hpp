@@ -1,4 +1,5 @@
 // Several processors, one after another.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstddef>

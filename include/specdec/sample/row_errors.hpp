@@ -1,4 +1,5 @@
 // Exceptions of a hook or a processor about single rows.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // The chain of steps for each row of a model: one chain for all rows, or one for each sequence.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

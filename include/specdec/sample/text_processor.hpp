@@ -1,4 +1,5 @@
 // Logits processors with state: they depend on the text before the logits.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <Eigen/Core>

@@ -1,4 +1,5 @@
 // The texts in a model's contexts, kept for a hook or a processor.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <concepts>

@@ -1,4 +1,6 @@
 // Beam search after many prompts: one target call per step.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

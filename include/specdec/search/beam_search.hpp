@@ -1,4 +1,6 @@
 // Beam search, in fewer calls of the target.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <exception>

@@ -1,4 +1,6 @@
 // The beam search after one prompt, which is asked what its models are to read, and told the rows.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,6 @@
 // What a model has cached of the texts of a beam search, and what it says of them.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

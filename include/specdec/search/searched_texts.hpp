@@ -1,4 +1,6 @@
 // The texts that a beam search looks at, as a tree, and its best continuations.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

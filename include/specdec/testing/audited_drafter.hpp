@@ -1,4 +1,5 @@
 // A drafter with an audit, for use in the loop.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <span>

@@ -1,4 +1,5 @@
 // The proof harness: compares a verifier's output with the target's law on many small models, exactly.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Checks a model against itself, one token at a time: rollbacks, rows, trees, and other texts in the call.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

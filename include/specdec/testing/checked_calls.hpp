@@ -1,4 +1,5 @@
 // Calls of a model that is checked, and the rows that it should return.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <Eigen/Core>

@@ -1,4 +1,5 @@
 // Checks a law by sampling, where it cannot be enumerated.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

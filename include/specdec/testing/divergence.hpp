@@ -1,4 +1,5 @@
 // Explains why two greedy texts differ although they should be equal.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

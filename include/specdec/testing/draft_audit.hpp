@@ -23,6 +23,7 @@
 //
 // A tree counts as a series of tokens, in the order of their numbers. The q of a token is its law given its elder siblings.
 // Tokens before it, other than its ancestors, tell nothing about it.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // The report of an audit of a drafter.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <optional>

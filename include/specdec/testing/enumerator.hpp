@@ -1,4 +1,5 @@
 // The source of chance for proofs: it takes every branch.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // For proofs: drafts trees of a given form, with tokens that are drawn or chosen.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Exact laws (distributions over outputs): of the target alone, and of a decoder.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // The numbers that an audit needs about a row and the token drawn from it.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // What a check of a model has fed and seen.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <Eigen/Core>

@@ -1,4 +1,5 @@
 // Small models with known distributions, for proofs.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Which tokens two vocabularies have in common.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Strings that end a text, wherever its tokens break them.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <iterator>

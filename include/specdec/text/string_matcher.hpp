@@ -1,4 +1,5 @@
 // Finds any of several strings in a stream of bytes.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
 // Converts a text between the tokens of two tokenizers.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // The bytes of tokens.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <concepts>

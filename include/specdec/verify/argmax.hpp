@@ -1,4 +1,5 @@
 // Argmax verification: greedy decoding (temperature 0), faster, with exactly the same tokens.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include "specdec/chance/random.hpp"

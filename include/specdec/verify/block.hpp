@@ -1,6 +1,7 @@
 // Block verification: judges the whole draft at once, and accepts more of it than token verification.
 // Source: Sun et al., "Block Verification Accelerates Speculative Decoding", ICLR 2025, arXiv:2403.10444,
 // Algorithm 2.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Where the drafts of a batch lie in an engine's arrays.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <concepts>

@@ -1,4 +1,5 @@
 // How long a draft may be.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include "specdec/error.hpp"

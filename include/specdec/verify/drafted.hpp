@@ -1,4 +1,5 @@
 // A draft with its rows: everything that a rule judges, checked once.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // Greedy block verification: accepts the most tokens that one step can, and modifies the target of the next tokens.
 // Source: Sun et al., "Block Verification Accelerates Speculative Decoding", ICLR 2025, arXiv:2403.10444,
 // Appendix C, Algorithms 4–6.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 // K-SEQ: tries siblings in turn, all by one threshold ρ. The siblings were drawn independently from one row.
 // Source: Sun et al., "SpecTr: Fast Speculative Decoding via Optimal Transport", arXiv:2310.15141, Algorithm 2.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Keyed coupling: sample-and-match with random numbers that the drafter can use, too. The drafting does not change the text.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include "specdec/verify/sample_match.hpp"

@@ -1,5 +1,6 @@
 // Lenient verification: trades exactness for acceptance. LOSSY.
 // Source: Leviathan et al., arXiv:2211.17192, Appendix A.5.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

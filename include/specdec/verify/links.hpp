@@ -2,6 +2,7 @@
 //
 // Node i belongs to target row i: node 0 is the context, node k + 1 stands after token k. A token is a child of the node
 // that it follows. Siblings are judged in the order of their numbers.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include "specdec/rows/scratch.hpp"

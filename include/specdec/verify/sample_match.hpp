@@ -1,4 +1,5 @@
 // Sample-and-match: the target draws its own tokens. The draft saves target calls where it guessed these tokens.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include "specdec/verify/verifier.hpp"

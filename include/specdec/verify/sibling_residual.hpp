@@ -8,6 +8,7 @@
 // So no row is rewritten: only a coefficient for each rejected token and a mass for each node are stored. The rejection of a
 // chosen child (q = 1) removes that token only: M ← M·(1 − t(x)), without a pass. If little mass is left, M would be mostly
 // rounding error, perhaps positive where no mass is left. M is then summed again.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <optional>

@@ -1,6 +1,7 @@
 // Token verification: each drafted token is accepted or rejected by itself.
 // Source: Leviathan, Kalman, Matias, "Fast Inference from Transformers via Speculative Decoding",
 // arXiv:2211.17192, Algorithm 1; Chen et al., arXiv:2302.01318, Algorithm 2.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 // Traversal verification: judges a tree of drafted tokens from its leaves to its root.
 // Source: Weng et al., "Traversal Verification for Speculative Tree Decoding", arXiv:2505.12398, Algorithm 2.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Trunk and spares: uses a rule for linear drafts on trees.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <concepts>

@@ -1,4 +1,5 @@
 // The results of a verification.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
 // The concept of a verifier (a rule), and verify(), which calls one by hand.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Judges many drafts at once, lines or trees. Each draft has its own rows and its own source of chance.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

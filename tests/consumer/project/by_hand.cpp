@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "by_hand.hpp"
 
 #include <random>

@@ -1,4 +1,5 @@
 // A project that uses specdec from outside: everything in the front door, and one rule in another translation unit.
+// SPDX-License-Identifier: MIT
 #include <cmath>
 #include <cstdlib>
 #include <iostream>

@@ -1,5 +1,6 @@
 // A program without exceptions and RTTI: it generates text, and then makes the mistake that its first argument names. With a
 // second argument it handles the error itself.
+// SPDX-License-Identifier: MIT
 #include <cstdio>
 #include <cstdlib>
 #include <limits>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "specdec/draft/from_text/counted_tree.hpp"
 
 #include <algorithm>

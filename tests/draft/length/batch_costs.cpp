@@ -1,5 +1,6 @@
 // Texts that share their calls. Oracle of the lengths: the exact goodput of every fixed length, where a target call costs what
 // a roofline says: the time to read the weights, or the arithmetic of every token.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cmath>
 #include <random>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include <chrono>
 #include <cmath>
 #include <specdec/draft/length/step_costs.hpp>

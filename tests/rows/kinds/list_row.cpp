@@ -1,4 +1,5 @@
 // Lists of structs as rows: they mean what a dense row of their numbers means, in any order.
+// SPDX-License-Identifier: MIT
 #include "specdec/rows/kinds/list_row.hpp"
 
 #include <algorithm>

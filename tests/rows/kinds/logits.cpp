@@ -1,4 +1,5 @@
 // Matrices of logits: one temperature for all rows, and a log-sum-exp for each row.
+// SPDX-License-Identifier: MIT
 #include <cmath>
 #include <limits>
 #include <random>

@@ -1,4 +1,5 @@
 // Rows with a token that the engine has already drawn: what they answer, and that the verdict keeps its law.
+// SPDX-License-Identifier: MIT
 #include <cstddef>
 #include <limits>
 #include <map>

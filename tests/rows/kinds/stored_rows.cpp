@@ -1,4 +1,5 @@
 // Rows kept longer than the memory that they were read from.
+// SPDX-License-Identifier: MIT
 #include <specdec/rows/kinds/dense.hpp>
 #include <specdec/rows/kinds/stored_rows.hpp>
 #include <type_traits>

@@ -1,4 +1,5 @@
 // Dead ends among rows of every kind.
+// SPDX-License-Identifier: MIT
 #include "specdec/rows/read/dead_end.hpp"
 
 #include <limits>

@@ -1,4 +1,5 @@
 // Oracle: the sum itself, token by token in long double.
+// SPDX-License-Identifier: MIT
 #include <cmath>
 #include <limits>
 #include <random>

@@ -1,4 +1,5 @@
 // Oracle: the definition, token by token.
+// SPDX-License-Identifier: MIT
 #include <specdec/rows/read/largest_probability.hpp>
 
 #include <cstddef>

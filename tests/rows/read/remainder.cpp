@@ -1,5 +1,6 @@
 // What is left of a row after multiples of other rows are subtracted: for rows of all kinds, in one piece and over
 // ranks.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cmath>
 #include <cstddef>

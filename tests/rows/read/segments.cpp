@@ -1,5 +1,6 @@
 // One way to read a whole row. A new kind of row is one file, and everything that reads whole rows uses what it
 // offers.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cmath>
 #include <cstddef>

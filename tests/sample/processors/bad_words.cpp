@@ -1,4 +1,5 @@
 // Bad words against a search of the text that each token would make, forward and back.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <limits>
 #include <random>

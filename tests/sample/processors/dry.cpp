@@ -1,4 +1,5 @@
 // DRY against a search of the whole text, forward and back.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cmath>
 #include <limits>

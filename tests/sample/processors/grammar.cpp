@@ -1,4 +1,5 @@
 // Matchers as processors: masks of any length, and snapshots for matchers that cannot go back.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,5 @@
 // No n-gram twice: against a search of the whole text, forward and back.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cstddef>
 #include <iterator>

@@ -1,4 +1,5 @@
 // Penalties by their formulae, against counts made from scratch after every token, forward and back.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cstddef>
 #include <iterator>

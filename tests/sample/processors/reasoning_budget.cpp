@@ -1,4 +1,5 @@
 // A reasoning budget against a search of the whole text, forward and back.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <limits>
 #include <random>

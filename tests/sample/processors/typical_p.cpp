@@ -1,4 +1,5 @@
 // Typical sampling against sorting by the distance between surprise and entropy.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -1,4 +1,5 @@
 // XTC against sorting, and the law of a processed model with it.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cmath>
 #include <limits>

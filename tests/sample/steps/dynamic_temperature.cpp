@@ -1,4 +1,5 @@
 // Dynamic temperature against its definition, by probabilities one after another.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cmath>
 #include <limits>

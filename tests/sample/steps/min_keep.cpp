@@ -1,4 +1,5 @@
 // MinKeep against sorting: a sorted list is cut where the step allows it and enough tokens are before the place.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cmath>
 #include <functional>

@@ -1,4 +1,5 @@
 // MinP against its definition: p(x) >= min_p · max p.
+// SPDX-License-Identifier: MIT
 #include <cmath>
 #include <limits>
 #include <random>

@@ -1,4 +1,5 @@
 // Temperature against softmax(l/t).
+// SPDX-License-Identifier: MIT
 #include <limits>
 #include <random>
 #include <specdec/sample/chain.hpp>

@@ -1,4 +1,5 @@
 // Top-nσ against its definition.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cmath>
 #include <limits>

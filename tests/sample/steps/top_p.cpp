@@ -1,4 +1,5 @@
 // TopP against what sorting keeps.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cmath>
 #include <limits>

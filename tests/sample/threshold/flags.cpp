@@ -1,4 +1,5 @@
 // Picking by flags: every flagged number once, without gaps, and no more excess writes than promised.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cstddef>
 #include <random>

@@ -1,4 +1,5 @@
 // One pass over a row, against a loop over its logits.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cmath>
 #include <cstddef>

@@ -1,4 +1,5 @@
 // Keys of floating-point numbers: integers with the numbers' order, and back.
+// SPDX-License-Identifier: MIT
 #include <bit>
 #include <cmath>
 #include <cstdint>

@@ -1,4 +1,5 @@
 // What a sample says of a row with a cut that is known from sorting.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cstddef>
 #include <functional>

@@ -1,5 +1,6 @@
 // The cut of a row against its definition by a sort, on numbers of half the width and on entries that lie apart and
 // are read as copies. (The tests of top-k and top-p cut rows of contiguous floats.)
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cmath>
 #include <cstddef>

@@ -1,4 +1,5 @@
 // The weight of tokens in a search for a cut: their number, or their mass; as numbers and in whole units.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cmath>
 #include <cstddef>

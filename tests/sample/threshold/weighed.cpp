@@ -1,4 +1,5 @@
 // Numbers with weights, against a loop over them.
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

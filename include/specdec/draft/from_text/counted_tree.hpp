@@ -1,4 +1,5 @@
 // Trees of the continuations that are most probable by their counts.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,6 @@
 // A large text to draft from, with all its places in order: built once, kept in a file, mapped into memory.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,6 @@
 // Drafts from a large text: retrieval.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // A store of texts in which drafters look up the longest match.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Where the n-grams of a text occurred last: the tables of prompt lookup.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

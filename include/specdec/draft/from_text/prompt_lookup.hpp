@@ -1,4 +1,5 @@
 // Drafts without a model: finds an earlier occurrence of the last tokens, and proposes the tokens that followed it.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Drafts from the longest repetition: a suffix automaton of the text and of all texts before it.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <concepts>

@@ -1,4 +1,5 @@
 // How often a chosen token is accepted, by its draft probability.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include "specdec/platform.hpp"

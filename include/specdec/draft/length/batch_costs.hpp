@@ -1,4 +1,6 @@
 // The costs of a text's steps where many texts share each call.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cmath>

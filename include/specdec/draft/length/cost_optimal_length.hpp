@@ -1,4 +1,6 @@
 // Chooses the length of the least cost per token.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

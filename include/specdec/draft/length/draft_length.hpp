@@ -1,4 +1,5 @@
 // How many tokens to draft: what a draft length has to offer, and the simple draft lengths.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,6 @@
 // Ends a draft where the next token is not worth its time.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

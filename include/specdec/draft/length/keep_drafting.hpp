@@ -1,4 +1,5 @@
 // How a drafter asks a draft length whether its draft goes on.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // One draft length for all texts of a batch.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include "specdec/platform.hpp"

@@ -1,4 +1,5 @@
 // The measured costs of steps.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

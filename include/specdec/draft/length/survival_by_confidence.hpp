@@ -1,4 +1,5 @@
 // How often a drafted token survives, by the draft model's confidence.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

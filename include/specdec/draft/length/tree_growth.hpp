@@ -1,4 +1,5 @@
 // How large a tree should grow.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // The steps with which a draft length learns: its first steps, and later probes.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

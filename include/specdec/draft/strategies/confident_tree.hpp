@@ -1,4 +1,5 @@
 // Trees that are deep where the draft model is confident, and wide where it is not.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // The plain way to draft: one token after the other.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // How many children the nodes of a drawn tree get, where a draft length reads the draft model's rows.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -3,6 +3,7 @@
 // grow() appends up to `count` children of token `parent` (−1: of the context) to the tree, and for each child a row to
 // `rows`: the distribution of the child given its elder siblings. q is the row after the parent. The tree has room for the
 // children, so views of its tokens stay valid.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
 // Trunk and spares: a drawn line of tokens, and beside each token the other tokens that the model thought likely.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -2,6 +2,7 @@
 //
 // A strategy does not call the model. It says which tokens the draft model takes in, and is given the rows.
 // ModelDrafter calls the model, for one text or for many.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <concepts>

@@ -1,4 +1,5 @@
 // Trees of a given shape.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

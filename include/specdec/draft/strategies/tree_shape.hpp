@@ -1,4 +1,5 @@
 // The shape of a drafted tree that is known before anything is drawn.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // A draft model's row over the tokens that it shares with the target.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <utility>

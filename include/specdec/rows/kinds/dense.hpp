@@ -1,4 +1,5 @@
 // Dense rows of probabilities, read in place, without a copy.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Rows as engines keep them: lists of structs, each with an id and a probability or a logit, in any order.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

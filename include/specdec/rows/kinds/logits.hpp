@@ -1,4 +1,5 @@
 // Matrices of logits as distributions.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <iterator>

@@ -1,4 +1,5 @@
 // A row of logits as a distribution: softmax(logits / temperature), never written to memory.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Rows over a draft vocabulary, seen as rows over the target's vocabulary.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstddef>

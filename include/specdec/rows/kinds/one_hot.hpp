@@ -1,4 +1,5 @@
 // One-hot rows: the draft rows of a drafter that proposes tokens without probabilities.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include "specdec/rows/distribution.hpp"

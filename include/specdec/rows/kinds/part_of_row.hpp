@@ -1,4 +1,5 @@
 // A row restricted to some of its tokens.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Copies of rows, for models that overwrite their rows before the draft is verified.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

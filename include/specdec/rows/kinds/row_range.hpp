@@ -1,4 +1,5 @@
 // A range of rows of a matrix, as a matrix.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <span>

@@ -1,4 +1,5 @@
 // A matrix put together from rows.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <iterator>

@@ -1,4 +1,5 @@
 // Rows of numbers given as a range of vectors.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <iterator>

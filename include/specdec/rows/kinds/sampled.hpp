@@ -1,4 +1,5 @@
 // Rows with a token that the engine has already drawn.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <iterator>

@@ -1,4 +1,5 @@
 // Sparse rows: a list of tokens and their probabilities, as top-k leaves it.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

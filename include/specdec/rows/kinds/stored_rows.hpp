@@ -1,4 +1,5 @@
 // Rows that have to outlive the model's next call.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <concepts>

@@ -1,4 +1,5 @@
 // Rows of one of several types, known only at run time. A chain of drafters proposes with such rows.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstddef>

@@ -6,6 +6,7 @@
 // probability w, as by that other token. An error is only a draw from the row, or a race that is won there: the text that the
 // target alone would write fails there, too. The mass must not be given to other tokens, and a dead end that is only drafted
 // does not matter.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // The entropy of a row.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cmath>

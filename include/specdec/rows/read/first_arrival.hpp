@@ -1,4 +1,5 @@
 // The keyed draw from a row: the token with the first arrival (see kernels/arrivals.hpp).
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

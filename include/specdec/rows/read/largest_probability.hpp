@@ -1,4 +1,5 @@
 // The largest probability of a row.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // The overlap of two rows: the acceptance of a drafted token at one prefix.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Draws from a row by its prefix sums, and reads no more of the row than the draw needs.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // The residual of a row against several other rows.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

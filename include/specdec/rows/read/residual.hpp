@@ -2,6 +2,7 @@
 //
 // Most rules do not sum residuals: they race (see chance/race.hpp). The sum is needed if a race takes too many rounds, for
 // the live modifications of greedy block verification, and for the correction token of K-SEQ.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

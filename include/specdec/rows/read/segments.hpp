@@ -3,6 +3,7 @@
 // A row lists the tokens that may have mass (ListedRow), or offers segments (SegmentedRow), or answers for one token at a
 // time. Code that reads a whole row calls each_segment() or each_token(). Code that reads two rows together calls
 // sum_over(). So a new type of row works with residuals, overlaps, entropies, copies and audits at full speed.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // The most likely tokens of a row.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

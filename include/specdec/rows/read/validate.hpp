@@ -1,4 +1,5 @@
 // A full check of every entry of every row, for rows from code that you do not trust.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cmath>

@@ -1,4 +1,5 @@
 // A processor that sees only the generated tokens.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

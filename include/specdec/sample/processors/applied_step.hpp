@@ -1,4 +1,5 @@
 // A sampling step as a processor: for samplers in any order.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cmath>

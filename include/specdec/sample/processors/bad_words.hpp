@@ -1,4 +1,5 @@
 // Bad words: sequences of tokens that a text must not contain.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // DRY (don't repeat yourself): the longer a repetition that a token would continue, the less likely the token.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

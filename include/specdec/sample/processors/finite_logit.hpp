@@ -1,4 +1,5 @@
 // Changes logits without making them infinite.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include "specdec/platform.hpp"

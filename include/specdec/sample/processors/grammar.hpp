@@ -1,4 +1,5 @@
 // Grammars: a processor made of a matcher, which says which tokens may come next.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Logit bias: makes tokens more likely, less likely or impossible.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cmath>

@@ -1,4 +1,5 @@
 // A text that does not end too early.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <initializer_list>

@@ -1,4 +1,5 @@
 // No n-gram occurs twice in a text.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

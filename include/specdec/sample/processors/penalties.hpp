@@ -13,6 +13,7 @@
 // Processors{RepetitionPenalty{θ, n}, FrequencyPenalty{f, n}, PresencePenalty{p, n}}.
 // A counted token without a logit in the row is skipped: a draft model's vocabulary may be smaller. A finite logit stays
 // finite, however large the penalty. A forbidden token stays forbidden.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

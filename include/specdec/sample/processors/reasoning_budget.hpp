@@ -1,4 +1,5 @@
 // A reasoning budget: a text may think for so many tokens, then it has to come to an end.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Rollback for processors that can only go forward.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <concepts>

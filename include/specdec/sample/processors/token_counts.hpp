@@ -1,4 +1,5 @@
 // How often each token occurs in a text, or in its last tokens.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <bit>

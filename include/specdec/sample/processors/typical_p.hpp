@@ -1,4 +1,5 @@
 // Locally typical sampling: the tokens whose surprise is near the expected one.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

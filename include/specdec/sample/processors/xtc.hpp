@@ -1,4 +1,5 @@
 // XTC (exclude top choices): now and then, all likely tokens but the least likely of them are removed.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cmath>

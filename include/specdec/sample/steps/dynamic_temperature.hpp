@@ -1,4 +1,5 @@
 // Dynamic temperature: the higher, the less sure the row is.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

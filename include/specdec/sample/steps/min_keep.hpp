@@ -1,4 +1,5 @@
 // A sampling step that leaves at least some number of tokens.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <utility>

@@ -1,4 +1,5 @@
 // Min-p: the tokens that are not too much less probable than the most probable one.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cmath>

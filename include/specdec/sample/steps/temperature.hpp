@@ -1,4 +1,5 @@
 // Temperature: flattens or sharpens a distribution.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <limits>

@@ -1,4 +1,5 @@
 // Top-k: the k most probable tokens.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <limits>

@@ -1,4 +1,5 @@
 // Top-nσ: the tokens whose logit is within n standard deviations of the largest.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cmath>

@@ -1,4 +1,5 @@
 // Top-p (nucleus sampling): the most probable tokens that together have probability p.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Picks the few numbers out of many that meet a condition, without a branch for each number.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <array>

@@ -2,6 +2,7 @@
 //
 // The cut lies in the bracket. Logits above the bracket stay in any case: only their total weight matters. The few
 // thousand logits in the bracket are copied to a small buffer, where the exact cut is then found.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Maps floating-point numbers to integers and keeps their order.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include "specdec/platform.hpp"

@@ -2,6 +2,7 @@
 //
 // The sample is a few hundred to two thousand logits at equal distances. Its own cut is near the row's cut. How near
 // follows from how much the weights in the sample vary. A wrong bracket costs time and nothing else.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -8,6 +8,7 @@
 //
 // If the bracket was wrong, the pass has shown on which side of it the cut lies, and the search goes on there. So the
 // sample decides how long the search takes, never what it finds.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

@@ -5,6 +5,7 @@
 //                      logit; a logit of −inf weighs 0
 //   unit(top)          that unit
 //   bits               how many bits the integers take
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>

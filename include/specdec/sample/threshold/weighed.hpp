@@ -1,4 +1,5 @@
 // A few thousand numbers with weights, and the search for the cut that keeps a given weight.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>
