@@ -36,9 +36,18 @@
 // time compares it with specdec_c_version().
 #define SPECDEC_C_VERSION 2
 
-// What stands before each function. Define it first if the functions shall be exported from a shared library.
+// What stands before each function. SPECDEC_C_SHARED says that the functions lie in a shared library: it is defined when the
+// library is compiled, and on Windows better also in programs that call it (the CMake target and pkg-config define it).
 #ifndef SPECDEC_C_API
+#if !defined(SPECDEC_C_SHARED)
 #define SPECDEC_C_API
+#elif !defined(_WIN32)
+#define SPECDEC_C_API __attribute__((visibility("default")))
+#elif defined(SPECDEC_C_IMPLEMENTATION)
+#define SPECDEC_C_API __declspec(dllexport)
+#else
+#define SPECDEC_C_API __declspec(dllimport)
+#endif
 #endif
 
 #ifdef __cplusplus
