@@ -20,7 +20,7 @@
 #include "specdec/chance/chance.hpp"
 #include "specdec/draft/drafter.hpp"
 #include "specdec/draft/length/draft_length.hpp"
-#include "specdec/draft/length/shared.hpp"
+#include "specdec/draft/length/each.hpp"
 #include "specdec/draft/lifted_drafter.hpp"
 #include "specdec/error.hpp"
 #include "specdec/executor.hpp"
@@ -57,15 +57,15 @@ struct BatchOptions {
 ///
 /// A sequence has its own options, rule, statistics and generator. Its text is the text of SpecDec::generate with the same
 /// seed. The other sequences, the order of arrival and the number of threads do not change the text, if the target's rows do
-/// not depend on the other tokens in a call. Two exceptions: a shared draft length looks at all sequences; and if a prompt is
+/// not depend on the other tokens in a call. Two exceptions: one draft length for all looks at all sequences; and if a prompt is
 /// fed in parts, a head on the target's hidden states drafts earlier than alone (the text has the same law).
 ///
 /// target     a BatchModel; for drafts that are trees, one that takes trees
 /// drafter    a Drafter, which drafts for all sequences at once; or a OneTextDrafter that can be copied: each sequence gets a
 ///            copy; or a function of the sequence's number that returns one (LiftedDrafter)
-/// verifier   copied for each sequence
-/// length     a draft length, copied for each sequence; shared(policy) is one policy for all. A length that measures time
-///            (CostOptimalLength, EarlyStoppingLength) should be shared: all sequences wait for the longest draft
+/// verifier   copied for each sequence, since it may remember its sequence
+/// length     a draft length, one for all sequences; with each(policy) each sequence gets a copy. A length that measures time
+///            (CostOptimalLength, EarlyStoppingLength) should be one for all: all sequences wait for the longest draft
 ///
 /// An engine that runs its model itself, or has its own scheduler, passes an ExternalTarget and splits the step in two:
 ///
@@ -80,8 +80,8 @@ struct BatchOptions {
 /// It may say which sequences take part, with propose_for(sequences) and accept_for(sequences, rows). Then several calls may be
 /// under way at a time, for different sequences.
 ///
-/// A target or a drafter that is passed as an lvalue must outlive the batch, as in SpecDec. A batch can neither be copied nor
-/// moved. All calls come from one thread.
+/// A target, drafter or draft length that is passed as an lvalue is used by reference: it must outlive the batch. An rvalue is
+/// moved in. A batch can neither be copied nor moved. All calls come from one thread.
 template <class TargetModel, class DraftSource, class V = BlockVerifier, class Length = FixedLength>
 class Batch {
   using Target = std::remove_reference_t<TargetModel>;
@@ -95,7 +95,7 @@ class Batch {
   static_assert(detail::fit_together<Target, drafts_trees<typename Driver::Drafter>, V, Policy>());
   static_assert(
       Core::shares_length || !requires(Policy& policy, Index n) { policy.batch(n); },
-      "this draft length is one for all sequences: pass specdec::shared(policy)");
+      "this draft length counts the texts that it serves: pass the policy, not specdec::each(policy)");
 
  public:
   /// One text in generation: its tokens, its statistics, and the tokens that the target keeps.
@@ -134,9 +134,9 @@ class Batch {
 
   /// Throws: std::invalid_argument if tokens_per_call is below 1, or if copies of a drafter of one text would share a model or a
   /// drafter.
-  Batch(TargetModel&& target, DraftSource&& drafter, V verifier, Length length, BatchOptions options = {})
-      : core_(std::forward<TargetModel>(target), std::forward<DraftSource>(drafter), std::move(length),
-              options.tokens_per_call),
+  Batch(TargetModel&& target, DraftSource&& drafter, V verifier, Length&& length, BatchOptions options = {})
+      : core_(std::forward<TargetModel>(target), std::forward<DraftSource>(drafter),
+              std::forward<Length>(length), options.tokens_per_call),
         verifier_(std::move(verifier)) {
     if (options.tokens_per_call < 1)
       detail::invalid_argument("tokens_per_call = ", options.tokens_per_call, " is below 1");
@@ -436,7 +436,7 @@ template <class T, class D, class V = BlockVerifier>
 Batch(T&&, D&&, V = {}, BatchOptions = {}) -> Batch<T, D, V>;
 
 template <class T, class D, class V, class L>
-  requires(!std::same_as<L, BatchOptions>)
-Batch(T&&, D&&, V, L, BatchOptions = {}) -> Batch<T, D, V, L>;
+  requires(!std::same_as<std::remove_cvref_t<L>, BatchOptions>)
+Batch(T&&, D&&, V, L&&, BatchOptions = {}) -> Batch<T, D, V, L>;
 
 }  // namespace specdec

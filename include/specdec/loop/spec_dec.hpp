@@ -28,7 +28,7 @@ namespace specdec {
 ///
 /// A target, drafter or draft-length policy (draft_length.hpp) that is passed as an lvalue is used by reference: it must
 /// outlive the decoder. An rvalue is moved in. The policy keeps learning from one generation to the next. The verifier is
-/// copied: every generation starts with a fresh copy.
+/// taken by value: every generation starts with a fresh copy.
 /// A decoder can neither be copied nor moved, since its sequences refer to it.
 template <class TargetModel, class DraftSource, class V = BlockVerifier, class Length = FixedLength>
 class SpecDec {
