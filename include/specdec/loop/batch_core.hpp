@@ -47,6 +47,9 @@ class BatchCore {
         tokens_per_call(most),
         driver_(std::forward<DraftSource>(drafter)),
         length_(std::forward<Length>(length)) {}
+  BatchCore(const BatchCore&) = delete;
+  BatchCore& operator=(const BatchCore&) = delete;
+  ~BatchCore() { clear(); }
 
   TargetModel target;
   const Index tokens_per_call;  ///< the most
