@@ -256,10 +256,10 @@ Outcome serve_all(const Pair& pair, const Settings& settings, const std::vector<
   specdec::BatchCosts costs{std::move(target_costs), std::move(draft_costs)};
   if (settings.gamma == "early") {
     specdec::EarlyStoppingLength length{std::move(costs)};
-    return run(specdec::Batch{target, drafter, rule, specdec::shared(length), room});
+    return run(specdec::Batch{target, drafter, rule, length, room});
   }
   specdec::CostOptimalLength length{std::move(costs)};
-  return run(specdec::Batch{target, drafter, rule, specdec::shared(length), room});
+  return run(specdec::Batch{target, drafter, rule, length, room});
 }
 
 /// Writes each text alone, and counts the texts that differ.

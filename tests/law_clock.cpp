@@ -95,9 +95,9 @@ double speed_alone(const Pair& pair, Length length) {
 
 // Of so many texts, until one of them ends.
 template <class Drafter, class Length>
-double speed_of(const Pair& pair, Drafter drafter, Length length, int texts, Index gamma = 16) {
+double speed_of(const Pair& pair, Drafter drafter, Length&& length, int texts, Index gamma = 16) {
   Batch batch{TimedTogether(pair.target, pair.target_time), std::move(drafter), BlockVerifier{},
-              std::move(length)};
+              std::forward<Length>(length)};
   Index tokens = 0;
   for (int i = 0; i < texts; ++i)
     batch.add(prompt, {.max_new_tokens = size, .gamma = gamma},
@@ -117,7 +117,7 @@ double share_of_best(const Pair& pair, const auto& drafter_of, auto length) {
   double best = 0;
   for (const Index gamma : {0, 1, 2, 3, 4, 6, 8, 12, 16})
     best = std::max(best, speed_of(pair, drafter_of(pair), FixedLength{}, 8, gamma));
-  return speed_of(pair, drafter_of(pair), shared(length), 8) / best;
+  return speed_of(pair, drafter_of(pair), length, 8) / best;
 }
 
 }  // namespace
@@ -128,10 +128,9 @@ TEST_CASE("in a batch of one a length that measures time is as fast as for a tex
     const Pair pair = pair_of(microseconds(draft_time));
     const auto check = [&](auto length) {
       const double alone = speed_alone(pair, length);
+      CHECK(speed_of(pair, together(pair), each(length), 1) == alone);
+      CHECK(speed_of(pair, apart(pair), each(length), 1) == alone);
       CHECK(speed_of(pair, together(pair), length, 1) == alone);
-      CHECK(speed_of(pair, apart(pair), length, 1) == alone);
-      auto one = length;
-      CHECK(speed_of(pair, together(pair), shared(one), 1) == alone);
     };
     check(CostOptimalLength{});
     check(EarlyStoppingLength{});

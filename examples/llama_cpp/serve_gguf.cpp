@@ -204,7 +204,7 @@ Outcome serve_all(const Settings& settings, const Work& work, Index texts, const
   if (!drafts.automatic) return run(specdec::Batch{target, drafter, specdec::BlockVerifier{}, room});
   specdec::CostOptimalLength length{
       specdec::BatchCosts{serve::target_costs(large, most, drafts.gamma), serve::draft_costs(small, most)}};
-  return run(specdec::Batch{target, drafter, specdec::BlockVerifier{}, specdec::shared(length), room});
+  return run(specdec::Batch{target, drafter, specdec::BlockVerifier{}, length, room});
 }
 
 // One way to serve all texts, and its fastest round.

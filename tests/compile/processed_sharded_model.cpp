@@ -21,11 +21,10 @@ struct Ranks {
 void use(Mine& model, Ranks& ranks) {
   const specdec::Chain chain{specdec::TopK{2}};
   const specdec::RepetitionPenalty penalty{1.1};
-  const std::mt19937_64 source{42};
 #ifdef FIXED
-  specdec::ShardedModel target{specdec::ProcessedModel{model, penalty}, ranks, source, chain};
+  specdec::ShardedModel target{specdec::ProcessedModel{model, penalty}, ranks, std::mt19937_64{42}, chain};
 #else
-  specdec::ProcessedModel target{specdec::ShardedModel{model, ranks, source}, chain, penalty};
+  specdec::ProcessedModel target{specdec::ShardedModel{model, ranks, std::mt19937_64{42}}, chain, penalty};
 #endif
   target.truncate(0);
 }

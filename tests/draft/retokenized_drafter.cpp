@@ -226,6 +226,30 @@ TEST_CASE("while the text grows and is cut, proposals equal those made by encodi
   CHECK(nothing > 20);
 }
 
+namespace {
+
+// A tokenizer of letters that cannot be copied, and counts what it encodes.
+struct Uncopyable {
+  mutable int encoded = 0;
+  explicit Uncopyable() = default;
+  Uncopyable(Uncopyable&&) = default;
+  std::string bytes(Token x) const { return std::string(1, static_cast<char>(x)); }
+  Tokens encode(std::string_view text) const {
+    ++encoded;
+    return {text.begin(), text.end()};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a tokenizer that has a name is referred to, and a temporary is moved in") {
+  std::mt19937_64 rng{24};
+  const Uncopyable target;
+  RetokenizedDrafter drafter{Reciter("abcdef"), target, Uncopyable{}};
+  CHECK(propose(drafter, {'a', 'b'}, 2, rng) == Tokens{'c', 'd'});
+  CHECK(target.encoded > 0);
+}
+
 TEST_CASE("a proposal begins where the committed text ends, and has whole characters only") {
   std::mt19937_64 rng{23};
   const Pieces words{{"", "the", " c", "at", " cat", " s", " sat", "\xC3", "\xA9", "\xC3\xA9", "x"}};

@@ -131,8 +131,8 @@ class World {
         bytes_(&bytes),
         target_(setting.seed, faults_, harm_, setting.most, setting.rows),
         small_(setting.seed + 1000, faults_, harm_, setting.draft_most, setting.draft_rows),
-        batch_(target_, Kind::together(setting, small_), Kind::rule(setting), Kind::length(setting, none_),
-               {.tokens_per_call = setting.per_call}) {
+        batch_(target_, Kind::together(setting, small_), Kind::rule(setting),
+               specdec::each(Kind::length(setting, none_)), {.tokens_per_call = setting.per_call}) {
     faults_.bytes = &bytes;
   }
 
@@ -284,7 +284,9 @@ class World {
   Faults faults_, none_;
   Harm harm_;
   BatchEngine target_, small_;
-  specdec::Batch<BatchEngine&, typename Kind::Drafter, typename Kind::Rule, typename Kind::Length> batch_;
+  specdec::Batch<BatchEngine&, typename Kind::Drafter, typename Kind::Rule,
+                 specdec::Each<typename Kind::Length>>
+      batch_;
   std::map<Index, Job> jobs_;
   std::set<Index> gone_;
 };

@@ -150,11 +150,13 @@ TreesTogether trees_together(Bookkeeper& small, const Strategy& strategy) {
 
 using Executor = std::function<void(Index, const std::function<void(Index)>&)>;
 
-// Batches whose sequences draft together, lines or trees, or each by a drafter of its own.
-using Lines = Batch<Bookkeeper&, ModelDrafter<Bookkeeper&>, Rule, Length>;
-using Trees = Batch<Bookkeeper&, TreesTogether, TreeRule, Length>;
-using Apart = Batch<Bookkeeper&, OwnDrafter, Rule, Length>;
-using LinesOfEngine = Batch<specdec::ExternalTarget, ModelDrafter<Bookkeeper&>, Rule, Length>;
+// Batches whose sequences draft together, lines or trees, or each by a drafter of its own. Each has a draft length of its own, so
+// that it can be compared with a text alone.
+using EachLength = specdec::Each<Length>;
+using Lines = Batch<Bookkeeper&, ModelDrafter<Bookkeeper&>, Rule, EachLength>;
+using Trees = Batch<Bookkeeper&, TreesTogether, TreeRule, EachLength>;
+using Apart = Batch<Bookkeeper&, OwnDrafter, Rule, EachLength>;
+using LinesOfEngine = Batch<specdec::ExternalTarget, ModelDrafter<Bookkeeper&>, Rule, EachLength>;
 using Together = ModelDrafter<Bookkeeper&>;
 
 // A job for a batch, or for a decoder alone.
@@ -285,7 +287,7 @@ void check_together(const Rule& rule, const Length& length = {}, BatchOptions op
   const Models models = models_of(rng, 5);
   // If a batch forgot the limits, a draft would end where the draft model's context does, and not go on for ever.
   Bookkeeper target(models.target), small(models.small, 1000);
-  Lines batch{target, Together{small}, rule, length, options};
+  Lines batch{target, Together{small}, rule, specdec::each(length), options};
   come_and_go(
       running(batch, [&] { return copied(batch.step()); }), 5,
       [&](const Job& job) {
@@ -302,7 +304,7 @@ void check_plain(const V& verifier, const L& length) {
   std::mt19937_64 rng(7);
   const Models models = models_of(rng, 5);
   Batch batch{ModelPerSequence{models.target}, ModelDrafter{ModelPerSequence{models.small}}, verifier,
-              length};
+              specdec::each(length)};
   come_and_go(
       running(batch, [&] { return copied(batch.step()); }), 5,
       [&](const Job& job) {
@@ -317,7 +319,7 @@ void check_apart(const Own& drafter, const V& verifier, BatchOptions options = {
   std::mt19937_64 rng(8);
   const Models models = models_of(rng, 5);
   Bookkeeper target(models.target);
-  Batch<Bookkeeper&, Own, V, Length> batch{target, Own(drafter), verifier, options};
+  Batch<Bookkeeper&, Own, V, EachLength> batch{target, Own(drafter), verifier, options};
   come_and_go(
       running(batch, [&] { return copied(batch.step(two_threads)); }), 5,
       [&](const Job& job) { return result_by(job, models.target, drafter, verifier, Length{}); }, rng);
@@ -782,12 +784,12 @@ struct Counting {
   Index wanted = 2, asked = 0, told = 0, drafted = 0, size = 0;
 };
 
-TEST_CASE("a shared draft length is asked once a step, and observes every sequence") {
+TEST_CASE("a draft length of all texts is asked once a step, and observes every sequence") {
   std::mt19937_64 rng(10);
   const Models models = models_of(rng, 5);
   Counting length;
   Bookkeeper target(models.target), small(models.small);
-  Batch batch{target, Together{small}, block, specdec::shared(length)};
+  Batch batch{target, Together{small}, block, length};
   for (std::uint64_t seed = 0; seed < 3; ++seed)
     batch.add(Tokens{1}, {.max_new_tokens = 9, .gamma = 1 + static_cast<Index>(seed)}, std::mt19937_64(seed));
   batch.step();
@@ -809,19 +811,39 @@ TEST_CASE("a shared draft length is asked once a step, and observes every sequen
   CHECK(length.drafted == 5);
 }
 
-TEST_CASE("a draft length that is not declared shared is copied for each sequence") {
+// Fickle alternates between its two lengths.
+TEST_CASE("a draft length that is moved into a batch is one for all, and is forgotten by its caller") {
+  std::mt19937_64 rng(10);
+  const Models models = models_of(rng, 5);
+  Index asked = 0;
+  Bookkeeper target(models.target), small(models.small);
+  Batch batch{target, Together{small}, block, Fickle{&asked, 1, 3}};
+  for (std::uint64_t seed = 0; seed < 3; ++seed)
+    batch.add(Tokens{1}, {.max_new_tokens = 9, .gamma = 4}, std::mt19937_64(seed));
+  batch.step();
+  CHECK(asked == 1);
+  for (Index i = 0; i < 3; ++i) CHECK(batch.sequence(i).stats().drafted == 1);
+}
+
+TEST_CASE("each() copies a draft length for each sequence, whether it is named or not") {
   std::mt19937_64 rng(10);
   const Models models = models_of(rng, 5);
   Index asked = 0;
   Bookkeeper target(models.target), small(models.small);
   const Length length{Fickle{&asked, 2, 2}};
-  Lines batch{target, Together{small}, block, length};
-  for (std::uint64_t seed = 0; seed < 3; ++seed)
-    batch.add(Tokens{1}, {.max_new_tokens = 9, .gamma = 4}, std::mt19937_64(seed));
-  batch.step();
-  CHECK(std::get<Fickle>(length.length).asked == 0);
-  CHECK(asked == 3);
-  for (Index i = 0; i < 3; ++i) CHECK(batch.sequence(i).stats().drafted == 2);
+  const auto named = specdec::each(length);
+  const auto check = [&](auto&& batch) {
+    asked = 0;
+    for (std::uint64_t seed = 0; seed < 3; ++seed)
+      batch.add(Tokens{1}, {.max_new_tokens = 9, .gamma = 4}, std::mt19937_64(seed));
+    batch.step();
+    CHECK(std::get<Fickle>(length.length).asked == 0);
+    CHECK(asked == 3);
+    for (Index i = 0; i < 3; ++i) CHECK(batch.sequence(i).stats().drafted == 2);
+  };
+  check(Lines{target, Together{small}, block, specdec::each(length)});
+  check(Batch{target, Together{small}, block, named});
+  check(Batch{target, Together{small}, block, named, BatchOptions{.tokens_per_call = 40}});
 }
 
 namespace {
@@ -846,7 +868,7 @@ void add_five(auto& batch) {
 template <class D, class V>
 Written written_by_steps(const Table& model, D drafter, const V& rule, BatchOptions options) {
   Bookkeeper target(model);
-  Batch<Bookkeeper&, D, V, Length> batch{target, std::move(drafter), rule, options};
+  Batch<Bookkeeper&, D, V, EachLength> batch{target, std::move(drafter), rule, options};
   add_five(batch);
   Written written;
   for (const Finished& done : batch.run()) written.take(done);
@@ -856,7 +878,7 @@ Written written_by_steps(const Table& model, D drafter, const V& rule, BatchOpti
 
 template <class D, class V>
 Written written_by_halves(const Table& model, D drafter, const V& rule, BatchOptions options) {
-  Batch<specdec::ExternalTarget, D, V, Length> batch{
+  Batch<specdec::ExternalTarget, D, V, EachLength> batch{
       specdec::ExternalTarget{.vocabulary = model.vocab_size()}, std::move(drafter), rule, options};
   add_five(batch);
   ModelPerSequence engine{model};
@@ -995,10 +1017,10 @@ TEST_CASE("a sequence's own draft length is asked once a step, even if the step 
     }
   };
   const Fickle five_or_two{&asked, 5, 2}, none_or_seven{&asked, 0, 7};
-  run(Lines{target, Together{small}, block, Length{five_or_two}}, five_or_two, 2);
+  run(Lines{target, Together{small}, block, EachLength{{five_or_two}}}, five_or_two, 2);
   CHECK(target.most_fed == 2 * 6);
   target.most_fed = 0;
-  run(Apart{target, drafter_of(models.small), block, Length{none_or_seven},
+  run(Apart{target, drafter_of(models.small), block, EachLength{{none_or_seven}},
             BatchOptions{.tokens_per_call = 8}},
       none_or_seven, 8);
   CHECK(target.failures > 5);
@@ -1017,7 +1039,7 @@ TEST_CASE("a batch names the arguments that it refuses") {
           Lines batch{target, Together{small}, block, BatchOptions{.tokens_per_call = 0}};
         }).find("tokens_per_call = 0") != std::string::npos);
   CHECK(message([&] {
-          Batch<Bookkeeper&, ModelDrafter<Table&>, Rule, Length> batch{target, ModelDrafter{own}, block};
+          Batch<Bookkeeper&, ModelDrafter<Table&>, Rule, EachLength> batch{target, ModelDrafter{own}, block};
         }).find("each sequence's copy") != std::string::npos);
   Lines batch{target, Together{small}, block};
   CHECK(message([&] { batch.add(Tokens{}, {}, std::mt19937_64(1)); }).find("prompt is empty") !=

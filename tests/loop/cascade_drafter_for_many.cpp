@@ -76,7 +76,8 @@ struct OfTrees {
 struct OfText {  // each text has its own inner drafter, and a length that learns
   template <class M, class S>
   static auto of(M&& middle, S&&) {
-    return CascadeDrafter{std::forward<M>(middle), SuffixDrafter<>{}, BlockVerifier{}, 6, ScheduledLength{1}};
+    return CascadeDrafter{std::forward<M>(middle), SuffixDrafter<>{}, BlockVerifier{}, 6,
+                          specdec::each(ScheduledLength{1})};
   }
 };
 
@@ -384,7 +385,7 @@ TEST_CASE("the draft length of each text of a cascade goes where the text goes, 
   // The model drafts for itself, so the length grows with each inner step.
   const auto make = [&] {
     return CascadeDrafter{Bookkeeper(models.small), ModelDrafter{Bookkeeper(models.small)}, BlockVerifier{},
-                          64, ScheduledLength{1}};
+                          64, specdec::each(ScheduledLength{1})};
   };
   auto here = make(), there = make();
   std::mt19937_64 rng(1);

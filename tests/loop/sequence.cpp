@@ -1188,7 +1188,7 @@ TEST_CASE("a target that is its own draft model is refused") {
           "specdec: the drafter has used the target itself: give each a model of its own");
 }
 
-static_assert(!std::is_copy_constructible_v<Decoder> && !std::is_move_constructible_v<Decoder>);
+static_assert(!std::is_copy_constructible_v<Decoder> && std::is_move_constructible_v<Decoder>);
 static_assert(!std::is_copy_assignable_v<Decoder> && !std::is_move_assignable_v<Decoder>);
 
 // ---- What a verifier remembers ----

@@ -606,4 +606,32 @@ TEST_CASE("invalid options of a sharded model are named in the error") {
   CHECK(message({.draws = -1}).find("draws = -1") != std::string::npos);
 }
 
+TEST_CASE("a batch with a target over ranks may be made by a function and returned by name") {
+  std::mt19937_64 rng(41);
+  const Table target = fine_model(9, 2, rng);
+  const auto seeds = [](Index n) { return std::mt19937_64{static_cast<std::uint64_t>(100 + n)}; };
+  const Options options{.max_new_tokens = 9};
+  support::rethrow_first(support::on_ranks(2, [&](ThreadRank& rank) {
+    const auto make = [&](double temperature) {
+      ShardedModel over_ranks{
+          ManyColumnsModel(model_of(rank, target)), rank, seeds, {.temperature = temperature}};
+      Batch one{std::move(over_ranks), NoDrafter{}};
+      Batch other{ShardedModel{ManyColumnsModel(model_of(rank, target)), rank, seeds,
+                               ShardedOptions{.temperature = 9}},
+                  NoDrafter{}};
+      if (temperature > 0) return one;
+      return other;
+    };
+    auto made = make(0.9);
+    made.add(Tokens{1, 2}, options, std::mt19937_64{5});
+    made.step();
+    auto moved = std::move(made);
+    const Tokens text = moved.run().front().result.tokens;
+    ShardedModel alone{model_of(rank, target), rank, seeds(0), {.temperature = 0.9}};
+    std::mt19937_64 source{5};
+    if (text.size() != 9 || text != autoregressive(alone, Tokens{1, 2}, options, source).tokens)
+      throw std::logic_error("the text is another");
+  }));
+}
+
 }  // namespace test_sample_sharded_model

@@ -122,7 +122,7 @@ struct Tally {
 
 // One draft length for all sequences. It looks at rows on the threads that draft, and observes all steps between
 // these.
-class SharedConfidence {
+class ConfidenceOfAll {
  public:
   Index next(Index most) const { return most; }
   void observe(const specdec::StepRecord& step) { drafted_ += step.drafted; }
@@ -144,14 +144,14 @@ struct Apart {
   static Drafter of(const Table& small) { return Drafter(Table(small)); }
 };
 
-// The draft length of a text alone: a copy, even of a shared one.
+// The draft length of a text alone: a copy, even of one for all texts.
 template <class Length>
 Length own(const Length& length) {
   return length;
 }
 template <class Policy>
-Policy own(const specdec::detail::SharedPolicy<Policy>& shared) {
-  return *shared.policy;
+Policy own(const specdec::Each<Policy>& each) {
+  return each.policy;
 }
 
 // Under a keyed rule texts have processors.
@@ -176,7 +176,7 @@ class World {
         verifier_(verifier),
         length_(length),
         failing_(target_, 0.01, 0.004),
-        batch_(target(), Drafters::of(small_), verifier, length, {.tokens_per_call = 40}) {}
+        batch_(target(), Drafters::of(small_), verifier, Length(length), {.tokens_per_call = 40}) {}
 
   // A sequence arrives or leaves, and then comes a step.
   void turn() {
@@ -325,10 +325,9 @@ void soak(const V& verifier, const Length& length, Index tokens) {
 
 TEST_CASE("half a million tokens in batches: every text is what it is alone, and memory stays constant") {
   const Index tokens = support::bound(500'000);
-  soak<Together>(specdec::BlockVerifier{}, specdec::ScheduledLength{3}, tokens);
+  soak<Together>(specdec::BlockVerifier{}, specdec::each(specdec::ScheduledLength{3}), tokens);
   soak<Together>(specdec::GreedyBlockVerifier{}, specdec::FixedLength{}, tokens);
-  SharedConfidence shared;
-  soak<Apart>(specdec::BlockVerifier{}, specdec::shared(shared), tokens / 5);
+  soak<Apart>(specdec::BlockVerifier{}, ConfidenceOfAll{}, tokens / 5);
 }
 
 TEST_CASE(

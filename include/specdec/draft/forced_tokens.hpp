@@ -32,6 +32,7 @@ namespace specdec {
 /// does), the drafter proposes it up to gamma times. The loop emits nothing after a stop token, so the text does not change.
 /// It wastes some rows of the target's last call.
 /// If the processor refuses the text, nothing is proposed.
+/// The processor is taken by value: each text is shown to a copy of its own.
 /// Random: none; rows are one-hot.
 /// Throws: InvalidArgument where vocab_size is below 1; what the processor throws. The drafter is then as before.
 /// Cost: one row of the vocabulary and one apply() of the processor for each proposed token, and once more at the end. No

@@ -61,12 +61,13 @@ class RowsOfDraft {
 /// With a Model this is a OneTextDrafter. With a BatchModel this is a Drafter: the drafts of all sequences grow together, one
 /// model call for each stage, and each sequence gets the draft that it would get alone.
 ///
-/// A model passed as an lvalue is referred to and must outlive the drafter; an rvalue is moved in. Several drafters, or
-/// copies of one, may use one Model in turn (model/turn.hpp): a drafter that takes over feeds its whole context again. A
-/// BatchModel serves one drafter, or a drafter and others under other numbers. The model's vocabulary may be smaller or larger
-/// than the target's. The model is shown token 0 in place of a context token that it does not know: this costs acceptance, never exactness. Near the end of a
-/// bounded context (context_size), drafts get shorter, then empty. No more tokens of a draft are fed than the model can drop
-/// again (reach). Where the model cannot draft (can_draft), drafts are empty.
+/// A model passed as an lvalue is referred to and must outlive the drafter; an rvalue is moved in. A strategy is settings, and
+/// taken by value. Several drafters, or copies of one, may use one Model in turn (model/turn.hpp): a drafter that takes over
+/// feeds its whole context again. A BatchModel serves one drafter, or a drafter and others under other numbers. The model's
+/// vocabulary may be smaller or larger than the target's. The model is shown token 0 in place of a context token that it does
+/// not know: this costs acceptance, never exactness. Near the end of a bounded context (context_size), drafts get shorter, then
+/// empty. No more tokens of a draft are fed than the model can drop again (reach). Where the model cannot draft (can_draft),
+/// drafts are empty.
 /// Throws: InvalidArgument on an empty context, and where the model returns rows of another shape than asked for;
 /// what the model throws. With a BatchModel three errors make only their own request fail: an empty context, a row that is
 /// no distribution, a row of another size.

@@ -54,7 +54,9 @@ namespace specdec {
 ///
 /// `window`: at least so many bytes before the new bytes are encoded again, together with them. `unlimited`: the whole text
 /// is encoded each time. The model is held and shared like a ModelDrafter's. It writes no more than its context
-/// (context_size) has room for.
+/// (context_size) has room for. A tokenizer that is passed as an lvalue is referred to and must outlive the drafter and its
+/// copies; an rvalue is moved in. In a Batch that drafts on several threads, copies call a tokenizer that they refer to at a
+/// time.
 /// Throws: InvalidArgument on an empty context, a negative window, and a token of the draft's encoder that the model
 /// does not have; what the tokenizers throw. With a BatchModel these make only their own request fail.
 /// Random: one draw for each token of the draft model.
@@ -97,12 +99,11 @@ class RetokenizedDrafter
   static constexpr bool drafts_trees = false;
   static constexpr Index usual_window = 64;
 
-  RetokenizedDrafter(M&& model, const TargetTokenizer& target, const DraftTokenizer& draft,
-                     Index window = usual_window)
+  RetokenizedDrafter(M&& model, TargetTokenizer&& target, DraftTokenizer&& draft, Index window = usual_window)
       : vocab_size_(model.vocab_size()),
         drafter_(ModelDrafter<M>(std::forward<M>(model))),
-        target_(target),
-        draft_(draft),
+        target_(std::forward<TargetTokenizer>(target)),
+        draft_(std::forward<DraftTokenizer>(draft)),
         window_(checked(window)) {
     if (!for_many) detail::serve_one(drafter_);
   }
@@ -245,7 +246,7 @@ class RetokenizedDrafter
 };
 
 template <class M, class TargetTokenizer, class DraftTokenizer>
-RetokenizedDrafter(M&&, const TargetTokenizer&, const DraftTokenizer&, Index = 64)
+RetokenizedDrafter(M&&, TargetTokenizer&&, DraftTokenizer&&, Index = 64)
     -> RetokenizedDrafter<M, TargetTokenizer, DraftTokenizer>;
 
 }  // namespace specdec

@@ -21,7 +21,7 @@
 #include "specdec/chance/chance.hpp"
 #include "specdec/draft/drafter.hpp"
 #include "specdec/draft/length/draft_length.hpp"
-#include "specdec/draft/length/shared.hpp"
+#include "specdec/draft/length/each.hpp"
 #include "specdec/draft/lifted_drafter.hpp"
 #include "specdec/error.hpp"
 #include "specdec/executor.hpp"
@@ -58,15 +58,15 @@ struct BatchOptions {
 ///
 /// A sequence has its own options, rule, statistics and generator. Its text is the text of SpecDec::generate with the same
 /// seed. The other sequences, the order of arrival and the number of threads do not change the text, if the target's rows do
-/// not depend on the other tokens in a call. Two exceptions: a shared draft length looks at all sequences; and if a prompt is
+/// not depend on the other tokens in a call. Two exceptions: one draft length for all looks at all sequences; and if a prompt is
 /// fed in parts, a head on the target's hidden states drafts earlier than alone (the text has the same law).
 ///
 /// target     a BatchModel; for drafts that are trees, one that takes trees
 /// drafter    a Drafter, which drafts for all sequences at once; or a OneTextDrafter that can be copied: each sequence gets a
 ///            copy; or a function of the sequence's number that returns one (LiftedDrafter)
-/// verifier   copied for each sequence
-/// length     a draft length, copied for each sequence; shared(policy) is one policy for all. A length that measures time
-///            (CostOptimalLength, EarlyStoppingLength) should be shared: all sequences wait for the longest draft
+/// verifier   copied for each sequence, since it may remember its sequence
+/// length     a draft length, one for all sequences; with each(policy) each sequence gets a copy. A length that measures time
+///            (CostOptimalLength, EarlyStoppingLength) should be one for all: all sequences wait for the longest draft
 ///
 /// An engine that runs its model itself, or has its own scheduler, passes an ExternalTarget and splits the step in two:
 ///
@@ -81,8 +81,8 @@ struct BatchOptions {
 /// It may say which sequences take part, with propose_for(sequences) and accept_for(sequences, rows). Then several calls may be
 /// under way at a time, for different sequences.
 ///
-/// A target or a drafter that is passed as an lvalue must outlive the batch, as in SpecDec. A batch can neither be copied nor
-/// moved. All calls come from one thread.
+/// A target, drafter or draft length that is passed as an lvalue is used by reference: it must outlive the batch. An rvalue is
+/// moved in. A batch can be moved at any time, and cannot be copied. All calls come from one thread.
 template <class TargetModel, class DraftSource, class V = BlockVerifier, class Length = FixedLength>
 class Batch {
   using Target = std::remove_reference_t<TargetModel>;
@@ -96,7 +96,7 @@ class Batch {
   static_assert(detail::fit_together<Target, drafts_trees<typename Driver::Drafter>, V, Policy>());
   static_assert(
       Core::shares_length || !requires(Policy& policy, Index n) { policy.batch(n); },
-      "this draft length is one for all sequences: pass specdec::shared(policy)");
+      "this draft length counts the texts that it serves: pass the policy, not specdec::each(policy)");
 
  public:
   /// One text in generation: its tokens, its statistics, and the tokens that the target keeps.
@@ -135,18 +135,18 @@ class Batch {
 
   /// Throws: InvalidArgument if tokens_per_call is below 1, or if copies of a drafter of one text would share a model or a
   /// drafter.
-  Batch(TargetModel&& target, DraftSource&& drafter, V verifier, Length length, BatchOptions options = {})
-      : core_(std::forward<TargetModel>(target), std::forward<DraftSource>(drafter), std::move(length),
-              options.tokens_per_call),
+  Batch(TargetModel&& target, DraftSource&& drafter, V verifier, Length&& length, BatchOptions options = {})
+      : core_(std::make_unique<Core>(std::forward<TargetModel>(target), std::forward<DraftSource>(drafter),
+                                     std::forward<Length>(length), options.tokens_per_call)),
         verifier_(std::move(verifier)) {
     if (options.tokens_per_call < 1)
       detail::invalid_argument("tokens_per_call = ", options.tokens_per_call, " is below 1");
-    detail::check_copies(core_.drafter());
+    detail::check_copies(core().drafter());
   }
-  Batch(const Batch&) = delete;
-  Batch& operator=(const Batch&) = delete;
+  Batch(Batch&&) noexcept = default;
+  Batch& operator=(Batch&&) noexcept = default;
   /// Releases the remaining sequences in the models, so that the models can serve another batch.
-  ~Batch() { core_.clear(); }
+  ~Batch() = default;
 
   /// Adds a sequence, which takes part from the next step on. Returns its number. on_step, if given, is called on the thread
   /// that steps, with the tokens of each step; if it returns false the sequence ends. on_step may add() sequences. add() may
@@ -159,15 +159,15 @@ class Batch {
     if (request.number < -1 || request.number == std::numeric_limits<Index>::max())
       detail::invalid_argument("number = ", request.number, " is outside -1..",
                                std::numeric_limits<Index>::max() - 1);
-    const Index number = request.number < 0 ? core_.next_number() : request.number;
+    const Index number = request.number < 0 ? core().next_number() : request.number;
     check_number(number);
     check_fits(request.options.gamma);
     const Filled filled{request.cached};
-    auto entry = std::make_unique<Entry>(number, detail::described(core_.target), verifier_,
-                                         core_.own_policy(), std::move(request));
-    core_.fill(*entry, filled);
-    core_.enter(std::move(entry));
-    core_.keep_filled(number, filled);
+    auto entry = std::make_unique<Entry>(number, detail::described(core().target), verifier_,
+                                         core().own_policy(), std::move(request));
+    core().fill(*entry, filled);
+    core().enter(std::move(entry));
+    core().keep_filled(number, filled);
     return number;
   }
   Index add(TokenIds prompt, const Options& options, Source source) {
@@ -186,13 +186,13 @@ class Batch {
   /// Throws: InvalidArgument if there is no sequence of that number; InvalidCall within a callback.
   Paused pause(Index sequence) {
     check_between_steps("pause()");
-    core_.withdraw(*core_.find(sequence));
-    core_.take_over_contexts();  // its twins
-    std::unique_ptr<Entry> entry = core_.remove(sequence);
+    core().withdraw(*core().find(sequence));
+    core().take_over_contexts();  // its twins
+    std::unique_ptr<Entry> entry = core().remove(sequence);
     entry->target_holds(0);
     entry->reads_after = -1;
-    if constexpr (called_here) core_.target.release(sequence);
-    return {std::move(entry), detail::take_state(core_.drafter(), sequence)};
+    if constexpr (called_here) core().target.release(sequence);
+    return {std::move(entry), detail::take_state(core().drafter(), sequence)};
   }
 
   /// Goes on with a paused sequence, under its own number. `filled`: the target's context of this number holds the first tokens
@@ -204,12 +204,12 @@ class Batch {
     const Index number = entry.number();
     check_number(number);
     check_fits(entry.most());
-    core_.fill(entry, filled);
-    entry.seat().move_to(detail::described(core_.target));
-    core_.enter(std::move(paused.entry_));
-    detail::undo_on_error([&] { detail::put_state(core_.drafter(), number, std::move(paused.state_)); },
-                          [&] { paused.entry_ = core_.remove(number); });
-    core_.keep_filled(number, filled);
+    core().fill(entry, filled);
+    entry.seat().move_to(detail::described(core().target));
+    core().enter(std::move(paused.entry_));
+    detail::undo_on_error([&] { detail::put_state(core().drafter(), number, std::move(paused.state_)); },
+                          [&] { paused.entry_ = core().remove(number); });
+    core().keep_filled(number, filled);
     return number;
   }
 
@@ -220,18 +220,18 @@ class Batch {
   /// Throws: InvalidArgument if there is no sequence of that number, or if tokens are cached that the target cannot know;
   /// std::bad_alloc. The batch is then as before.
   Index fork(Index sequence, Source source, OnStep on_step = {}, Filled filled = {}) {
-    Entry& other = *core_.find(sequence);
-    const Index number = core_.next_number();
+    Entry& other = *core().find(sequence);
+    const Index number = core().next_number();
     auto twin = std::make_unique<Entry>(other, number, std::move(source), std::move(on_step));
-    core_.fill(*twin, filled);
+    core().fill(*twin, filled);
     if constexpr (Core::forks_contexts)
       if (filled.cached == 0) twin->reads_after = sequence;
     const auto enter = [&] {
-      detail::fork_state(core_.drafter(), sequence, number);
-      core_.enter(std::move(twin));
+      detail::fork_state(core().drafter(), sequence, number);
+      core().enter(std::move(twin));
     };
-    detail::undo_on_error(enter, [&] { core_.drafter().release(number); });
-    core_.keep_filled(number, filled);
+    detail::undo_on_error(enter, [&] { core().drafter().release(number); });
+    core().keep_filled(number, filled);
     return number;
   }
 
@@ -240,24 +240,24 @@ class Batch {
   /// Throws: what Sequence::resume and add() throw. The sequence is then as before.
   Index add_turn(Index sequence, TokenIds text, const Options& options) {
     check_between_steps("add_turn()");
-    Entry& entry = *core_.find(sequence);
+    Entry& entry = *core().find(sequence);
     check_fits(options.gamma);
     const Index held = entry.held();
     entry.take_turn(text, options);
-    core_.withdraw(entry);  // nothing throws from here on
-    core_.leave_call(entry);
+    core().withdraw(entry);  // nothing throws from here on
+    core().leave_call(entry);
     entry.target_holds(std::min(held, std::ssize(entry.seat().context()) - 1));
-    if constexpr (called_here) core_.target.keep(sequence, entry.seat().kept());
-    core_.drafter().keep(sequence, entry.seat().kept());
-    entry.fit_into(core_.tokens_per_call);
+    if constexpr (called_here) core().target.keep(sequence, entry.seat().kept());
+    core().drafter().keep(sequence, entry.seat().kept());
+    entry.fit_into(core().tokens_per_call);
     return sequence;
   }
   Index add_turn(Paused&& paused, TokenIds text, const Options& options, Filled filled = {}) {
     Entry& entry = paused.entry();
     check_number(entry.number());
     check_fits(options.gamma);
-    core_.check_filled(filled, std::ssize(entry.seat().context()) + text.size());
-    entry.seat().move_to(detail::described(core_.target));
+    core().check_filled(filled, std::ssize(entry.seat().context()) + text.size());
+    entry.seat().move_to(detail::described(core().target));
     entry.take_turn(text, options);
     return add(std::move(paused), filled);
   }
@@ -267,26 +267,26 @@ class Batch {
   /// returns false to end its own sequence).
   Result cancel(Index sequence) {
     check_between_steps("cancel()");
-    Entry& entry = *core_.find(sequence);
+    Entry& entry = *core().find(sequence);
     Result result = entry.seat().result();  // may throw bad_alloc: the sequence then stays
     if (!entry.seat().done()) result.stop_reason = StopReason::callback;
-    core_.withdraw(entry);
-    core_.take_over_contexts();  // its twins
-    core_.forget(sequence);
-    core_.remove(sequence);
+    core().withdraw(entry);
+    core().take_over_contexts();  // its twins
+    core().forget(sequence);
+    core().remove(sequence);
     return result;
   }
 
   /// How many sequences are being written. Sequences that have ended and stay do not count.
-  Index size() const { return core_.size(); }
+  Index size() const { return core().size(); }
   bool empty() const { return size() == 0; }
   /// The sequence of that number: its tokens and its statistics.
   /// Throws: InvalidArgument if there is none.
-  const Sequence& sequence(Index number) const& { return core_.find(number)->seat(); }
+  const Sequence& sequence(Index number) const& { return core().find(number)->seat(); }
   const Sequence& sequence(Index number) const&& = delete;
   /// Target calls so far, and the tokens fed in these calls.
-  Index target_calls() const { return core_.target_calls(); }
-  Index fed() const { return core_.fed(); }
+  Index target_calls() const { return core().target_calls(); }
+  Index fed() const { return core().fed(); }
 
   /// Drafts, calls the target once and judges, for all sequences or as many as a call has room for. Returns the finished and
   /// the failed sequences, in the order of their numbers. The view lives until the next step. Bad rows end only their own
@@ -317,10 +317,10 @@ class Batch {
     static_assert(detail::fits_executor<E>());
     check_between_steps("propose()");
     proposed_ = false;
-    core_.admit();
-    core_.make_feeds(for_each);
+    core().admit();
+    core().make_feeds(for_each);
     proposed_ = true;
-    return core_.feeds();
+    return core().feeds();
   }
 
   /// The second half: judges the last proposal. Returns what step() returns. A sequence that was paused or cancelled in between
@@ -344,9 +344,9 @@ class Batch {
     static_assert(detail::fits_executor<E>());
     check_between_steps("propose_for()");
     proposed_ = false;
-    core_.admit(sequences);
-    core_.make_feeds(for_each);
-    return core_.feeds();
+    core().admit(sequences);
+    core().make_feeds(for_each);
+    return core().feeds();
   }
 
   /// accept() for the proposals of these sequences, whichever call they came from.
@@ -356,7 +356,7 @@ class Batch {
   std::span<const Finished> accept_for(std::span<const Index> sequences, const Rows& rows,
                                        E&& for_each = {}) & {
     check_accept<Rows, E>("accept_for()");
-    core_.take_feeds(sequences);
+    core().take_feeds(sequences);
     proposed_ = false;
     return finish_call(rows, for_each);
   }
@@ -374,7 +374,7 @@ class Batch {
 
  private:
   void check_between_steps(const char* call) const {
-    if (core_.telling()) detail::invalid_call(call, " within a callback of the batch");
+    if (core().telling()) detail::invalid_call(call, " within a callback of the batch");
   }
 
   template <class Rows, class E>
@@ -388,12 +388,12 @@ class Batch {
   }
 
   void check_number(Index number) const {
-    if (core_.contains(number))
+    if (core().contains(number))
       detail::invalid_argument("there is a sequence ", number, " in the batch already");
   }
 
   void check_fits(Index gamma) const {
-    const Index most = core_.tokens_per_call;
+    const Index most = core().tokens_per_call;
     if (most != unlimited && gamma >= most)
       detail::invalid_argument("gamma = ", gamma,
                                " and one more token do not fit in a call of tokens_per_call = ", most);
@@ -409,25 +409,32 @@ class Batch {
   void step_into(std::vector<Finished>& finished, E& for_each) {
     static_assert(called_here, "an ExternalTarget is called by the caller: propose() and accept()");
     proposed_ = false;
-    core_.admit();
-    core_.make_feeds(for_each);
-    if (!core_.feeds().empty()) {
-      decltype(auto) output = core_.target.forward(core_.feeds());
-      core_.take_rows(output, for_each);
+    core().admit();
+    core().make_feeds(for_each);
+    if (!core().feeds().empty()) {
+      decltype(auto) output = core().target.forward(core().feeds());
+      core().take_rows(output, for_each);
     }
-    core_.end_step(finished);
+    core().end_step(finished);
   }
 
   template <class Rows, class E>
   std::span<const Finished> finish_call(const Rows& rows, E& for_each) {
     finished_.clear();
-    core_.take_rows(rows, for_each);
-    core_.end_step(finished_);
+    core().take_rows(rows, for_each);
+    core().end_step(finished_);
     sort_by_number(finished_);
     return detail::view_of(finished_);
   }
 
-  Core core_;
+  // Throws: InvalidCall if the batch was moved away.
+  Core& core() { return check_here(), *core_; }
+  const Core& core() const { return check_here(), *core_; }
+  void check_here() const {
+    if (!core_) detail::invalid_call("the batch was moved away: ask what it was moved into");
+  }
+
+  std::unique_ptr<Core> core_;  // views of a proposal point into it
   V verifier_;
   bool proposed_ = false;
   std::vector<Finished> finished_, all_finished_;
@@ -437,7 +444,7 @@ template <class T, class D, class V = BlockVerifier>
 Batch(T&&, D&&, V = {}, BatchOptions = {}) -> Batch<T, D, V>;
 
 template <class T, class D, class V, class L>
-  requires(!std::same_as<L, BatchOptions>)
-Batch(T&&, D&&, V, L, BatchOptions = {}) -> Batch<T, D, V, L>;
+  requires(!std::same_as<std::remove_cvref_t<L>, BatchOptions>)
+Batch(T&&, D&&, V, L&&, BatchOptions = {}) -> Batch<T, D, V, L>;
 
 }  // namespace specdec

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "specdec/draft/drafter.hpp"
-#include "specdec/draft/length/shared.hpp"
+#include "specdec/draft/length/each.hpp"
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/loop/batch_entry.hpp"
@@ -35,10 +35,11 @@ class BatchCore {
  public:
   using Target = std::remove_reference_t<TargetModel>;
   static constexpr bool called_here = !std::same_as<std::remove_const_t<Target>, ExternalTarget>;
-  static constexpr bool shares_length = is_shared_policy<Length>;
+  using Given = GivenLength<Length>;
+  static constexpr bool shares_length = !Given::for_each_text;
   /// Whether the target can give a new sequence a copy of a context.
   static constexpr bool forks_contexts = called_here && can_fork<Target>;
-  using Policy = typename PolicyOf<Length>::Type;
+  using Policy = typename Given::Policy;
   using Driver = detail::Driver<DraftSource, V, Policy>;
   using Entry = BatchEntry<typename Driver::Seat, Policy, shares_length, V>;
 
@@ -46,7 +47,10 @@ class BatchCore {
       : target(std::forward<TargetModel>(t)),
         tokens_per_call(most),
         driver_(std::forward<DraftSource>(drafter)),
-        length_(std::move(length)) {}
+        length_(std::forward<Length>(length)) {}
+  BatchCore(const BatchCore&) = delete;
+  BatchCore& operator=(const BatchCore&) = delete;
+  ~BatchCore() { clear(); }
 
   TargetModel target;
   const Index tokens_per_call;  ///< the most
@@ -134,7 +138,7 @@ class BatchCore {
 
   auto own_policy() const -> typename Entry::Own {
     if constexpr (shares_length) return {};
-    else return {length_};
+    else return {Given::policy(length_)};
   }
 
   /// Moves waiting sequences to the front.
@@ -277,14 +281,14 @@ class BatchCore {
         most = std::max(most, entry->most());
         text = {std::max(text.context, own.context), std::max(text.room, own.room)};
       }
-      auto& policy = *length_.policy;
+      Policy& policy = length_;
       if constexpr (requires { policy.batch(size()); }) policy.batch(size());
       wanted_ = next_length(policy, most, text);
     }
   }
 
   Policy& policy_of(Entry& entry) {
-    if constexpr (shares_length) return *length_.policy;
+    if constexpr (shares_length) return length_;
     else return entry.policy();
   }
 
@@ -415,7 +419,7 @@ class BatchCore {
   std::vector<std::unique_ptr<Entry>> entries_;  // the sequence that has waited longest comes first
   std::unordered_map<Index, Entry*> by_number_;
   Index next_ = 0, target_calls_ = 0, fed_ = 0;
-  Index wanted_ = 0;     // what a shared draft length asks for
+  Index wanted_ = 0;     // what the draft length of all texts asks for
   Index looked_at_ = 0;  // how many entries have taken part in the last proposal, or are over
   bool telling_ = false;
   std::vector<Entry*> stepping_;  // of the call; null for one that has left since

@@ -148,7 +148,7 @@ class BatchEntry {
   /// Whether the target has read all tokens but the last.
   bool is_read() const { return held() + 1 >= std::ssize(seat_.context()); }
 
-  /// The most tokens that the next step may feed. `wanted_of_all`: what a shared draft length asks for.
+  /// The most tokens that the next step may feed. `wanted_of_all`: what a draft length of all texts asks for.
   Index most_fed(Index wanted_of_all) {
     seat_.error = error_of([&] {
       seat_.asked =

@@ -21,6 +21,7 @@
 #include "specdec/draft/draft_for_requests.hpp"
 #include "specdec/draft/drafter.hpp"
 #include "specdec/draft/length/draft_length.hpp"
+#include "specdec/draft/length/each.hpp"
 #include "specdec/draft/lifted_drafter.hpp"
 #include "specdec/error.hpp"
 #include "specdec/executor.hpp"
@@ -63,8 +64,8 @@ namespace specdec {
 ///   CascadeDrafter drafter{many_middle, ModelDrafter{many_small, Tree{shape, WithoutReplacement{}}}, TraversalVerifier{}};
 ///   Batch batch{many_large, drafter, BlockVerifier{}};
 ///
-/// A model, drafter or draft length that is passed as an lvalue must outlive the cascade (see SpecDec). Each sequence has a copy
-/// of a draft length that is passed as an rvalue. The model is fed token 0 in place of a context token that it does not know
+/// A model, drafter or draft length that is passed as an lvalue must outlive the cascade; an rvalue is moved in. A draft length is
+/// one for all sequences of a cascade; with each(policy) each sequence has a copy. The model is fed token 0 in place of a context token that it does not know
 /// (see token_ids.hpp). If the model's context is bounded (context_size), drafts end where it is full. A draft ends where no
 /// token has a positive probability in the model's row; where its length is fixed (DraftLimits), the token is drawn from a
 /// uniform row.
@@ -83,7 +84,8 @@ class CascadeDrafter
   using Feeds = detail::OverFeeds<M>;
   using Value = typename Feeds::Value;
   using Inner = std::remove_reference_t<detail::Lift<D>>;
-  using Policy = std::remove_reference_t<Length>;
+  using GivenLength = detail::GivenLength<Length>;
+  using Policy = typename GivenLength::Policy;
   static constexpr bool for_many = Feeds::for_many;
   friend detail::DraftForRequests<CascadeDrafter, for_many>;
   // Assertions, not constraints: with deduced arguments, compilers would not say which constraint failed.
@@ -103,7 +105,7 @@ class CascadeDrafter
   struct NoLength {
     explicit NoLength(const Policy&) {}
   };
-  using OwnLength = std::conditional_t<std::is_lvalue_reference_v<Length>, NoLength, Policy>;
+  using OwnLength = std::conditional_t<GivenLength::for_each_text, Policy, NoLength>;
 
   // A sequence, and its draft.
   struct Text {
@@ -278,12 +280,12 @@ class CascadeDrafter
   Text& text_of(Index sequence) {
     const auto text = texts_.find(sequence);
     if (text != texts_.end()) return text->second;
-    return texts_.try_emplace(sequence, Text{OwnLength(length_)}).first->second;
+    return texts_.try_emplace(sequence, Text{OwnLength(GivenLength::policy(length_))}).first->second;
   }
   // The sequence's own draft length, or the one that all sequences use.
   Policy& length_of(Text& text) {
-    if constexpr (std::is_lvalue_reference_v<Length>) return length_;
-    else return text.length;
+    if constexpr (GivenLength::for_each_text) return text.length;
+    else return length_;
   }
 
   // The inner loop of a sequence, ready to continue the context. The inner rule's memory is reset, since the outer loop wrote

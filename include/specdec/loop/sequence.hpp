@@ -32,7 +32,7 @@ namespace specdec {
 namespace detail {
 
 /// What the sequences of a decoder share: the target, the driver with its drafter, and the draft length. The sequences refer to
-/// it, so it cannot move.
+/// it, so it stays where it is, also when the decoder moves.
 template <class TargetModel, class DraftSource, class V, class Length>
 struct Shared {
   using Target = std::remove_reference_t<TargetModel>;
@@ -59,7 +59,7 @@ struct Shared {
 
 }  // namespace detail
 
-/// One text in generation, on the models of a SpecDec. The SpecDec must outlive it.
+/// One text in generation, on the models of a SpecDec. The SpecDec, or what it was moved into, must outlive it.
 ///
 ///   while (!sequence.done()) sequence.step(rng);
 ///

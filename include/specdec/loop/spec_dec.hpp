@@ -4,6 +4,7 @@
 #pragma once
 
 #include <concepts>
+#include <memory>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "specdec/draft/length/draft_length.hpp"
 #include "specdec/draft/lifted_drafter.hpp"
 #include "specdec/draft/one_text_drafter.hpp"
+#include "specdec/error.hpp"
 #include "specdec/loop/options.hpp"
 #include "specdec/loop/sequence.hpp"
 #include "specdec/loop/step.hpp"
@@ -29,8 +31,8 @@ namespace specdec {
 ///
 /// A target, drafter or draft-length policy (draft_length.hpp) that is passed as an lvalue is used by reference: it must
 /// outlive the decoder. An rvalue is moved in. The policy keeps learning from one generation to the next. The verifier is
-/// copied: every generation starts with a fresh copy.
-/// A decoder can neither be copied nor moved, since its sequences refer to it.
+/// taken by value: every generation starts with a fresh copy.
+/// A decoder can be moved, its sequences go on with what it was moved into. It cannot be copied, nor assigned to.
 template <class TargetModel, class DraftSource, class V = BlockVerifier, class Length = FixedLength>
 class SpecDec {
   // Assertions, not constraints: with deduced arguments, compilers would not say which constraint failed.
@@ -52,18 +54,21 @@ class SpecDec {
                 Length{}) {}
 
   SpecDec(TargetModel&& target, DraftSource&& drafter, V verifier, Length&& length)
-      : shared_(std::forward<TargetModel>(target), std::forward<DraftSource>(drafter),
-                std::forward<Length>(length)),
+      : shared_(std::make_unique<Shared>(std::forward<TargetModel>(target),
+                                         std::forward<DraftSource>(drafter), std::forward<Length>(length))),
         verifier_(std::move(verifier)) {}
+  SpecDec(SpecDec&&) noexcept = default;
+  SpecDec& operator=(SpecDec&&) = delete;  // the sequences of the decoder before would refer to nothing
 
   /// A new sequence, to be stepped by hand. Its first step() clears the contexts of both models. With `filled` the target
   /// keeps its context, a restored KV cache for example. This context must begin with the first `cached` tokens of the
   /// prompt; the tokens are not checked.
   /// Throws: InvalidArgument for an empty prompt, a prompt or stop token outside the target's vocabulary, a
   /// negative max_new_tokens or gamma, a gamma above longest_draft that is not `unlimited`, and a `cached` that is
-  /// negative or larger than the prompt.
+  /// negative or larger than the prompt; InvalidCall if the decoder was moved away.
   Sequence start(TokenIds prompt, const Options& options, Filled filled = {}) & {
-    return Sequence(shared_, verifier_, prompt, options, filled);
+    if (!shared_) detail::invalid_call("the decoder was moved away: ask what it was moved into");
+    return Sequence(*shared_, verifier_, prompt, options, filled);
   }
   void start(TokenIds prompt, const Options& options,
              Filled filled = {}) && = delete;  // the sequence would refer to a dead decoder
@@ -88,7 +93,7 @@ class SpecDec {
   }
 
  private:
-  Shared shared_;
+  std::unique_ptr<Shared> shared_;  // the sequences refer to it
   V verifier_;
 };
 

@@ -43,6 +43,8 @@ namespace specdec {
 /// If the target lacks more than 16 tokens of the context, as with a long prompt, a ModelDrafter proposes nothing (can_draft),
 /// because each of these tokens would take a call of the layer.
 ///
+/// The target is an lvalue always: it is the decoder's own. The layer is taken by value, because it keeps a context, which must
+/// be this model's alone. (A layer with large weights shares them between its copies.)
 /// steady_rows = false: the row after a token may change once the target has taken the tokens before it in. So a rule that
 /// remembers its sequence (GreedyBlockVerifier) does not compile with it.
 /// Pre: the contexts of a BatchDraftLayer are empty. The target outlives this object, and shows the hidden states of its whole

@@ -92,6 +92,8 @@ consteval bool fits_head() {
 /// known: then the state of the empty context is all zeros. If the target lacks more than 16 tokens of the context, as with a
 /// long prompt, a ModelDrafter proposes nothing (can_draft), because each of these tokens would take a call of the head.
 ///
+/// The target is an lvalue always: it is the decoder's own. The head is taken by value, because its logits live until its next
+/// call, and nobody else may call it. (A head with large weights shares them between its copies.)
 /// steady_rows = false: the row after a token may change once the target has taken the token in. So a rule that remembers
 /// its sequence (GreedyBlockVerifier) does not compile with it.
 /// Pre: the target outlives this object. The target's context begins with the same tokens as the context of this model, or

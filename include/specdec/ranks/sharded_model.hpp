@@ -65,7 +65,8 @@ struct ShardedOptions {
 ///
 /// Every rank adds the same texts in the same order, and steps with InOrder, the default of Batch: judging a text may take
 /// exchanges, and all ranks need one order.
-/// Holds the model like a wrapper (model/feeds.hpp): its contexts must be empty. The communicator must outlive this target.
+/// Holds the model like a wrapper (model/feeds.hpp): its contexts must be empty. The communicator must outlive this target. The
+/// source and the chain are taken by value; a generator that is an lvalue is refused.
 /// For targets only: a draft model is small, and runs whole on every rank.
 /// Throws, on all ranks: what ChainOverRanks and Shards throw. Contexts and open trees are then as before. Only the model's
 /// own tree may lose room, until it is closed. With many texts, an error about a row is thrown when the row is asked for, so
@@ -85,7 +86,11 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
   using Output = std::remove_cvref_t<detail::OutputOf<Bare>>;
   static_assert(detail::is_logit_columns<Output>,
                 "the model's forward() returns no specdec::LogitColumns, the logits of this rank's tokens");
-  static_assert(for_many || RandomBitGenerator<Source>, "the source is no random bit generator");
+  static_assert(!std::is_lvalue_reference_v<Source>,
+                "a generator that is an lvalue would be copied, and give its numbers twice: pass a generator "
+                "of the target's own, such as std::mt19937_64{seed}");
+  static_assert(for_many || RandomBitGenerator<std::remove_cvref_t<Source>>,
+                "the source is no random bit generator");
   static_assert(!for_many || RandomBitGenerator<detail::OfSequence<Source>>,
                 "of a model for many texts each draws ahead by a generator of its own: the source is no "
                 "function that tells one by a specdec::Index");
@@ -216,10 +221,20 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
   detail::Unmoved<Shards<Mine, C>> shards_;  // of the last call; they refer to output_
 };
 
+namespace detail {
+
+/// A function is taken by value; of a generator it must be known whether it is an lvalue.
+template <class G>
+using SourceOfDraws =
+    std::conditional_t<RandomBitGenerator<std::remove_cvref_t<G>>, G, std::remove_cvref_t<G>>;
+
+}  // namespace detail
+
 template <class M, class C, class G>
-ShardedModel(M&&, C&, G, const ShardedOptions& = {}) -> ShardedModel<M, C, G>;
+ShardedModel(M&&, C&, G&&, const ShardedOptions& = {}) -> ShardedModel<M, C, detail::SourceOfDraws<G>>;
 template <class M, class C, class G, class Steps>
   requires(!std::same_as<Steps, ShardedOptions>)
-ShardedModel(M&&, C&, G, Steps, const ShardedOptions& = {}) -> ShardedModel<M, C, G, Steps>;
+ShardedModel(M&&, C&, G&&, Steps, const ShardedOptions& = {})
+    -> ShardedModel<M, C, detail::SourceOfDraws<G>, Steps>;
 
 }  // namespace specdec

@@ -67,7 +67,7 @@ struct NoDraftModel {};
 /// With an ExternalTarget the engine reads the feeds: see Beams, which search(number) returns. It forgets the context of a
 /// search that is over.
 ///
-/// Cannot be copied or moved. All calls come from one thread.
+/// Can be moved, and cannot be copied. All calls come from one thread.
 /// Example: examples/beams_and_texts.cpp
 template <class TargetModel, class DraftModel = detail::NoDraftModel>
 class BeamBatch {
@@ -88,8 +88,8 @@ class BeamBatch {
       : target_(std::forward<TargetModel>(target)), draft_(std::forward<DraftModel>(draft)) {
     if constexpr (drafts) check_two_models();
   }
-  BeamBatch(const BeamBatch&) = delete;
-  BeamBatch& operator=(const BeamBatch&) = delete;
+  BeamBatch(BeamBatch&&) noexcept = default;
+  BeamBatch& operator=(BeamBatch&&) = delete;  // the models would not forget the searches before
   /// The models forget the remaining searches.
   ~BeamBatch() {
     for (const auto& search : searches_) forget(search->number);

@@ -67,7 +67,7 @@ class GreedyBlockVerifier : public detail::Callable<GreedyBlockVerifier> {
 
   /// The verifier of a text that goes on elsewhere: `live` are the modifications() that it had there.
   ///
-  /// Throws: std::invalid_argument unless 0 < ratio < 1 and left >= 1 for each of them.
+  /// Throws: InvalidArgument unless 0 < ratio < 1 and left >= 1 for each of them.
   explicit GreedyBlockVerifier(std::vector<Modification> live) : live_(std::move(live)) {
     for (std::size_t k = 0; k < live_.size(); ++k)
       if (!(live_[k].ratio > 0 && live_[k].ratio < 1 && live_[k].left >= 1))

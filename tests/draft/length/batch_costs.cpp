@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
@@ -66,6 +67,16 @@ TEST_CASE("a step that takes in a prompt does not tell how many tokens are usual
   CHECK(shared(1, 1) == before);
   for (int n = 0; n < 2000; ++n) shared.observe(drafted(3, 4));  // longer drafts do, by and by
   CHECK(shared(3, 0) == Approx((1 + 0.25 * 16 + 0.25 * 8) / 4));
+}
+
+TEST_CASE("functions of costs are copied, and a curve behind std::cref is read as it is filled") {
+  CostCurve curve;
+  curve.add(1, 1);
+  const BatchCosts copied{curve, curve};
+  const BatchCosts referring{std::cref(curve), std::cref(curve)};
+  for (int n = 0; n < 100; ++n) curve.add(1, 1.5);
+  CHECK(copied.plain() == 1);
+  CHECK(referring.plain() > 1.4);
 }
 
 TEST_CASE("a number of texts that no batch has is refused, and the number before it stays") {

@@ -270,9 +270,9 @@ TEST_CASE("a draft length sees how long its text is, and how much a line may hav
 }
 
 TEST_CASE("in a batch a draft length sees its own text, or the longest and the largest room of all") {
-  const auto batch_of = [](auto length) {
+  const auto batch_of = [](auto&& length) {
     return Batch{ModelPerSequence{random_table(1)}, ModelDrafter{ModelPerSequence{random_table(2)}},
-                 BlockVerifier{}, length};
+                 BlockVerifier{}, std::forward<decltype(length)>(length)};
   };
   std::vector<DraftedText> texts;
   SeesTexts length{&texts};
@@ -282,13 +282,13 @@ TEST_CASE("in a batch a draft length sees its own text, or the longest and the l
     batch.add(std::vector<Token>(7, 1), {.max_new_tokens = 5, .gamma = 4}, SplitMix64{2});
     batch.step();
   };
-  begin(batch_of(length));
+  begin(batch_of(each(length)));
   REQUIRE(texts.size() == 2);
   CHECK(texts[0].context == 3);
   CHECK(texts[0].room == 19);
   CHECK(texts[1].context == 7);
   CHECK(texts[1].room == 4);
-  begin(batch_of(shared(length)));
+  begin(batch_of(length));
   REQUIRE(texts.size() == 1);
   CHECK(texts[0].context == 7);
   CHECK(texts[0].room == 19);

@@ -704,10 +704,11 @@ std::vector<Watching::Step> alone(const ByModel& drafter, const Options& options
 }
 
 // And what they record in a batch.
-std::vector<Watching::Step> in_batch(auto drafter, auto length, std::vector<Watching::Step>& steps,
+std::vector<Watching::Step> in_batch(auto drafter, auto&& length, std::vector<Watching::Step>& steps,
                                      const Options& options) {
   steps.clear();
-  Batch batch{ModelPerSequence{random_table(1)}, std::move(drafter), SameToken{}, length};
+  Batch batch{ModelPerSequence{random_table(1)}, std::move(drafter), SameToken{},
+              std::forward<decltype(length)>(length)};
   for (const Token first : {0, 1, 2})
     batch.add(std::vector<Token>{first}, options, SplitMix64{static_cast<std::uint64_t>(first)});
   batch.run();
@@ -716,13 +717,13 @@ std::vector<Watching::Step> in_batch(auto drafter, auto length, std::vector<Watc
 }
 
 // Whether drafts are made together or for each text, whether the length is one for all or one for each.
-std::vector<std::vector<Watching::Step>> in_batches(Together (*together)(), const LineOrTree& each,
+std::vector<std::vector<Watching::Step>> in_batches(Together (*together)(), const LineOrTree& apart,
                                                     const Options& options) {
   std::vector<Watching::Step> steps;
-  Watching shared_length{&steps};
-  return {in_batch(together(), shared(shared_length), steps, options),
-          in_batch(together(), Watching{&steps}, steps, options),
-          in_batch(each, Watching{&steps}, steps, options)};
+  Watching one{&steps};
+  return {in_batch(together(), one, steps, options),
+          in_batch(together(), each(Watching{&steps}), steps, options),
+          in_batch(apart, each(Watching{&steps}), steps, options)};
 }
 
 }  // namespace

@@ -326,7 +326,7 @@ TEST_CASE("in a batch, trees grow by the rows of their own texts, at the costs o
   const auto draft_cost = [](Index texts) { return 0.1 + 0.001 * static_cast<double>(texts); };
   EarlyStoppingLength policy{BatchCosts{target_cost, draft_cost}};
   Batch batch{ModelPerSequence{model}, ModelDrafter{ModelPerSequence{model}, large},
-              TrunkAndSpares<SampleMatchVerifier>{}, shared(policy)};
+              TrunkAndSpares<SampleMatchVerifier>{}, policy};
   for (std::uint64_t seed = 0; seed < 8; ++seed)
     batch.add(std::vector<Token>{0}, {.max_new_tokens = 2000, .gamma = 40}, std::mt19937_64{seed});
   double tokens = 0, steps = 0, drafted = 0;

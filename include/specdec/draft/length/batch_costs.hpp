@@ -19,10 +19,11 @@ namespace specdec {
 /// What a step of one text costs in a batch whose texts share their calls, for EarlyStoppingLength and CostOptimalLength:
 ///
 ///   EarlyStoppingLength length{BatchCosts{target_cost, draft_cost}};  // or CostOptimalLength, one length for all texts
-///   Batch batch{target, ModelDrafter{small}, BlockVerifier{}, shared(length)};
+///   Batch batch{target, ModelDrafter{small}, BlockVerifier{}, length};
 ///
 /// `target_cost(n)` is the cost of a target call over n tokens of all texts together; `draft_cost(b)` is the cost of drafting
-/// one token for each of b texts. Both must be above 0. Each may be a CostCurve that is filled when the engine starts.
+/// one token for each of b texts. Both must be above 0. Each may be a CostCurve that is filled when the engine starts. Functions
+/// are taken by value, as in the standard library: std::cref(curve) refers to a curve that others go on filling.
 ///
 /// A text that feeds the usual number of tokens bears an equal share of the calls. For each token more it bears all that the
 /// larger target call costs more, and an equal share of one more draft call. So one price of a token holds for all texts: the

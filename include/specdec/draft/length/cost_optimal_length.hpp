@@ -50,7 +50,7 @@ struct CostOptimalOptions {
 /// batch emits per unit of cost: calls of many tokens are bound by arithmetic, so γ shrinks as the batch grows, down to 0.
 ///
 ///   CostOptimalLength length{BatchCosts{target_cost, draft_cost}};
-///   Batch batch{target, ModelDrafter{small}, BlockVerifier{}, shared(length)};
+///   Batch batch{target, ModelDrafter{small}, BlockVerifier{}, length};
 ///
 /// Source: Leviathan et al., arXiv:2211.17192, Theorem 3.8, with measured curves for α and c. For batches: SmartSpec's
 /// goodput (Liu et al., arXiv:2406.14066). Deviation: acceptance by position, from StepRecord::survival, not a single rate.

@@ -1,4 +1,4 @@
-// must say: this draft length is one for all sequences
+// must say: this draft length counts the texts that it serves
 // A draft length that goes by how many sequences there are, copied for each of them.
 // SPDX-License-Identifier: MIT
 #include <random>
@@ -13,10 +13,9 @@ struct Length : specdec::FixedLength {
 
 void use(Many& target, Many& small, Length& length) {
 #ifdef FIXED
-  specdec::Batch batch{target, specdec::ModelDrafter{small}, specdec::BlockVerifier{},
-                       specdec::shared(length)};
-#else
   specdec::Batch batch{target, specdec::ModelDrafter{small}, specdec::BlockVerifier{}, length};
+#else
+  specdec::Batch batch{target, specdec::ModelDrafter{small}, specdec::BlockVerifier{}, specdec::each(length)};
 #endif
   batch.run();
 }

@@ -1,0 +1,50 @@
+// One draft length for all texts, or one for each.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <type_traits>
+#include <utility>
+
+namespace specdec {
+
+/// A draft length of which each text gets a copy: what each() returns.
+template <class Policy>
+struct Each {
+  Policy policy;  ///< what is copied; it is never asked itself
+};
+
+/// Gives each text of a Batch or a CascadeDrafter a draft length of its own, a copy of this one:
+///
+///   specdec::Batch batch{target, drafter, verifier, specdec::each(specdec::ScheduledLength{3})};
+///
+/// Without each(), one draft length serves all texts. next() is then called once for each step of a batch, and observe() for
+/// the steps of all texts. If the draft length has batch(n), it is called before next(), with the number of texts. If it looks
+/// at rows (more(), acceptance()) and drafts are made on several threads, these functions must be safe to call for several
+/// drafts at a time.
+template <class Policy>
+Each<std::remove_cvref_t<Policy>> each(Policy&& policy) {
+  return {std::forward<Policy>(policy)};
+}
+
+namespace detail {
+
+/// The draft length that is passed as Length: an Each, or one for all that is held by value or referred to.
+template <class Length>
+struct GivenLength {
+  using Policy = std::remove_reference_t<Length>;
+  static constexpr bool for_each_text = false;
+  static Policy& policy(Policy& given) { return given; }
+};
+template <class P>
+struct GivenLength<Each<P>> {
+  using Policy = P;
+  static constexpr bool for_each_text = true;
+  static const P& policy(const Each<P>& given) { return given.policy; }
+};
+template <class P>
+struct GivenLength<Each<P>&> : GivenLength<Each<P>> {};
+template <class P>
+struct GivenLength<const Each<P>&> : GivenLength<Each<P>> {};
+
+}  // namespace detail
+}  // namespace specdec
