@@ -66,6 +66,16 @@ for count, p in zip(drawn, (0.2, 0.3, 0.5)):
     assert abs(count / trials - p) < 5 * math.sqrt(p * (1 - p) / trials), drawn
 assert library.specdec_validate(ctypes.byref(target), ctypes.c_double(1e-3), error, size) == 0, error.value
 
+# The same drafts, twice in one flat call: a line of two chosen tokens, and one without tokens, at temperature 0.
+rngs, verdicts, statuses = (Philox * 2)(Philox(seed=3)), (Verdict * 2)(), (int32 * 2)()
+both = (ctypes.c_float * 12)(*sum(rows + rows[:1], []))
+status = library.specdec_verify_flat(int32(LOGITS), both, None, int64(3), (ctypes.c_double * 2)(1, 0),
+                                     (int32 * 2)(BLOCK, ARGMAX), None, (int32 * 2)(1, 0), None, (int64 * 3)(0, 2, 2), int64(2),
+                                     rngs, None, verdicts, statuses, None, ctypes.c_size_t(0))
+alone = verify(BLOCK, target, draft, [1, 0], Philox(seed=3))[1]
+assert status == 0 and (verdicts[0].accepted, verdicts[0].token) == (alone.accepted, alone.token)
+assert (verdicts[1].accepted, verdicts[1].token) == (0, 1)
+
 before = rng.offset
 status, verdict = verify(BLOCK, target, draft, [1, 3], rng)
 assert (status, error.value) == (1, b"specdec: tokens[1] = 3 is outside the vocabulary 0..2"), error.value

@@ -146,15 +146,27 @@ static void check_trees_together(void) {
   specdec_verdict verdicts[2], verdict;
   specdec_status statuses[2];
   char errors[2 * 200];
+  specdec_batch batch = {0};
   int i, k;
+  batch.drafts = 2;
+  batch.offsets = offsets;
+  batch.tokens = tokens;
+  batch.parents = both_parents;
+  batch.rule = SPECDEC_TRAVERSAL;
+  batch.target = &target_rows;
+  batch.draft = &draft_rows;
+  batch.rngs = rngs;
+  batch.paths = paths;
+  batch.verdicts = verdicts;
+  batch.statuses = statuses;
+  batch.errors = errors;
+  batch.error_size = 200;
   for (i = 0; i < 2; ++i) {
     memcpy(both_targets[i * (gamma + 1)], target, sizeof target);
     memcpy(both_drafts[i * gamma], draft, sizeof draft);
     memcpy(both_parents + i * gamma, parents, sizeof parents);
   }
-  check(specdec_verify_batch(SPECDEC_TRAVERSAL, NULL, &target_rows, &draft_rows, tokens, both_parents,
-                             offsets, 2, rngs, paths, verdicts, statuses, errors, 200) == SPECDEC_OK,
-        errors);
+  check(specdec_verify_batch(&batch) == SPECDEC_OK, errors);
   for (i = 0; i < 2; ++i) {
     specdec_philox rng = {(uint64_t)(7 + i), 0, 0};
     check(specdec_verify_tree(SPECDEC_TRAVERSAL, &one_target, &one_draft, tokens + i * gamma, parents, gamma,
@@ -167,10 +179,7 @@ static void check_trees_together(void) {
       check(path[k] == paths[offsets[i] + k], "a tree among others gets the path that it gets alone");
   }
   both_parents[gamma + 1] = 1;
-  check(
-      specdec_verify_batch(SPECDEC_TRAVERSAL, NULL, &target_rows, &draft_rows, tokens, both_parents, offsets,
-                           2, rngs, paths, verdicts, statuses, errors, 200) == SPECDEC_INVALID_ARGUMENT,
-      "parents that make no tree have a status");
+  check(specdec_verify_batch(&batch) == SPECDEC_INVALID_ARGUMENT, "parents that make no tree have a status");
   check(statuses[0] == SPECDEC_OK && statuses[1] == SPECDEC_INVALID_ARGUMENT, "the other tree is judged");
   check(strncmp(errors + 200, "specdec: parents[1] = 1 is outside -1..0", 40) == 0, errors + 200);
 }

@@ -31,7 +31,8 @@ namespace {
 using specdec::detail::RowOfC;
 static_assert(DistributionMatrix<specdec::detail::RowsOfC> && has_vocab_size<specdec::detail::RowsOfC>);
 static_assert(ArgmaxRow<RowOfC> && SummableRow<RowOfC> && SegmentedRow<RowOfC> && !ListedRow<RowOfC>);
-static_assert(sizeof(specdec_rows) == 88 && sizeof(specdec_verdict) == 16, "the version of the interface");
+static_assert(sizeof(specdec_rows) == 88 && sizeof(specdec_verdict) == 16 && sizeof(specdec_batch) == 160,
+              "the version of the interface");
 
 constexpr Index gamma = 5, vocabulary = 1500;  // of several stretches of a row
 const std::vector<Token> line{-1, 0, 1, 2, 3}, tree{-1, -1, 0, 0, 2};
@@ -677,10 +678,27 @@ struct Batch {
   // Trees, if there are parents.
   specdec_status judge(specdec_rule rule, std::vector<specdec_greedy_block*>* memories = nullptr,
                        const std::vector<Token>* parents = nullptr) {
-    return specdec_verify_batch(rule, memories == nullptr ? nullptr : memories->data(), &c_target, &c_draft,
-                                tokens.data(), parents == nullptr ? nullptr : parents->data(), offsets.data(),
-                                3, rngs.data(), paths.data(), verdicts.data(), statuses.data(), errors.data(),
-                                error_size);
+    const specdec_batch batch = in_c(rule, memories, parents);
+    return specdec_verify_batch(&batch);
+  }
+  specdec_batch in_c(specdec_rule rule, std::vector<specdec_greedy_block*>* memories = nullptr,
+                     const std::vector<Token>* parents = nullptr) {
+    specdec_batch batch = {};
+    batch.drafts = 3;
+    batch.offsets = offsets.data();
+    batch.tokens = tokens.data();
+    batch.parents = parents == nullptr ? nullptr : parents->data();
+    batch.rule = rule;
+    batch.target = &c_target;
+    batch.draft = &c_draft;
+    batch.memories = memories == nullptr ? nullptr : memories->data();
+    batch.rngs = rngs.data();
+    batch.paths = paths.data();
+    batch.verdicts = verdicts.data();
+    batch.statuses = statuses.data();
+    batch.errors = errors.data();
+    batch.error_size = error_size;
+    return batch;
   }
   std::string error(std::size_t i) const { return errors.data() + i * error_size; }
 
@@ -767,10 +785,10 @@ TEST_CASE("trees judged together in C get the verdicts that each gets alone, and
 
   Batch with, without;
   CHECK(with.judge(SPECDEC_TRAVERSAL, nullptr, &siblings) == SPECDEC_OK);
-  CHECK(specdec_verify_batch(SPECDEC_TRAVERSAL, nullptr, &without.c_target, &without.c_draft,
-                             without.tokens.data(), siblings.data(), without.offsets.data(), 3,
-                             without.rngs.data(), nullptr, without.verdicts.data(), without.statuses.data(),
-                             nullptr, 0) == SPECDEC_OK);
+  specdec_batch no_paths = without.in_c(SPECDEC_TRAVERSAL, nullptr, &siblings);
+  no_paths.paths = nullptr;
+  no_paths.errors = nullptr;
+  CHECK(specdec_verify_batch(&no_paths) == SPECDEC_OK);
   for (const std::size_t i : {0U, 1U, 2U}) {
     CHECK(without.verdicts[i].accepted == with.verdicts[i].accepted);
     CHECK(without.verdicts[i].token == with.verdicts[i].token);
@@ -780,9 +798,10 @@ TEST_CASE("trees judged together in C get the verdicts that each gets alone, and
   empty.offsets = {0, 0, 0, 0};
   empty.c_target.rows = 3;
   empty.c_draft.rows = 0;
-  CHECK(specdec_verify_batch(SPECDEC_TRAVERSAL, nullptr, &empty.c_target, &empty.c_draft, nullptr, nullptr,
-                             empty.offsets.data(), 3, empty.rngs.data(), nullptr, empty.verdicts.data(),
-                             empty.statuses.data(), empty.errors.data(), Batch::error_size) == SPECDEC_OK);
+  specdec_batch no_tokens = empty.in_c(SPECDEC_TRAVERSAL);
+  no_tokens.tokens = nullptr;
+  no_tokens.paths = nullptr;
+  CHECK(specdec_verify_batch(&no_tokens) == SPECDEC_OK);
   for (const std::size_t i : {0U, 1U, 2U}) CHECK(empty.verdicts[i].accepted == 0);
 }
 
@@ -857,27 +876,326 @@ TEST_CASE("an error in one draft of a batch is that draft's alone; one of the wh
   const std::int64_t zero = 0;
   none.c_target.rows = none.c_draft.rows = 0;
   char untouched = 'x';
-  CHECK(specdec_verify_batch(SPECDEC_BLOCK, nullptr, &none.c_target, &none.c_draft, nullptr, nullptr, &zero,
-                             0, nullptr, nullptr, nullptr, nullptr, &untouched, 100) == SPECDEC_OK);
+  specdec_batch nothing = {};
+  nothing.offsets = &zero;
+  nothing.target = &none.c_target;
+  nothing.draft = &none.c_draft;
+  nothing.errors = &untouched;
+  nothing.error_size = 100;
+  CHECK(specdec_verify_batch(&nothing) == SPECDEC_OK);
   CHECK(untouched == 'x');
-  CHECK(specdec_verify_batch(SPECDEC_BLOCK, nullptr, &none.c_target, &none.c_draft, nullptr, nullptr, &zero,
-                             -1, nullptr, nullptr, nullptr, nullptr, nullptr, 0) == SPECDEC_INVALID_ARGUMENT);
+  CHECK(specdec_verify_batch(nullptr) == SPECDEC_INVALID_ARGUMENT);
   std::array<char, 100> error;
-  error.fill('x');
-  CHECK(specdec_verify_batch(SPECDEC_BLOCK, nullptr, &none.c_target, &none.c_draft, nullptr, nullptr, &zero,
-                             -1, nullptr, nullptr, nullptr, nullptr, error.data(),
-                             error.size()) == SPECDEC_INVALID_ARGUMENT);
-  CHECK(std::string(error.data()) == "specdec: drafts = -1 is negative");
-  error.fill('x');
-  CHECK(specdec_verify_batch(SPECDEC_BLOCK, nullptr, &none.c_target, &none.c_draft, nullptr, nullptr, &zero,
-                             1, nullptr, nullptr, nullptr, nullptr, error.data(),
-                             error.size()) == SPECDEC_INVALID_ARGUMENT);
-  CHECK(std::string(error.data()) == "specdec: statuses is NULL");
+  const auto refused = [&](std::int64_t drafts, specdec_status* statuses) {
+    error.fill('x');
+    specdec_batch wrong = nothing;
+    wrong.drafts = drafts;
+    wrong.statuses = statuses;
+    wrong.errors = error.data();
+    CHECK(specdec_verify_batch(&wrong) == SPECDEC_INVALID_ARGUMENT);
+    wrong.errors = nullptr;
+    CHECK(specdec_verify_batch(&wrong) == SPECDEC_INVALID_ARGUMENT);
+    return std::string(error.data());
+  };
+  CHECK(refused(-1, nullptr) == "specdec: drafts = -1 is negative");
+  CHECK(refused(1, nullptr) == "specdec: statuses is NULL");
   none.c_target.rows = 2;
-  CHECK(specdec_verify_batch(SPECDEC_BLOCK, nullptr, &none.c_target, &none.c_draft, nullptr, nullptr, &zero,
-                             std::int64_t{1} << 40, nullptr, nullptr, nullptr, none.statuses.data(),
-                             error.data(), error.size()) == SPECDEC_INVALID_ARGUMENT);
-  CHECK_THAT(std::string(error.data()), Catch::Contains("target has 2 rows, expected one at least for each"));
+  CHECK_THAT(refused(std::int64_t{1} << 40, none.statuses.data()),
+             Catch::Contains("target has 2 rows, expected one at least for each"));
+}
+
+TEST_CASE("ids of 64 bits and offsets of 32 give the verdicts of the others") {
+  Batch batch;
+  const std::vector<std::int64_t> wide(batch.tokens.begin(), batch.tokens.end());
+  const std::vector<std::int32_t> narrow(batch.offsets.begin(), batch.offsets.end());
+  specdec_batch c = batch.in_c(SPECDEC_BLOCK);
+  c.tokens = nullptr;
+  c.tokens64 = wide.data();
+  c.offsets = nullptr;
+  c.offsets32 = narrow.data();
+  CHECK(specdec_verify_batch(&c) == SPECDEC_OK);
+  for (const std::size_t i : {0U, 1U, 2U}) batch.check_alone(i, BlockVerifier{});
+
+  std::vector<std::int64_t> cut = wide;  // an id that would be a right one if it were cut to 32 bits
+  cut[3] += std::int64_t{1} << 32;
+  c.tokens64 = cut.data();
+  CHECK(specdec_verify_batch(&c) == SPECDEC_INVALID_ARGUMENT);
+  CHECK(batch.statuses == std::array<specdec_status, 3>{SPECDEC_OK, SPECDEC_OK, SPECDEC_INVALID_ARGUMENT});
+  CHECK_THAT(batch.error(2), Catch::Contains("tokens[1] = " + std::to_string(cut[3]) + " is outside"));
+
+  const auto refused = [&](const char* word, auto&& change) {
+    specdec_batch wrong = batch.in_c(SPECDEC_BLOCK);
+    change(wrong);
+    CHECK(specdec_verify_batch(&wrong) == SPECDEC_INVALID_ARGUMENT);
+    for (const std::size_t i : {0U, 1U, 2U}) CHECK_THAT(batch.error(i), Catch::Contains(word));
+  };
+  refused("tokens and tokens64 are both set", [&](auto& wrong) { wrong.tokens64 = wide.data(); });
+  refused("offsets and offsets32 are both set", [&](auto& wrong) { wrong.offsets32 = narrow.data(); });
+  refused("offsets is NULL", [](auto& wrong) { wrong.offsets = nullptr; });
+  refused("tokens is NULL", [](auto& wrong) { wrong.tokens = nullptr; });
+  const std::vector<std::int32_t> descending{0, 2, 1, 5};
+  refused("offsets[2] = 1, after 2", [&](auto& wrong) {
+    wrong.offsets = nullptr;
+    wrong.offsets32 = descending.data();
+  });
+}
+
+namespace {
+
+// Logits whose drafts have temperatures of their own.
+struct LogitsBatch : Batch {
+  explicit LogitsBatch(std::uint64_t seed) : Batch(seed) {
+    target = target.array().log().eval();
+    draft = draft.array().log().eval();
+    c_target.kind = c_draft.kind = SPECDEC_LOGITS;
+  }
+  // The verdict on draft i alone in C++, at its temperatures; the tokens of draft `chosen` were chosen.
+  Verdict expected(std::size_t i, auto&& rule, Philox& rng, bool chosen) const {
+    const Index first = offsets[i], length = offsets[i + 1] - first;
+    const RowMajor<float> p = target.middleRows(first + static_cast<Index>(i), length + 1),
+                          q = draft.middleRows(first, length);
+    const std::vector<Token> own(tokens.begin() + first, tokens.begin() + first + length);
+    const Logits p_rows{p, {.temperature = target_temperatures[i]}};
+    if (chosen) return rule(p_rows, OneHotRows(own), own, rng);
+    return rule(p_rows, Logits{q, {.temperature = draft_temperatures[i]}}, own, rng);
+  }
+  void check(std::size_t i, auto&& rule, bool chosen) const {
+    Philox rng(i);
+    CHECK(Verdict{verdicts[i].accepted, verdicts[i].token} == expected(i, rule, rng, chosen));
+    check_rest(i, rng);
+  }
+  std::array<double, 3> target_temperatures{0.6, 0, 1.3}, draft_temperatures{1.5, 1, 0.8};
+};
+
+}  // namespace
+
+TEST_CASE("each draft of a batch has its own rule, temperatures and kind of draft") {
+  const std::array<specdec_rule, 3> rules{SPECDEC_TOKEN, SPECDEC_SAMPLE_MATCH, SPECDEC_GREEDY_BLOCK};
+  specdec_greedy_block* memory = nullptr;
+  REQUIRE(specdec_greedy_block_create(&memory, nullptr, 0) == SPECDEC_OK);
+  std::vector<specdec_greedy_block*> memories{nullptr, nullptr, memory};
+  for (std::uint64_t seed = 0; seed < 20; ++seed)
+    for (const bool first_chosen : {false, true}) {
+      LogitsBatch batch(seed);
+      const std::array<std::uint8_t, 3> chosen{first_chosen, 0, 0};
+      specdec_batch c = batch.in_c(99, &memories);
+      c.rules = rules.data();
+      c.chosen = chosen.data();
+      c.target_temperatures = batch.target_temperatures.data();
+      c.draft_temperatures = batch.draft_temperatures.data();
+      if (first_chosen) batch.draft.topRows(2).setConstant(std::nanf(""));  // not read
+      specdec_greedy_block_reset(memory);
+      CHECK(specdec_verify_batch(&c) == SPECDEC_OK);
+      batch.check(0, TokenVerifier{}, first_chosen);
+      batch.check(1, SampleMatchVerifier{}, false);
+      GreedyBlockVerifier rule;
+      batch.check(2, rule, false);
+      CHECK(memory->rule == rule);
+    }
+  specdec_greedy_block_destroy(memory);
+}
+
+TEST_CASE("lines and trees may stand in one batch") {
+  const std::vector<Token> parents{-7, -7, -1, -1, 0};  // those of lines are not read
+  const std::array<specdec_rule, 3> rules{SPECDEC_BLOCK, SPECDEC_ARGMAX, SPECDEC_TRAVERSAL};
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    Batch batch(seed);
+    specdec_batch c = batch.in_c(99, nullptr, &parents);
+    c.rules = rules.data();
+    CHECK(specdec_verify_batch(&c) == SPECDEC_OK);
+    batch.check_alone(0, BlockVerifier{});
+    batch.check_alone(1, ArgmaxVerifier{});
+    batch.check_alone(2, TraversalVerifier{}, parents);
+    CHECK(batch.paths[0] == -7);
+  }
+}
+
+TEST_CASE(
+    "a wrong temperature is its draft's error; rules and temperatures that do not fit are everybody's") {
+  for (const double wrong : {-1.0, std::nan(""), std::numeric_limits<double>::infinity(),
+                             -std::numeric_limits<double>::infinity()})
+    for (const bool of_target : {true, false}) {
+      LogitsBatch batch(1);
+      (of_target ? batch.target_temperatures : batch.draft_temperatures)[1] = wrong;
+      specdec_batch c = batch.in_c(SPECDEC_BLOCK);
+      c.target_temperatures = batch.target_temperatures.data();
+      c.draft_temperatures = batch.draft_temperatures.data();
+      CHECK(specdec_verify_batch(&c) == SPECDEC_INVALID_ARGUMENT);
+      CHECK_THAT(batch.error(1),
+                 Catch::Contains(of_target ? "target_temperatures[1] = " : "draft_temperatures[1] = "));
+      for (const std::size_t i : {0U, 2U}) batch.check(i, BlockVerifier{}, false);
+    }
+  const std::vector<Token> parents{-1, -1, -1, -1, 0};
+  const auto refused = [&](const char* word, std::array<specdec_rule, 3> rules, auto&& change) {
+    INFO(word);
+    Batch batch;
+    specdec_batch c = batch.in_c(0, nullptr, &parents);
+    c.rules = rules.data();
+    change(c);
+    CHECK(specdec_verify_batch(&c) == SPECDEC_INVALID_ARGUMENT);
+    for (const std::size_t i : {0U, 1U, 2U}) {
+      CHECK(batch.statuses[i] == SPECDEC_INVALID_ARGUMENT);
+      CHECK_THAT(batch.error(i), Catch::Contains(word));
+      CHECK(batch.rngs[i].offset == 0);
+    }
+  };
+  const auto as_it_is = [](auto&) {};
+  refused("rules[1] = 5 is no rule", {0, 5, 0}, as_it_is);
+  refused("rules[2] = -1 is no rule", {0, 0, -1}, as_it_is);
+  refused("rules[0] = 19 is no rule", {19, 0, 0}, as_it_is);
+  refused("memories is NULL", {0, SPECDEC_GREEDY_BLOCK, 0}, as_it_is);
+  const std::array<specdec_greedy_block*, 3> no_memories{};
+  refused("memories[1] is NULL", {0, SPECDEC_GREEDY_BLOCK, 0},
+          [&](auto& c) { c.memories = no_memories.data(); });
+  refused("parents is NULL", {0, 0, SPECDEC_K_SEQ}, [](auto& c) { c.parents = nullptr; });
+  const std::array<double, 3> ones{1, 1, 1};
+  refused("target_temperatures is not NULL, and target.kind = 0 is not SPECDEC_LOGITS", {0, 0, 0},
+          [&](auto& c) { c.target_temperatures = ones.data(); });
+  refused("draft_temperatures is not NULL, and draft.kind = 0 is not SPECDEC_LOGITS", {0, 0, 0},
+          [&](auto& c) { c.draft_temperatures = ones.data(); });
+  refused("draft is NULL", {SPECDEC_ARGMAX, SPECDEC_BLOCK, SPECDEC_ARGMAX},
+          [](auto& c) { c.draft = nullptr; });
+}
+
+namespace {
+
+// The flat call on a batch.
+specdec_status judge_flat(Batch& batch, specdec_row_kind kind, const std::array<specdec_rule, 3>& rules,
+                          const double* temperatures, const std::vector<Token>* parents = nullptr,
+                          specdec_greedy_block* const* memories = nullptr, bool with_draft = true) {
+  return specdec_verify_flat(kind, batch.target.data(), with_draft ? batch.draft.data() : nullptr, vocabulary,
+                             temperatures, rules.data(), memories, batch.tokens.data(),
+                             parents == nullptr ? nullptr : parents->data(), batch.offsets.data(), 3,
+                             batch.rngs.data(), batch.paths.data(), batch.verdicts.data(),
+                             batch.statuses.data(), batch.errors.data(), Batch::error_size);
+}
+
+}  // namespace
+
+TEST_CASE("flat calls give the verdicts of C++") {
+  const std::vector<Token> parents{-1, 0, -1, -1, 0};
+  specdec_greedy_block* memory = nullptr;
+  REQUIRE(specdec_greedy_block_create(&memory, nullptr, 0) == SPECDEC_OK);
+  const std::array<specdec_greedy_block*, 3> memories{memory, nullptr, nullptr};
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    Batch batch(seed);
+    specdec_greedy_block_reset(memory);
+    CHECK(judge_flat(batch, SPECDEC_PROBABILITIES, {SPECDEC_GREEDY_BLOCK, SPECDEC_BLOCK, SPECDEC_K_SEQ},
+                     nullptr, &parents, memories.data()) == SPECDEC_OK);
+    GreedyBlockVerifier rule;
+    batch.check_alone(0, rule);
+    CHECK(memory->rule == rule);
+    batch.check_alone(1, BlockVerifier{});
+    batch.check_alone(2, KSeqVerifier{}, parents);
+
+    LogitsBatch logits(seed);
+    logits.draft_temperatures = logits.target_temperatures;
+    logits.draft_temperatures[1] = 1;  // a draft without tokens: not read
+    CHECK(judge_flat(logits, SPECDEC_LOGITS, {SPECDEC_TOKEN, SPECDEC_BLOCK, SPECDEC_BLOCK},
+                     logits.target_temperatures.data()) == SPECDEC_OK);
+    logits.check(0, TokenVerifier{}, false);
+    logits.check(1, BlockVerifier{}, false);
+    logits.check(2, BlockVerifier{}, false);
+
+    LogitsBatch chosen(seed);
+    chosen.target_temperatures = {1, 1, 1};
+    CHECK(judge_flat(chosen, SPECDEC_LOGITS, {SPECDEC_TOKEN, SPECDEC_ARGMAX, SPECDEC_BLOCK}, nullptr, nullptr,
+                     nullptr, false) == SPECDEC_OK);
+    chosen.check(0, TokenVerifier{}, true);
+    chosen.check(1, ArgmaxVerifier{}, true);
+    chosen.check(2, BlockVerifier{}, true);
+  }
+  specdec_greedy_block_destroy(memory);
+}
+
+TEST_CASE("a flat call that fails names what does not fit, and changes nothing") {
+  const std::array<specdec_rule, 3> rules{};
+  const std::array<double, 3> ones{1, 1, 1};
+  const auto counted_wrong = [&](const char* word, auto&& call) {
+    INFO(word);
+    Batch batch;
+    CHECK(call(batch) == SPECDEC_INVALID_ARGUMENT);
+    CHECK_THAT(batch.error(0), Catch::Contains(word));
+    for (const std::size_t i : {0U, 1U, 2U}) {
+      CHECK(batch.statuses[i] == -1);
+      CHECK(batch.rngs[i].offset == 0);
+    }
+  };
+  for (const specdec_row_kind kind : {-1, +SPECDEC_GREEDY_LOGITS, +SPECDEC_LISTS, +SPECDEC_ONE_HOT})
+    counted_wrong("is neither SPECDEC_PROBABILITIES nor SPECDEC_LOGITS",
+                  [&](Batch& batch) { return judge_flat(batch, kind, rules, nullptr); });
+  counted_wrong("temperatures is not NULL, and kind = 0",
+                [&](Batch& batch) { return judge_flat(batch, SPECDEC_PROBABILITIES, rules, ones.data()); });
+  const auto counts = [&](std::int64_t drafts, const std::int64_t* offsets, const specdec_rule* given,
+                          bool with_statuses = true) {
+    return [=](Batch& batch) {
+      return specdec_verify_flat(
+          SPECDEC_PROBABILITIES, batch.target.data(), batch.draft.data(), vocabulary, nullptr, given, nullptr,
+          batch.tokens.data(), nullptr, offsets, drafts, batch.rngs.data(), nullptr, batch.verdicts.data(),
+          with_statuses ? batch.statuses.data() : nullptr, batch.errors.data(), Batch::error_size);
+    };
+  };
+  const std::array<std::int64_t, 4> offsets{0, 2, 2, 5};
+  for (const std::int64_t drafts : {std::int64_t{-1}, INT64_MIN, INT64_MAX, std::int64_t{1} << 31})
+    counted_wrong("drafts = ", counts(drafts, offsets.data(), rules.data()));
+  counted_wrong("offsets is NULL", counts(3, nullptr, rules.data()));
+  counted_wrong("rules is NULL", counts(3, offsets.data(), nullptr));
+  counted_wrong("statuses is NULL", counts(3, offsets.data(), rules.data(), false));
+  for (const std::int64_t last : {std::int64_t{-1}, INT64_MIN, INT64_MAX, std::int64_t{1} << 31}) {
+    const std::array<std::int64_t, 4> wrong{0, 2, 2, last};
+    counted_wrong("offsets[3] = ", counts(3, wrong.data(), rules.data()));
+  }
+  Batch batch;
+  const std::array<std::int64_t, 4> beyond{0, 9, 2, 5};
+  CHECK(counts(3, beyond.data(), rules.data())(batch) == SPECDEC_INVALID_ARGUMENT);
+  CHECK_THAT(batch.error(2), Catch::Contains("offsets[2] = 2, after 9"));
+  batch.target.row(4).setConstant(std::nanf(""));
+  CHECK(judge_flat(batch, SPECDEC_PROBABILITIES, rules, nullptr) == SPECDEC_INVALID_DISTRIBUTION);
+  CHECK(batch.statuses ==
+        std::array<specdec_status, 3>{SPECDEC_OK, SPECDEC_OK, SPECDEC_INVALID_DISTRIBUTION});
+  CHECK_THAT(batch.error(2), Catch::Contains("target row 0: "));
+  char untouched = 'x';
+  const std::int64_t zero = 0;
+  CHECK(specdec_verify_flat(SPECDEC_PROBABILITIES, batch.target.data(), nullptr, vocabulary, nullptr, nullptr,
+                            nullptr, nullptr, nullptr, &zero, 0, nullptr, nullptr, nullptr, nullptr,
+                            &untouched, 100) == SPECDEC_OK);
+  CHECK(untouched == 'x');
+}
+
+TEST_CASE("flat draws are the draws of C++") {
+  const RowMajor<float> logits = Pair().target.array().log().cast<float>(), p = Pair().target.cast<float>();
+  const auto draw = [](specdec_row_kind kind, const float* row, double temperature, std::uint64_t seed) {
+    Draw out;
+    specdec_philox rng{seed, 7, 3};
+    std::array<char, 200> error{};
+    out.status =
+        specdec_draw_flat(kind, row, vocabulary, temperature, &rng, &out.token, error.data(), error.size());
+    out.offset = rng.offset;
+    out.error = error.data();
+    return out;
+  };
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    for (const double temperature : {0.0, 0.5, 1.0}) {
+      Philox rng(seed, 7, 3);
+      const Draw c = draw(SPECDEC_LOGITS, logits.data(), temperature, seed);
+      CHECK(c.status == SPECDEC_OK);
+      CHECK(c.token ==
+            RandomChance(rng).draw(distributions(Logits{logits, {.temperature = temperature}}).row(0)));
+      CHECK(c.offset == rng.offset());
+    }
+    Philox rng(seed, 7, 3);
+    CHECK(draw(SPECDEC_PROBABILITIES, p.data(), 0, seed).token ==
+          RandomChance(rng).draw(distributions(p).row(0)));
+  }
+  const auto fails = [](const char* word, const Draw& c) {
+    CHECK(c.status == SPECDEC_INVALID_ARGUMENT);
+    CHECK_THAT(c.error, Catch::Contains(word));
+    CHECK(c.token == -7);
+    CHECK(c.offset == 7);
+  };
+  fails("kind = 3 is neither", draw(SPECDEC_LISTS, p.data(), 1, 1));
+  fails("temperature = -1", draw(SPECDEC_LOGITS, p.data(), -1, 1));
+  fails("data is NULL", draw(SPECDEC_LOGITS, nullptr, 1, 1));
 }
 
 TEST_CASE("the status of a batch is that of its first draft that failed") {
@@ -1133,10 +1451,13 @@ TEST_CASE("buffers for errors that are larger than memory do not overflow") {
 
   Floats f;
   std::array<specdec_status, 2> statuses{};
-  const specdec_status found = specdec_verify_batch(
-      SPECDEC_BLOCK, nullptr, &f.c_target, &f.c_draft, nullptr, nullptr, nullptr, 2, nullptr, nullptr,
-      nullptr, statuses.data(), text.data(), std::numeric_limits<std::size_t>::max() / 2 + 1);
-  CHECK(found == SPECDEC_INVALID_ARGUMENT);
+  specdec_batch batch = {};
+  batch.drafts = 2;
+  batch.target = &f.c_target;
+  batch.statuses = statuses.data();
+  batch.errors = text.data();
+  batch.error_size = std::numeric_limits<std::size_t>::max() / 2 + 1;
+  CHECK(specdec_verify_batch(&batch) == SPECDEC_INVALID_ARGUMENT);
   CHECK_THAT(std::string(text.data()), Catch::Contains("for each of 2 drafts is more than fits into memory"));
 }
 

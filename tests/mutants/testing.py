@@ -35,7 +35,9 @@ mutant = promise("a call in C gives the verdict of C++")
 mutant("c-last-failure-told", "c/specdec.hpp", "tests/c/specdec",
        "if (first == SPECDEC_OK) first = statuses[i];", "if (statuses[i] != SPECDEC_OK) first = statuses[i];")
 mutant("c-paths-of-all-at-the-first", "c/specdec.hpp", "tests/c/specdec",
-       "paths == nullptr ? nullptr : paths + first", "paths == nullptr ? nullptr : paths")
+       "in.paths == nullptr ? nullptr : in.paths + first", "in.paths == nullptr ? nullptr : in.paths")
+mutant("c-draft-at-the-targets-temperature", "c/specdec.hpp", "tests/c/specdec",
+       "given.draft.at_temperature(in.draft_temperatures[i], i)", "given.draft.at_temperature(in.target_temperatures[i], i)")
 mutant("c-memory-without-what-is-left", "c/specdec.hpp", "tests/c/specdec",
        "bytes = write_number(static_cast<std::uint64_t>(m.left), bytes);", "bytes = write_number(1, bytes);")
 mutant("c-list-drawn-by-places", "c/rows.hpp", "tests/c/specdec",

@@ -187,6 +187,16 @@ class RowsOfC {
     return some;
   }
 
+  /// Rows of logits at temperature number `i` of many; 0 is greedy decoding.
+  RowsOfC at_temperature(double temperature, Index i) const {
+    if (!(temperature >= 0 && temperature <= std::numeric_limits<double>::max()))
+      invalid_argument(name_, "_temperatures[", i, "] = ", temperature, " is no finite number >= 0");
+    RowsOfC some = *this;
+    some.rows_.kind = temperature == 0 ? SPECDEC_GREEDY_LOGITS : SPECDEC_LOGITS;
+    some.rows_.temperature = temperature;
+    return some;
+  }
+
   /// A hint that token x of row i will be looked up soon. Rows of another kind than probabilities are not read so.
   void prefetch(Index i, Token x) const {
     if (rows_.kind == SPECDEC_PROBABILITIES && i < count_ && x >= 0) row(i).prefetch(x);

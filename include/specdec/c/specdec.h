@@ -35,7 +35,8 @@
 // NOLINTBEGIN: this is C
 
 // The version of this interface: of its functions, its structures and its constants. A program that loads the library at run
-// time compares it with specdec_c_version().
+// time compares it with specdec_c_version(). Version 3: specdec_verify_batch takes one structure. Draws, validation, flat calls,
+// and memories as bytes are new.
 #define SPECDEC_C_VERSION 3
 
 // What stands before each function. SPECDEC_C_SHARED says that the functions lie in a shared library: it is defined when the
@@ -188,37 +189,85 @@ SPECDEC_C_API specdec_status specdec_verify_tree(specdec_rule rule, const specde
                                                  int32_t* path, specdec_verdict* verdict, char* error,
                                                  size_t error_size);
 
-/// Judges many drafts of any lengths, one after the other: lines by a rule for lines, trees by a rule for trees. Each gets the
-/// verdict that it gets alone. Draft i has the tokens from tokens[offsets[i]] to tokens[offsets[i + 1] − 1]. Its rows are those
-/// of `draft` from row offsets[i] on, and those of `target` from row offsets[i] + i on.
+/// Many drafts of any lengths, one after the other: lines for rules for lines, trees for rules for trees. Set what is needed, and
+/// all else to 0. Draft i has the tokens from tokens[offsets[i]] to tokens[offsets[i + 1] − 1]. Its rows are those of `draft` from
+/// row offsets[i] on, and those of `target` from row offsets[i] + i on.
 ///
-///   memories   for SPECDEC_GREEDY_BLOCK: one memory for each draft, of its text. For other rules NULL
-///   target     offsets[drafts] + drafts rows
-///   draft      offsets[drafts] rows
+///   drafts     how many
+///   offsets    drafts + 1 numbers, from 0 on, that do not descend; or `offsets32`, the same in 32 bits
+///   tokens     offsets[drafts] ids; or `tokens64`, the same in 64 bits
 ///   parents    for rules for trees: one for each token, in the numbers of the token's own draft: the token
 ///              tokens[offsets[i] + k] follows tokens[offsets[i] + parents[offsets[i] + k]], or the context if its parent is
-///              −1. For rules for lines NULL
-///   offsets    drafts + 1 numbers, from 0 on, that do not descend
+///              −1. NULL if no rule is for trees
+///   rule       of all drafts; or `rules`, one for each draft
+///   target     offsets[drafts] + drafts rows
+///   draft      offsets[drafts] rows
+///   target_temperatures, draft_temperatures
+///              where the rows are logits: one for each draft, in place of the rows' own temperature. At 0 the rows are
+///              SPECDEC_GREEDY_LOGITS. May be NULL
+///   chosen     one for each draft: if it is not 0, the tokens were chosen, as if the draft's rows were one-hot, and these rows
+///              are not read. May be NULL
+///   memories   for SPECDEC_GREEDY_BLOCK: one memory for each draft, of its text. Those of other rules are not looked at
 ///   rngs       one generator for each draft
 ///   paths      for rules for trees: room for offsets[drafts] numbers. The path of draft i begins at paths[offsets[i]], in the
 ///              numbers of its own draft, and verdicts[i].accepted says how many there are; nothing else is written. NULL if
 ///              they are not wanted
 ///   verdicts   one for each draft
 ///   statuses   one for each draft
-///   errors     room for drafts * error_size bytes: the text of draft i begins at errors + i * error_size. May be NULL. If
-///              `drafts` is negative or more than the target's rows, or if `statuses` is NULL, the text is written at its
-///              beginning, so it then needs error_size bytes, and no status is written
+///   errors     room for drafts * error_size bytes: the text of draft i begins at errors + i * error_size. May be NULL
+typedef struct specdec_batch {
+  int64_t drafts;
+  const int64_t* offsets;
+  const int32_t* offsets32;
+  const int32_t* tokens;
+  const int64_t* tokens64;
+  const int32_t* parents;
+  specdec_rule rule;
+  const specdec_rule* rules;
+  const specdec_rows* target;
+  const specdec_rows* draft;
+  const double* target_temperatures;
+  const double* draft_temperatures;
+  const uint8_t* chosen;
+  specdec_greedy_block* const* memories;
+  specdec_philox* rngs;
+  int32_t* paths;
+  specdec_verdict* verdicts;
+  specdec_status* statuses;
+  char* errors;
+  size_t error_size;
+} specdec_batch;
+
+/// Judges many drafts. Each gets the verdict that it gets alone.
 ///
 /// Returns SPECDEC_OK if all drafts were judged, else the first status that is none.
-/// Errors: an error in a draft is that draft's status alone, also if its parents make no tree. If the arguments as a whole do
-/// not fit, no draft is judged, and all of them get this error.
-SPECDEC_C_API specdec_status specdec_verify_batch(specdec_rule rule, specdec_greedy_block* const* memories,
-                                                  const specdec_rows* target, const specdec_rows* draft,
-                                                  const int32_t* tokens, const int32_t* parents,
-                                                  const int64_t* offsets, int64_t drafts,
-                                                  specdec_philox* rngs, int32_t* paths,
-                                                  specdec_verdict* verdicts, specdec_status* statuses,
-                                                  char* errors, size_t error_size);
+/// Errors: an error in a draft is that draft's status alone, also if its parents make no tree or its temperature is none. If the
+/// arguments as a whole do not fit, no draft is judged, and all of them get this error. If `drafts` is negative or more than the
+/// target's rows, or if `statuses` is NULL, the text is written at the beginning of `errors`, so it then needs error_size bytes,
+/// and no status is written.
+SPECDEC_C_API specdec_status specdec_verify_batch(const specdec_batch* batch);
+
+/// Judges many drafts whose rows are floats without gaps, for languages that cannot pass pointers inside structures. The arguments
+/// are those of specdec_batch, but for these:
+///
+///   kind          SPECDEC_PROBABILITIES or SPECDEC_LOGITS, of all rows
+///   target        offsets[drafts] + drafts rows of vocab_size floats each
+///   draft         offsets[drafts] rows; NULL if all tokens were chosen, or no rule needs draft rows
+///   temperatures  for logits: one for each draft, of its target rows and its draft rows. 0 is greedy decoding. NULL: 1 for all
+///   rules         one for each draft
+///   memories      pointers that the library has made. NULL if no rule is SPECDEC_GREEDY_BLOCK
+///   parents       NULL if no rule is for trees
+///
+/// Errors: see specdec_verify_batch. If kind, drafts, offsets or temperatures do not fit, or if `statuses` is NULL, no status is
+/// written, and the text is at the beginning of `errors`.
+SPECDEC_C_API specdec_status specdec_verify_flat(specdec_row_kind kind, const float* target,
+                                                 const float* draft, int64_t vocab_size,
+                                                 const double* temperatures, const specdec_rule* rules,
+                                                 specdec_greedy_block* const* memories, const int32_t* tokens,
+                                                 const int32_t* parents, const int64_t* offsets,
+                                                 int64_t drafts, specdec_philox* rngs, int32_t* paths,
+                                                 specdec_verdict* verdicts, specdec_status* statuses,
+                                                 char* errors, size_t error_size);
 
 /// Draws one token from row number `row`, and sets *token. It is the token that C++ draws with an equal Philox; `rng` goes on by
 /// one number. To draft, draw from the very row that you then pass to the verification as its draft row. The verification must
@@ -229,6 +278,12 @@ SPECDEC_C_API specdec_status specdec_verify_batch(specdec_rule rule, specdec_gre
 /// Cost: about half a pass over the row.
 SPECDEC_C_API specdec_status specdec_draw(const specdec_rows* rows, int64_t row, specdec_philox* rng,
                                           int32_t* token, char* error, size_t error_size);
+
+/// Draws one token from a row of vocab_size floats, for languages that cannot pass pointers inside structures. `kind` is
+/// SPECDEC_PROBABILITIES or SPECDEC_LOGITS, `temperature` that of logits: 0 gives the likeliest token. See specdec_draw.
+SPECDEC_C_API specdec_status specdec_draw_flat(specdec_row_kind kind, const float* row, int64_t vocab_size,
+                                               double temperature, specdec_philox* rng, int32_t* token,
+                                               char* error, size_t error_size);
 
 /// Checks that every row holds finite, non-negative probabilities that sum to 1 within `tolerance` (1e-3 is usual; lists are
 /// held to 1e-3 anyway). Rounding of halves and bfloat16 is allowed for. The verifications check only the numbers that they

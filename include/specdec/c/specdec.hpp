@@ -110,17 +110,18 @@ inline void check_not_null(const void* pointer, const char* name) {
 /// here, before anything is read or allocated.
 struct DraftOfC {
   /// `drafts`: how many drafts lie in the rows, each with a target row more than it has tokens.
-  DraftOfC(const specdec_rows* target_rows, const specdec_rows* draft_rows, const int32_t* ids, Index gamma,
-           bool needs_draft, std::optional<Index> drafts = {})
-      : tokens(ids_of("tokens", ids, gamma)),
-        target(target_of(target_rows, gamma + drafts.value_or(1), drafts ? "" : "gamma + 1 = ")),
+  DraftOfC(const specdec_rows* target_rows, const specdec_rows* draft_rows, TokenIds ids, bool needs_draft,
+           std::optional<Index> drafts = {})
+      : tokens(ids),
+        target(target_of(target_rows, ids.size() + drafts.value_or(1), drafts ? "" : "gamma + 1 = ")),
         draft(draft_of(draft_rows, tokens, needs_draft, drafts ? "" : "gamma = ")) {}
 
-  static TokenIds ids_of(const char* name, const int32_t* ids, Index count) {
+  template <class Id>
+  static TokenIds ids_of(const char* name, const Id* ids, Index count) {
     if (count < 0 || count > std::numeric_limits<int32_t>::max())
       invalid_argument("gamma = ", count, " is outside 0..", std::numeric_limits<int32_t>::max());
     if (count > 0) check_not_null(ids, name);
-    return std::span<const Token>(ids, static_cast<std::size_t>(count));
+    return std::span<const Id>(ids, static_cast<std::size_t>(count));
   }
   static RowsOfC target_of(const specdec_rows* rows, Index expected, const char* formula) {
     check_not_null(rows, "target");
@@ -152,8 +153,8 @@ struct DraftOfC {
   template <class RowNumber>
   void prefetch(const RowNumber& row_of) const {
     for (Index k = 0; k < tokens.size(); ++k) {
-      draft.prefetch(k, static_cast<Token>(tokens[k]));
-      target.prefetch(row_of(k), static_cast<Token>(tokens[k]));
+      draft.prefetch(k, as_token(tokens[k]));
+      target.prefetch(row_of(k), as_token(tokens[k]));
     }
   }
 
@@ -297,50 +298,113 @@ inline bool is_for_trees(specdec_rule number) {
   return number == SPECDEC_TRAVERSAL || number == SPECDEC_RECURSIVE_REJECTION || number == SPECDEC_K_SEQ;
 }
 
-/// The arguments of specdec_verify_batch of which each draft has one, or a part.
+/// The drafts of a batch, one by one.
 struct BatchOfC {
-  specdec_rule rule;
-  specdec_greedy_block* const* memories;
-  const int32_t* parents;
-  const int64_t* offsets;
-  int64_t drafts;
-  specdec_philox* rngs;
-  int32_t* paths;
-  specdec_verdict* verdicts;
+  const specdec_batch& in;
 
-  void check_sizes() const {
-    check_not_null(offsets, "offsets");
-    if (offsets[0] != 0) invalid_argument("offsets[0] = ", offsets[0], ", expected 0");
-    for (Index i = 0; i < drafts; ++i)  // compared, because a difference might overflow
-      if (offsets[i + 1] < offsets[i])
-        invalid_argument("offsets[", i + 1, "] = ", offsets[i + 1], ", after ", offsets[i]);
-    if (drafts > 0) check_not_null(rngs, "rngs");
-    if (drafts > 0) check_not_null(verdicts, "verdicts");
-    if (is_for_trees(rule)) {
-      if (offsets[drafts] > 0) check_not_null(parents, "parents");
-      return;
-    }
-    if (rule == SPECDEC_GREEDY_BLOCK) check_memories();
-    else with_rule_for_lines(rule, [](const auto&) {});
-    if (parents != nullptr)
-      invalid_argument("parents is not NULL, and rule = ", rule, " is no rule for trees");
+  Index offset(Index i) const { return in.offsets != nullptr ? in.offsets[i] : Index{in.offsets32[i]}; }
+  Index gamma(Index i) const { return offset(i + 1) - offset(i); }
+  specdec_rule rule(Index i) const { return in.rules != nullptr ? in.rules[i] : in.rule; }
+  /// Whether the rule of any draft is of a kind.
+  bool any(bool (*is_so)(specdec_rule)) const {
+    if (in.rules == nullptr) return is_so(in.rule);
+    return std::any_of(in.rules, in.rules + in.drafts, is_so);
   }
 
-  Index gamma(Index i) const { return offsets[i + 1] - offsets[i]; }
-  /// Judges draft i, whose tokens and rows are given.
-  specdec_verdict judge(Index i, const DraftOfC& given) const {
-    if (!is_for_trees(rule))
-      return judge_line(rule, rule == SPECDEC_GREEDY_BLOCK ? memories[i] : nullptr, given, rngs[i]);
-    const Index first = offsets[i];
-    const TokenIds links = gamma(i) > 0 ? DraftOfC::ids_of("parents", parents + first, gamma(i)) : TokenIds();
-    return judge_tree(rule, given, links, rngs[i], paths == nullptr ? nullptr : paths + first);
+  void check_sizes() const {
+    check_offsets();
+    if (in.drafts > 0) check_not_null(in.rngs, "rngs");
+    if (in.drafts > 0) check_not_null(in.verdicts, "verdicts");
+    if (in.rules == nullptr) check_rule();
+    else check_rules();
+    if (any(is_for_trees)) {
+      if (offset(in.drafts) > 0) check_not_null(in.parents, "parents");
+    } else if (in.parents != nullptr && in.rules == nullptr) {
+      invalid_argument("parents is not NULL, and rule = ", in.rule, " is no rule for trees");
+    }
+    check_memories();
+    check_temperatures("target", in.target, in.target_temperatures);
+    check_temperatures("draft", in.draft, in.draft_temperatures);
+  }
+
+  TokenIds tokens() const {
+    const Index count = offset(in.drafts);
+    if (in.tokens64 == nullptr) return DraftOfC::ids_of("tokens", in.tokens, count);
+    if (in.tokens != nullptr) invalid_argument("tokens and tokens64 are both set: one of them is NULL");
+    return DraftOfC::ids_of("tokens64", in.tokens64, count);
+  }
+
+  /// All drafts in one.
+  DraftOfC all() const {
+    return DraftOfC(described(in.target, in.target_temperatures).get(),
+                    described(in.draft, in.draft_temperatures).get(), tokens(), any(looks_at_draft),
+                    in.drafts);
+  }
+
+  /// Judges draft i.
+  specdec_verdict judge(Index i, const DraftOfC& all) const {
+    const Index first = offset(i);
+    const DraftOfC given = at_temperatures(i, all.part(i, first, gamma(i)));
+    if (!is_for_trees(rule(i)))
+      return judge_line(rule(i), rule(i) == SPECDEC_GREEDY_BLOCK ? in.memories[i] : nullptr, given,
+                        in.rngs[i]);
+    const TokenIds links =
+        gamma(i) > 0 ? DraftOfC::ids_of("parents", in.parents + first, gamma(i)) : TokenIds();
+    return judge_tree(rule(i), given, links, in.rngs[i], in.paths == nullptr ? nullptr : in.paths + first);
   }
 
  private:
+  // Rows whose temperature is told draft by draft.
+  struct Described {
+    const specdec_rows* get() const { return is_null ? nullptr : &rows; }
+    specdec_rows rows;
+    bool is_null;
+  };
+  static Described described(const specdec_rows* rows, const double* temperatures) {
+    if (rows == nullptr) return {{}, true};
+    Described out{*rows, false};
+    if (temperatures != nullptr) out.rows.temperature = 1;
+    return out;
+  }
+  DraftOfC at_temperatures(Index i, DraftOfC given) const {
+    if (in.target_temperatures != nullptr)
+      given.target = given.target.at_temperature(in.target_temperatures[i], i);
+    if (in.chosen != nullptr && in.chosen[i] != 0) given.draft = RowsOfC(given.tokens);
+    else if (in.draft_temperatures != nullptr && in.draft != nullptr)
+      given.draft = given.draft.at_temperature(in.draft_temperatures[i], i);
+    return given;
+  }
+
+  void check_offsets() const {
+    if (in.offsets != nullptr && in.offsets32 != nullptr)
+      invalid_argument("offsets and offsets32 are both set: one of them is NULL");
+    if (in.offsets32 == nullptr) check_not_null(in.offsets, "offsets");
+    if (offset(0) != 0) invalid_argument("offsets[0] = ", offset(0), ", expected 0");
+    for (Index i = 0; i < in.drafts; ++i)  // compared, because a difference might overflow
+      if (offset(i + 1) < offset(i))
+        invalid_argument("offsets[", i + 1, "] = ", offset(i + 1), ", after ", offset(i));
+  }
+  void check_rule() const {
+    if (!is_for_trees(in.rule) && in.rule != SPECDEC_GREEDY_BLOCK)
+      with_rule_for_lines(in.rule, [](const auto&) {});
+  }
+  void check_rules() const {
+    for (Index i = 0; i < in.drafts; ++i)
+      if (!is_for_trees(in.rules[i]) && (in.rules[i] < SPECDEC_BLOCK || in.rules[i] > SPECDEC_GREEDY_BLOCK))
+        invalid_argument("rules[", i, "] = ", in.rules[i], " is no rule");
+  }
   void check_memories() const {
-    if (drafts > 0) check_not_null(memories, "memories");
-    for (Index i = 0; i < drafts; ++i)
-      if (memories[i] == nullptr) invalid_argument("memories[", i, "] is NULL");
+    for (Index i = 0; i < in.drafts; ++i) {
+      if (rule(i) != SPECDEC_GREEDY_BLOCK) continue;
+      check_not_null(in.memories, "memories");
+      if (in.memories[i] == nullptr) invalid_argument("memories[", i, "] is NULL");
+    }
+  }
+  static void check_temperatures(const char* name, const specdec_rows* rows, const double* temperatures) {
+    if (rows == nullptr || temperatures == nullptr) return;
+    if (rows->kind != SPECDEC_LOGITS && rows->kind != SPECDEC_GREEDY_LOGITS)
+      invalid_argument(name, "_temperatures is not NULL, and ", name, ".kind = ", rows->kind,
+                       " is not SPECDEC_LOGITS");
   }
 };
 
@@ -358,12 +422,56 @@ inline void check_error_size(int64_t drafts, const char* errors, std::size_t siz
     invalid_argument("error_size = ", size, " for each of ", drafts, " drafts is more than fits into memory");
 }
 
-/// All drafts of a batch in one.
-inline DraftOfC all_of(const BatchOfC& batch, const specdec_rows* target, const specdec_rows* draft,
-                       const int32_t* tokens) {
-  batch.check_sizes();
-  return DraftOfC(target, draft, tokens, batch.offsets[batch.drafts], looks_at_draft(batch.rule),
-                  batch.drafts);
+/// Judges the drafts one by one.
+inline specdec_status judge_batch(const specdec_batch& in) {
+  const specdec_status counted = status_of({in.errors, in.drafts == 0 ? 0 : in.error_size}, [&] {
+    check_draft_count(in.drafts, in.statuses, in.target);
+    check_error_size(in.drafts, in.errors, in.error_size);
+  });
+  if (counted != SPECDEC_OK) return counted;  // there need not be a status for each draft
+  const BatchOfC batch{in};
+  const ErrorText texts{in.drafts > 0 ? in.errors : nullptr, in.error_size};
+  specdec_status* const statuses = in.statuses;
+  specdec_status first = SPECDEC_OK;
+  const specdec_status fits = status_of(texts, [&] {
+    batch.check_sizes();
+    const DraftOfC all = batch.all();
+    for (Index i = 0; i < in.drafts; ++i) {
+      statuses[i] = status_of(texts.of(i), [&] { in.verdicts[i] = batch.judge(i, all); });
+      if (first == SPECDEC_OK) first = statuses[i];
+    }
+  });
+  if (fits == SPECDEC_OK) return first;
+  for (Index i = 0; i < in.drafts; ++i) {
+    statuses[i] = fits;
+    if (i > 0 && in.errors != nullptr) texts.of(i).set(in.errors);
+  }
+  return fits;
+}
+
+/// Rows of floats without gaps.
+inline specdec_rows flat_rows(specdec_row_kind kind, const float* numbers, Index rows, int64_t vocab_size) {
+  specdec_rows flat = {};
+  flat.kind = kind;
+  flat.scalar = SPECDEC_FLOAT;
+  flat.rows = rows;
+  flat.vocab_size = vocab_size;
+  flat.data = numbers;
+  flat.temperature = 1;
+  return flat;
+}
+inline void check_flat_kind(specdec_row_kind kind) {
+  if (kind != SPECDEC_PROBABILITIES && kind != SPECDEC_LOGITS)
+    invalid_argument("kind = ", kind, " is neither SPECDEC_PROBABILITIES nor SPECDEC_LOGITS");
+}
+/// The number of tokens of all drafts of a flat call. `drafts` and `offsets` say how long all other arrays are.
+inline Index flat_tokens(int64_t drafts, const int64_t* offsets) {
+  constexpr Index most = std::numeric_limits<int32_t>::max();
+  if (drafts < 0 || drafts > most) invalid_argument("drafts = ", drafts, " is outside 0..", most);
+  check_not_null(offsets, "offsets");
+  if (offsets[drafts] < 0 || offsets[drafts] > most)
+    invalid_argument("offsets[", drafts, "] = ", offsets[drafts], " is outside 0..", most);
+  return offsets[drafts];
 }
 
 }  // namespace specdec::detail
@@ -383,7 +491,7 @@ specdec_status specdec_verify(specdec_rule rule, const specdec_rows* target, con
     if (rule == SPECDEC_ARGMAX && rng == nullptr) rng = &unused;
     check_not_null(rng, "rng");
     check_not_null(verdict, "verdict");
-    const DraftOfC given(target, draft, tokens, gamma, looks_at_draft(rule));
+    const DraftOfC given(target, draft, DraftOfC::ids_of("tokens", tokens, gamma), looks_at_draft(rule));
     *verdict = judge_line(rule, nullptr, given, *rng);
   });
 }
@@ -396,40 +504,52 @@ specdec_status specdec_verify_tree(specdec_rule rule, const specdec_rows* target
   return status_of({error, error_size}, [&] {
     check_not_null(rng, "rng");
     check_not_null(verdict, "verdict");
-    const DraftOfC given(target, draft, tokens, gamma, looks_at_draft(rule));
+    const DraftOfC given(target, draft, DraftOfC::ids_of("tokens", tokens, gamma), looks_at_draft(rule));
     *verdict = judge_tree(rule, given, DraftOfC::ids_of("parents", parents, gamma), *rng, path);
   });
 }
 
-specdec_status specdec_verify_batch(specdec_rule rule, specdec_greedy_block* const* memories,
-                                    const specdec_rows* target, const specdec_rows* draft,
-                                    const int32_t* tokens, const int32_t* parents, const int64_t* offsets,
-                                    int64_t drafts, specdec_philox* rngs, int32_t* paths,
-                                    specdec_verdict* verdicts, specdec_status* statuses, char* errors,
-                                    size_t error_size) {
+specdec_status specdec_verify_batch(const specdec_batch* batch) {
+  return batch == nullptr ? SPECDEC_INVALID_ARGUMENT : specdec::detail::judge_batch(*batch);
+}
+
+specdec_status specdec_verify_flat(specdec_row_kind kind, const float* target, const float* draft,
+                                   int64_t vocab_size, const double* temperatures, const specdec_rule* rules,
+                                   specdec_greedy_block* const* memories, const int32_t* tokens,
+                                   const int32_t* parents, const int64_t* offsets, int64_t drafts,
+                                   specdec_philox* rngs, int32_t* paths, specdec_verdict* verdicts,
+                                   specdec_status* statuses, char* errors, size_t error_size) {
   using namespace specdec::detail;
+  specdec::Index count = 0;
   const specdec_status counted = status_of({errors, drafts == 0 ? 0 : error_size}, [&] {
-    check_draft_count(drafts, statuses, target);
-    check_error_size(drafts, errors, error_size);
+    check_flat_kind(kind);
+    count = flat_tokens(drafts, offsets);
+    if (drafts > 0) check_not_null(rules, "rules");
+    if (temperatures != nullptr && kind != SPECDEC_LOGITS)
+      invalid_argument("temperatures is not NULL, and kind = ", kind, " is not SPECDEC_LOGITS");
   });
-  if (counted != SPECDEC_OK) return counted;  // there need not be a status for each draft
-  const BatchOfC batch{rule, memories, parents, offsets, drafts, rngs, paths, verdicts};
-  const ErrorText texts{drafts > 0 ? errors : nullptr, error_size};
-  specdec_status first = SPECDEC_OK;
-  const specdec_status fits = status_of(texts, [&] {
-    const DraftOfC all = all_of(batch, target, draft, tokens);
-    for (specdec::Index i = 0; i < drafts; ++i) {
-      statuses[i] = status_of(texts.of(i),
-                              [&] { verdicts[i] = batch.judge(i, all.part(i, offsets[i], batch.gamma(i))); });
-      if (first == SPECDEC_OK) first = statuses[i];
-    }
-  });
-  if (fits == SPECDEC_OK) return first;
-  for (specdec::Index i = 0; i < drafts; ++i) {
-    statuses[i] = fits;
-    if (i > 0 && errors != nullptr) texts.of(i).set(errors);
-  }
-  return fits;
+  if (counted != SPECDEC_OK) return counted;
+  const specdec_rows p = flat_rows(kind, target, count + drafts, vocab_size);
+  const specdec_rows q =
+      flat_rows(draft == nullptr ? SPECDEC_ONE_HOT : kind, draft, draft == nullptr ? 0 : count, vocab_size);
+  specdec_batch batch = {};
+  batch.drafts = drafts;
+  batch.offsets = offsets;
+  batch.tokens = tokens;
+  batch.parents = parents;
+  batch.rules = rules;
+  batch.target = &p;
+  batch.draft = &q;
+  batch.target_temperatures = temperatures;
+  batch.draft_temperatures = draft == nullptr ? nullptr : temperatures;
+  batch.memories = memories;
+  batch.rngs = rngs;
+  batch.paths = paths;
+  batch.verdicts = verdicts;
+  batch.statuses = statuses;
+  batch.errors = errors;
+  batch.error_size = error_size;
+  return judge_batch(batch);
 }
 
 specdec_status specdec_draw(const specdec_rows* rows, int64_t row, specdec_philox* rng, int32_t* token,
@@ -440,6 +560,21 @@ specdec_status specdec_draw(const specdec_rows* rows, int64_t row, specdec_philo
     check_not_null(rng, "rng");
     check_not_null(token, "token");
     *token = draw_token(RowsOfC("rows", *rows), row, *rng);
+  });
+}
+
+specdec_status specdec_draw_flat(specdec_row_kind kind, const float* row, int64_t vocab_size,
+                                 double temperature, specdec_philox* rng, int32_t* token, char* error,
+                                 size_t error_size) {
+  using namespace specdec::detail;
+  return status_of({error, error_size}, [&] {
+    check_flat_kind(kind);
+    check_not_null(rng, "rng");
+    check_not_null(token, "token");
+    specdec_rows flat = flat_rows(kind, row, 1, vocab_size);
+    flat.temperature = temperature;
+    if (kind == SPECDEC_LOGITS && temperature == 0) flat.kind = SPECDEC_GREEDY_LOGITS;
+    *token = draw_token(RowsOfC("rows", flat), 0, *rng);
   });
 }
 
@@ -504,7 +639,7 @@ specdec_status specdec_verify_greedy_block(specdec_greedy_block* memory, const s
     check_not_null(memory, "memory");
     check_not_null(rng, "rng");
     check_not_null(verdict, "verdict");
-    const DraftOfC given(target, draft, tokens, gamma, true);
+    const DraftOfC given(target, draft, DraftOfC::ids_of("tokens", tokens, gamma), true);
     *verdict = judge_line(SPECDEC_GREEDY_BLOCK, memory, given, *rng);
   });
 }
