@@ -1,6 +1,8 @@
-// How error messages are made.
+// How error messages are made, and as what errors are caught.
 // SPDX-License-Identifier: MIT
+#include <concepts>
 #include <cstdint>
+#include <exception>
 #include <limits>
 #include <specdec/error.hpp>
 #include <stdexcept>
@@ -15,8 +17,42 @@ namespace test_error {
 using namespace specdec;
 using support::message_of;
 
-// A handler for bad arguments also catches bad numbers.
-static_assert(std::is_base_of_v<std::invalid_argument, InvalidDistribution>);
+// Whether each of two classes of errors can be caught without the other.
+template <class E, class F>
+constexpr bool apart = !std::derived_from<E, F> && !std::derived_from<F, E>;
+
+static_assert(apart<InvalidArgument, InvalidDistribution> && apart<InvalidArgument, InvalidCall>);
+static_assert(apart<InvalidDistribution, InvalidCall> && apart<ExternalFailure, InvalidArgument>);
+static_assert(apart<ExternalFailure, InvalidDistribution> && apart<ExternalFailure, InvalidCall>);
+
+// Calls `report`, and checks that the error of class E can be caught as every class that it is, with one message.
+template <class E, class Standard, class F>
+void check_class(const F& report) {
+  STATIC_REQUIRE(std::derived_from<E, std::exception>);  // false if std::exception were a base class twice
+  const std::string text = message_of<Error>(report);
+  CHECK_THAT(text, Catch::Contains("n = -1"));
+  CHECK(message_of<E>(report) == text);
+  CHECK(message_of<Standard>(report) == text);
+  CHECK(message_of<std::exception>(report) == text);
+}
+
+TEST_CASE(
+    "what each function of errors throws is an Error, its own class, the standard's, and a std::exception") {
+  check_class<InvalidArgument, std::invalid_argument>([] { detail::invalid_argument("n = ", -1); });
+  check_class<InvalidDistribution, std::invalid_argument>([] { detail::invalid_distribution("n = ", -1); });
+  check_class<InvalidCall, std::logic_error>([] { detail::invalid_call("n = ", -1); });
+  check_class<ExternalFailure, std::runtime_error>([] { detail::external_failure("n = ", -1); });
+}
+
+TEST_CASE("an Error that was caught tells its class and the standard's") {
+  try {
+    detail::invalid_call("accept() before propose()");
+  } catch (const Error& error) {
+    CHECK(dynamic_cast<const InvalidCall*>(&error) != nullptr);
+    CHECK(dynamic_cast<const std::logic_error*>(&error) != nullptr);
+    CHECK(dynamic_cast<const InvalidArgument*>(&error) == nullptr);
+  }
+}
 
 TEST_CASE("a message is the concatenation of its parts, with numbers to nine digits") {
   CHECK(detail::message("row ", 3, ": ", std::string("p")) == "row 3: p");
@@ -39,8 +75,8 @@ TEST_CASE("what a failed call began is undone, and the error goes on") {
   const auto undo = [&undone] { ++undone; };
   CHECK(detail::undo_on_error([] { return 7; }, undo) == 7);
   CHECK(undone == 0);
-  CHECK(message_of<std::logic_error>([&] {
-          detail::undo_on_error([] { detail::logic_error("out of place"); }, undo);
+  CHECK(message_of<InvalidCall>([&] {
+          detail::undo_on_error([] { detail::invalid_call("out of place"); }, undo);
         }) == "specdec: out of place");
   CHECK(undone == 1);
 }
@@ -56,7 +92,7 @@ TEST_CASE("a caller may change an error about a distribution, and no other") {
 }
 
 TEST_CASE("a program with exceptions may set an error handler, too, which is not called") {
-  const ErrorHandler mine = [](const char*) { FAIL("called"); };
+  const ErrorHandler mine = [](const Error&) { FAIL("called"); };
   const ErrorHandler before = set_error_handler(mine);
   CHECK(message_of([] { detail::invalid_argument("gamma = -1"); }) == "specdec: gamma = -1");
   CHECK(set_error_handler(nullptr) == mine);

@@ -149,6 +149,8 @@ false_alarm  the largest probability, over all cases, that a right sampler is co
 
 PYBIND11_MODULE(specdec, module) {
   module.doc() = "Lossless rules of speculative decoding, and checks of samplers and drafters.";
+  // The other errors are what pybind11 makes of the standard's classes: ValueError and RuntimeError.
+  py::register_exception<specdec::InvalidDistribution>(module, "InvalidDistribution", PyExc_ValueError);
   add_rules(module);
   add_expectations(module);
   add_checks(module);

@@ -1,11 +1,24 @@
-// How the library reports bad input: the exceptions and their messages. A program without exceptions (-fno-exceptions) gets
-// the same messages by an error handler.
+// How the library reports errors. All that it throws is an Error, and of one of four classes. None of them derives from
+// another, so a program tells them apart in any order of its handlers:
+//
+//   InvalidArgument      an argument that cannot be: the message names it, with its index and value
+//   InvalidDistribution  a row of numbers that is no distribution: mostly the fault of a model
+//   InvalidCall          a call out of place, whatever its arguments: accept() before propose(), for example
+//   ExternalFailure      a failure of what is outside the library: a stream, MPI
+//
+// Each is also the class of the standard library that fits: the first two are std::invalid_argument, then follow
+// std::logic_error and std::runtime_error. Since std::invalid_argument derives from std::logic_error, a handler for
+// std::logic_error catches the first three.
+//
+// What others throw passes through as it is: the errors of a user's model, and std::bad_alloc where memory runs out.
+// A program without exceptions (-fno-exceptions) gets the errors by an error handler.
 // SPDX-License-Identifier: MIT
 #pragma once
 
 #include "specdec/platform.hpp"
 
 #include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -83,14 +96,58 @@ std::string message(const Parts&... parts) {
 
 }  // namespace detail
 
+/// What all errors of the library are. It is no std::exception itself: an error has this class beside the standard's class.
+class Error {
+ public:
+  /// The message.
+  virtual const char* what() const noexcept = 0;
+
+ protected:
+  Error() = default;
+  Error(const Error&) = default;
+  Error& operator=(const Error&) = default;
+  ~Error() = default;
+};
+
+namespace detail {
+
+/// An error of the library that is also of a class of the standard library.
+template <class Standard>
+class StandardError : public Standard, public Error {
+ public:
+  explicit StandardError(const std::string& message) : Standard(message) {}
+  const char* what() const noexcept override { return Standard::what(); }
+};
+
+}  // namespace detail
+
+/// Thrown when an argument cannot be: a wrong shape, a token outside the vocabulary, an option out of its range.
+/// The message names the argument, and its index and value where it has them.
+class InvalidArgument : public detail::StandardError<std::invalid_argument> {
+ public:
+  using StandardError::StandardError;
+};
+
+/// Thrown when a call is out of place, whatever its arguments: at this time, on this object or with these other objects.
+class InvalidCall : public detail::StandardError<std::logic_error> {
+ public:
+  using StandardError::StandardError;
+};
+
+/// Thrown when something outside the library fails: a stream cannot be written, or an MPI call fails.
+class ExternalFailure : public detail::StandardError<std::runtime_error> {
+ public:
+  using StandardError::StandardError;
+};
+
 /// Thrown when a row of numbers is not a distribution: NaN, infinite or negative entries, or no mass at all.
 /// A row in which all tokens are forbidden may be read; an error is only a draw from it: see rows/read/dead_end.hpp.
 ///
 /// A verifier checks only the numbers that it needs for a decision; validate() checks all of them. A row does not know its
 /// matrix and its number in the matrix. The calling code knows them: it catches the error and throws error.in(matrix, row).
-class InvalidDistribution : public std::invalid_argument {
+class InvalidDistribution : public detail::StandardError<std::invalid_argument> {
  public:
-  explicit InvalidDistribution(const std::string& complaint) : std::invalid_argument(complaint) {}
+  using StandardError::StandardError;
 
   /// The name of the matrix that holds the row: "target", "draft" or another one; empty if it is not known.
   const std::string& matrix() const& { return matrix_; }
@@ -130,12 +187,12 @@ class InvalidDistribution : public std::invalid_argument {
   std::ptrdiff_t row_ = -1;
 };
 
-/// Is called with the message of an error, in a program without exceptions. It may end the process in its own way. If it
-/// returns, the program aborts. It must not leave by longjmp.
-using ErrorHandler = void (*)(const char* message);
+/// Is called with an error, in a program without exceptions. It may end the process in its own way. If it returns, the
+/// program aborts. It must not leave by longjmp.
+using ErrorHandler = void (*)(const Error& error);
 
 namespace detail {
-inline void print_error(const char* message) { std::fprintf(stderr, "%s\n", message); }
+inline void print_error(const Error& error) { std::fprintf(stderr, "%s\n", error.what()); }
 inline ErrorHandler error_handler = print_error;
 }  // namespace detail
 
@@ -151,7 +208,7 @@ namespace detail {
 #ifdef __cpp_exceptions
 
 /// Throws the error. Without exceptions: calls the error handler, then aborts.
-template <class E>
+template <std::derived_from<Error> E>
 [[noreturn]] void raise(E error) {
   throw error;
 }
@@ -217,10 +274,10 @@ class PendingChange {
   const PendingChange* outer_;
 };
 
-template <class E>
+template <std::derived_from<Error> E>
 [[noreturn]] void raise(const E& error) {
-  if constexpr (std::is_same_v<E, InvalidDistribution>) error_handler(PendingChange::apply_all(error).what());
-  else error_handler(error.what());
+  if constexpr (std::is_same_v<E, InvalidDistribution>) error_handler(PendingChange::apply_all(error));
+  else error_handler(error);
   std::abort();
 }
 
@@ -250,18 +307,18 @@ template <class E>
   raise(E(joined(parts)));
 }
 
-/// Throws std::invalid_argument with a message that begins with "specdec: ".
+/// The four ways to report an error. A message begins with "specdec: ".
 template <class... Parts>
 [[noreturn]] void invalid_argument(const Parts&... parts) {
-  raise_joined<std::invalid_argument>({"specdec: ", parts...});
+  raise_joined<InvalidArgument>({"specdec: ", parts...});
 }
 template <class... Parts>
-[[noreturn]] void logic_error(const Parts&... parts) {
-  raise_joined<std::logic_error>({"specdec: ", parts...});
+[[noreturn]] void invalid_call(const Parts&... parts) {
+  raise_joined<InvalidCall>({"specdec: ", parts...});
 }
 template <class... Parts>
-[[noreturn]] void runtime_error(const Parts&... parts) {
-  raise_joined<std::runtime_error>({"specdec: ", parts...});
+[[noreturn]] void external_failure(const Parts&... parts) {
+  raise_joined<ExternalFailure>({"specdec: ", parts...});
 }
 /// The calling code adds the name of the library, the matrix and the row.
 template <class... Parts>

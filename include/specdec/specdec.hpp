@@ -4,6 +4,11 @@
 // forked branches, n-gram models (model/{head_model,eagle_model,forked_branches,ngram}.hpp); some samplers
 // (sample/steps/{dynamic_temperature,min_keep,top_n_sigma}.hpp, sample/processors/{bad_words,dry,reasoning_budget,typical_p,
 // xtc}.hpp); draft/from_text/datastore_drafter.hpp; search/beam_search.hpp; measure/{projection,stats_json}.hpp.
+//
+// Some names are short: Tree, Line, Chain, Options, Result. They are the field's words, and programs write them often, with
+// `specdec::` before them. A program's own types of these names stay its own, also after `using namespace specdec;`, if they
+// are in a namespace. In the global namespace they would be ambiguous after it: there, write
+// `using specdec::BlockVerifier;` for each name that is wanted.
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,8 +1,19 @@
-// The version of the library. CMakeLists.txt reads it from here.
+// The version of the library. CMakeLists.txt reads it from here. Before 1.0 a new MINOR may break programs that compiled before.
 // SPDX-License-Identifier: MIT
 #pragma once
 
-/// For `#if`: compare MAJOR, then MINOR, then PATCH. Before 1.0 a new MINOR may break programs that compiled before.
+#include <string_view>
+
 #define SPECDEC_VERSION_MAJOR 0
-#define SPECDEC_VERSION_MINOR 1
+#define SPECDEC_VERSION_MINOR 2
 #define SPECDEC_VERSION_PATCH 0
+
+/// The version as one number, to be compared in `#if`: 10000 * MAJOR + 100 * MINOR + PATCH. Version 0.2.0 is 200.
+#define SPECDEC_VERSION (10000 * SPECDEC_VERSION_MAJOR + 100 * SPECDEC_VERSION_MINOR + SPECDEC_VERSION_PATCH)
+
+namespace specdec {
+
+/// The version as a text, to be printed.
+inline constexpr std::string_view version = "0.2.0";
+
+}  // namespace specdec

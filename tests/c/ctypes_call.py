@@ -26,15 +26,15 @@ BLOCK, ARGMAX = 0, 2
 LOGITS, FLOAT, ONE_HOT = 1, 0, 4
 
 library = ctypes.CDLL(sys.argv[1])
-assert library.specdec_c_version() == 2
+assert library.specdec_c_version() == 3
 error = ctypes.create_string_buffer(200)
+size = ctypes.c_size_t(len(error))
 
 
 def verify(rule, target, draft, tokens, rng):
     verdict = Verdict()
     status = library.specdec_verify(int32(rule), ctypes.byref(target), ctypes.byref(draft), (int32 * len(tokens))(*tokens),
-                                    int64(len(tokens)), ctypes.byref(rng), ctypes.byref(verdict), error,
-                                    ctypes.c_size_t(len(error)))
+                                    int64(len(tokens)), ctypes.byref(rng), ctypes.byref(verdict), error, size)
     return status, verdict
 
 
@@ -56,6 +56,15 @@ assert rng.offset > trials
 # The first token stays with probability 0.6, both stay with 0.6 * 0.2. Five standard deviations.
 for share, expected in ((accepted[1] + accepted[2], 0.6), (accepted[2], 0.12)):
     assert abs(share / trials - expected) < 5 * math.sqrt(expected * (1 - expected) / trials), accepted
+
+token, drawn, trials = int32(-1), [0, 0, 0], 5000
+for _ in range(trials):
+    status = library.specdec_draw(ctypes.byref(target), int64(1), ctypes.byref(rng), ctypes.byref(token), error, size)
+    assert status == 0, error.value
+    drawn[token.value] += 1
+for count, p in zip(drawn, (0.2, 0.3, 0.5)):
+    assert abs(count / trials - p) < 5 * math.sqrt(p * (1 - p) / trials), drawn
+assert library.specdec_validate(ctypes.byref(target), ctypes.c_double(1e-3), error, size) == 0, error.value
 
 before = rng.offset
 status, verdict = verify(BLOCK, target, draft, [1, 3], rng)

@@ -91,6 +91,29 @@ static void check_law(specdec_rule rule, specdec_greedy_block* memory, const spe
   check(chi_square(counts) < 30.66, name);
 }
 
+// A token drawn by the library has the law of its row, and a row that is no distribution is told.
+static void check_draws(void) {
+  const specdec_rows target_rows = rows_of(gamma + 1, target);
+  const double wrong[1][vocabulary] = {{0.5, 0.2, 0.2, 0.2}};
+  const specdec_rows wrong_rows = rows_of(1, wrong);
+  specdec_philox rng = {2, 0, 0};
+  int counts[vocabulary] = {0}, trial;
+  char error[200];
+  for (trial = 0; trial < trials; ++trial) {
+    int32_t token = 0;
+    if (specdec_draw(&target_rows, 0, &rng, &token, error, sizeof error) != SPECDEC_OK) {
+      check(0, error);
+      return;
+    }
+    ++counts[token];
+  }
+  check(chi_square(counts) < 30.66, "a drawn token has the law of its row");
+  check(rng.offset == trials, "a draw takes one number");
+  check(specdec_validate(&target_rows, 1e-3, error, sizeof error) == SPECDEC_OK, error);
+  check(specdec_validate(&wrong_rows, 1e-3, error, sizeof error) == SPECDEC_INVALID_DISTRIBUTION,
+        "a row that sums to 1.1 has a status");
+}
+
 static void check_errors(void) {
   const specdec_rows target_rows = rows_of(gamma + 1, target), draft_rows = rows_of(gamma, draft);
   const int32_t unknown[gamma] = {0, 4, 0};
@@ -165,6 +188,7 @@ int main(void) {
   check(specdec_greedy_block_create(&memory, NULL, 0) == SPECDEC_OK, "a memory is created");
   check_law(SPECDEC_GREEDY_BLOCK, memory, &draft_rows, "greedy block");
   specdec_greedy_block_destroy(memory);
+  check_draws();
   check_errors();
   check_trees_together();
   printf("%d failures\n", failures);

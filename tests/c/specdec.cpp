@@ -3,6 +3,7 @@
 #define SPECDEC_C_IMPLEMENTATION
 #include "specdec/c/specdec.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <concepts>
@@ -426,6 +427,211 @@ TEST_CASE("greedy block verification remembers, forgets and keeps its memory aft
   specdec_greedy_block_destroy(nullptr);
   specdec_greedy_block_reset(nullptr);
   CHECK(specdec_greedy_block_min_draft_length(nullptr) == 0);
+}
+
+TEST_CASE("a memory of greedy block verification goes on from its bytes as if it had not stopped") {
+  const auto created = [] {
+    specdec_greedy_block* memory = nullptr;
+    REQUIRE(specdec_greedy_block_create(&memory, nullptr, 0) == SPECDEC_OK);
+    return memory;
+  };
+  specdec_greedy_block *stays = created(), *moves = created();
+  std::array<char, 200> error{};
+  std::size_t most = 0;
+  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+    const Floats f(seed);
+    const auto judged = [&](specdec_greedy_block* memory) {
+      specdec_philox rng{seed, 0, 0};
+      specdec_verdict verdict{};
+      REQUIRE(specdec_verify_greedy_block(memory, &f.c_target, &f.c_draft, f.tokens.data(), gamma, &rng,
+                                          &verdict, error.data(), error.size()) == SPECDEC_OK);
+      return Verdict{verdict.accepted, verdict.token};
+    };
+    CHECK(judged(moves) == judged(stays));
+    const std::size_t size = specdec_greedy_block_saved_size(moves);
+    most = std::max(most, size);
+    CHECK(size <= 16 * gamma);
+    std::vector<unsigned char> bytes(size + 1, 0xAB);
+    REQUIRE(specdec_greedy_block_save(moves, bytes.data(), size, error.data(), error.size()) == SPECDEC_OK);
+    CHECK(bytes.back() == 0xAB);
+    specdec_greedy_block_destroy(moves);
+    moves = created();
+    REQUIRE(specdec_greedy_block_load(moves, bytes.data(), size, error.data(), error.size()) == SPECDEC_OK);
+    CHECK(moves->rule == stays->rule);
+  }
+  CHECK(most >= 32);  // several modifications at a time
+  specdec_greedy_block_destroy(stays);
+  specdec_greedy_block_destroy(moves);
+}
+
+TEST_CASE("the bytes of a memory are the same on all machines, and other bytes are refused") {
+  specdec_greedy_block memory;
+  std::array<char, 200> error{};
+  const auto load = [&](const void* bytes, std::size_t size) {
+    return specdec_greedy_block_load(&memory, bytes, size, error.data(), error.size());
+  };
+  // The ratio 0.75 is 0x3FE8000000000000.
+  const std::array<unsigned char, 16> bytes{0, 0, 0, 0, 0, 0, 0xE8, 0x3F, 2, 1, 0, 0, 0, 0, 0, 0};
+  CHECK(load(bytes.data(), bytes.size()) == SPECDEC_OK);
+  CHECK(memory.rule.modifications() == std::vector<GreedyBlockVerifier::Modification>{{0.75, 258}});
+  std::array<unsigned char, 16> written{};
+  CHECK(specdec_greedy_block_save(&memory, written.data(), 16, error.data(), error.size()) == SPECDEC_OK);
+  CHECK(written == bytes);
+
+  const auto refused = [&](const char* word, specdec_status status) {
+    CHECK(status == SPECDEC_INVALID_ARGUMENT);
+    CHECK_THAT(std::string(error.data()), Catch::Contains(word));
+    CHECK(memory.rule.min_draft_length() == 258);
+  };
+  refused("size = 15 is no multiple of 16", load(bytes.data(), 15));
+  refused("bytes is NULL", load(nullptr, 16));
+  const auto spoilt = [&](std::size_t k, unsigned char byte) {
+    auto wrong = bytes;
+    wrong[k] = byte;
+    return wrong;
+  };
+  refused("modifications[0] has the ratio 1.75 ", load(spoilt(6, 0xFC).data(), 16));  // 0x3FFC is 1.75
+  refused("modifications[0] has the ratio -0.75 ", load(spoilt(7, 0xBF).data(), 16));
+  refused("modifications[0] has the ratio 0.75 for -", load(spoilt(15, 0x80).data(), 16));
+  auto none_left = bytes;
+  none_left[8] = none_left[9] = 0;
+  refused("modifications[0] has the ratio 0.75 for 0 tokens", load(none_left.data(), 16));
+  refused("size = 15, expected 16",
+          specdec_greedy_block_save(&memory, written.data(), 15, error.data(), error.size()));
+  refused("bytes is NULL", specdec_greedy_block_save(&memory, nullptr, 16, error.data(), error.size()));
+  refused("memory is NULL", specdec_greedy_block_save(nullptr, nullptr, 0, error.data(), error.size()));
+  refused("memory is NULL", specdec_greedy_block_load(nullptr, nullptr, 0, error.data(), error.size()));
+  CHECK(load(nullptr, 0) == SPECDEC_OK);
+  CHECK(memory.rule.min_draft_length() == 0);
+  CHECK(specdec_greedy_block_saved_size(&memory) == 0);
+  CHECK(specdec_greedy_block_saved_size(nullptr) == 0);
+  CHECK(specdec_greedy_block_save(&memory, nullptr, 0, error.data(), error.size()) == SPECDEC_OK);
+}
+
+namespace {
+
+// A draw in C from row i, and what it changes.
+struct Draw {
+  specdec_status status = -1;
+  std::int32_t token = -7;
+  std::uint64_t offset = 0;
+  std::string error;
+};
+Draw drawn_in_c(const specdec_rows* rows, std::int64_t i, std::uint64_t seed) {
+  Draw out;
+  specdec_philox rng{seed, 7, 3};
+  std::array<char, 200> error{'?'};
+  out.status = specdec_draw(rows, i, &rng, &out.token, error.data(), error.size());
+  out.offset = rng.offset;
+  out.error = error.data();
+  return out;
+}
+
+// Every row gives in C the tokens that it gives in C++.
+void check_draws(const specdec_rows& c_rows, const auto& rows) {
+  const auto all = distributions(rows);
+  for (Index i = 0; i < c_rows.rows; ++i)
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+      const Draw c = drawn_in_c(&c_rows, i, seed);
+      Philox rng(seed, 7, 3);
+      const Token expected = RandomChance(rng).draw(all.row(i));
+      CHECK(c.status == SPECDEC_OK);
+      CHECK(c.error.empty());
+      CHECK(c.token == expected);
+      CHECK(c.offset == rng.offset());
+    }
+}
+
+specdec_status validated(const specdec_rows& rows, std::string& text, double tolerance = 1e-3) {
+  std::array<char, 200> error{'?'};
+  const specdec_status status = specdec_validate(&rows, tolerance, error.data(), error.size());
+  text = error.data();
+  return status;
+}
+
+}  // namespace
+
+TEST_CASE("draws in C are the draws of C++") {
+  const Pair pair;
+  const RowMajor<float> floats = pair.target.cast<float>();
+  const RowMajor<Eigen::half> halves = pair.target.cast<Eigen::half>();
+  check_draws(described(SPECDEC_PROBABILITIES, SPECDEC_FLOAT, gamma + 1, floats.data()), floats);
+  check_draws(described(SPECDEC_PROBABILITIES, SPECDEC_DOUBLE, gamma + 1, pair.target.data()), pair.target);
+  check_draws(described(SPECDEC_PROBABILITIES, SPECDEC_HALF, gamma + 1, halves.data()), halves);
+  const RowMajor<float> logits = floats.array().log();
+  specdec_rows c_logits = described(SPECDEC_LOGITS, SPECDEC_FLOAT, gamma + 1, logits.data());
+  c_logits.temperature = 0.7;
+  check_draws(c_logits, Logits{logits, {.temperature = 0.7}});
+  c_logits.kind = SPECDEC_GREEDY_LOGITS;
+  check_draws(c_logits, Logits{logits, {.temperature = 0}});
+  const Lists<float> listed(gamma + 1, 1);
+  check_draws(listed.described(SPECDEC_FLOAT), RowSpan{listed.rows_of_cpp, vocabulary});
+}
+
+TEST_CASE("a draw in C that fails names the row, and takes no number") {
+  RowMajor<float> rows = Pair().target.cast<float>();
+  rows.row(2).setConstant(std::nanf(""));
+  rows.row(3).setZero();
+  const specdec_rows c_rows = described(SPECDEC_PROBABILITIES, SPECDEC_FLOAT, gamma + 1, rows.data());
+  const auto fails = [&](const char* word, specdec_status status, const Draw& draw) {
+    CHECK(draw.status == status);
+    CHECK_THAT(draw.error, Catch::Contains(word));
+    CHECK(draw.token == -7);
+    CHECK(draw.offset == 7);
+  };
+  fails("rows row 2: ", SPECDEC_INVALID_DISTRIBUTION, drawn_in_c(&c_rows, 2, 1));
+  fails("rows row 3: ", SPECDEC_INVALID_DISTRIBUTION, drawn_in_c(&c_rows, 3, 1));
+  for (const std::int64_t none : {std::int64_t{-1}, std::int64_t{gamma + 1}, INT64_MAX, INT64_MIN})
+    fails(" is outside 0..5", SPECDEC_INVALID_ARGUMENT, drawn_in_c(&c_rows, none, 1));
+  fails("rows is NULL", SPECDEC_INVALID_ARGUMENT, drawn_in_c(nullptr, 0, 1));
+  specdec_rows one_hot = {};
+  one_hot.kind = SPECDEC_ONE_HOT;
+  fails("rows.kind = 4 is for a draft", SPECDEC_INVALID_ARGUMENT, drawn_in_c(&one_hot, 0, 1));
+  const std::array<std::int64_t, 2> offsets{0, 2};
+  const std::array<std::int32_t, 2> ids{2, 1};
+  const std::array<double, 2> halves{0.5, 0.5};
+  const specdec_rows unsorted = lists(1, offsets.data(), ids.data(), halves.data());
+  fails("rows row 0: ", SPECDEC_INVALID_DISTRIBUTION, drawn_in_c(&unsorted, 0, 1));
+  specdec_philox rng{1, 0, 0};
+  std::int32_t token = 0;
+  CHECK(specdec_draw(&c_rows, 0, nullptr, &token, nullptr, 0) == SPECDEC_INVALID_ARGUMENT);
+  CHECK(specdec_draw(&c_rows, 0, &rng, nullptr, nullptr, 0) == SPECDEC_INVALID_ARGUMENT);
+}
+
+TEST_CASE("rows are checked in C as in C++") {
+  const Pair pair;
+  RowMajor<float> floats = pair.target.cast<float>();
+  RowMajor<Eigen::bfloat16> shorts = pair.target.cast<Eigen::bfloat16>();
+  std::string text;
+  specdec_rows rows = described(SPECDEC_PROBABILITIES, SPECDEC_FLOAT, gamma + 1, floats.data());
+  CHECK(validated(rows, text) == SPECDEC_OK);
+  CHECK(text.empty());
+  CHECK(validated(described(SPECDEC_PROBABILITIES, SPECDEC_BFLOAT16, gamma + 1, shorts.data()), text, 0) ==
+        SPECDEC_OK);  // what rounding explains
+  CHECK(validated(Lists<double>(2, 1).described(SPECDEC_DOUBLE), text) == SPECDEC_OK);
+  const auto fails_as_in_cpp = [&](double tolerance) {
+    CHECK(validated(rows, text, tolerance) == SPECDEC_INVALID_DISTRIBUTION);
+    CHECK_THROWS_WITH(validate(floats, "rows", tolerance), Catch::Equals(text));
+  };
+  floats.row(4) *= 1.01F;
+  fails_as_in_cpp(1e-3);
+  CHECK(validated(rows, text, 0.02) == SPECDEC_OK);
+  floats(2, 1000) = -1;
+  fails_as_in_cpp(0.02);
+  floats(2, 1000) = std::nanf("");
+  fails_as_in_cpp(0.02);
+
+  const RowMajor<float> unlike = RowMajor<float>::Constant(1, vocabulary, std::nanf(""));
+  specdec_rows logits = described(SPECDEC_LOGITS, SPECDEC_FLOAT, 1, unlike.data());
+  logits.temperature = 1;
+  CHECK(validated(logits, text) == SPECDEC_INVALID_DISTRIBUTION);
+  for (const double tolerance : {-1.0, std::nan("")}) {
+    CHECK(validated(rows, text, tolerance) == SPECDEC_INVALID_ARGUMENT);
+    CHECK_THAT(text, Catch::Contains("tolerance = "));
+  }
+  rows.kind = SPECDEC_ONE_HOT;
+  CHECK(validated(rows, text) == SPECDEC_INVALID_ARGUMENT);
+  CHECK(specdec_validate(nullptr, 1e-3, nullptr, 0) == SPECDEC_INVALID_ARGUMENT);
 }
 
 TEST_CASE("rows of halves may sum to as much more than 1 as rounding explains, and rows of floats may not") {
@@ -939,6 +1145,10 @@ TEST_CASE("an error of any kind is a status and a text, which the buffer cuts") 
   const specdec::detail::ErrorText error{text.data(), text.size()};
   using specdec::detail::status_of;
   CHECK(status_of(error, [] { throw std::bad_alloc(); }) == SPECDEC_OUT_OF_MEMORY);
+  CHECK(status_of(error, [] { detail::invalid_argument("n = ", -1); }) == SPECDEC_INVALID_ARGUMENT);
+  CHECK(status_of(error, [] { detail::invalid_distribution("nan"); }) == SPECDEC_INVALID_DISTRIBUTION);
+  CHECK(status_of(error, [] { detail::invalid_call("not now"); }) == SPECDEC_INVALID_CALL);
+  CHECK(status_of(error, [] { detail::external_failure("no disk"); }) == SPECDEC_UNEXPECTED_ERROR);
   CHECK(std::string(text.data()) == "specdec");
   CHECK(status_of(error, [] { throw std::runtime_error("abc"); }) == SPECDEC_UNEXPECTED_ERROR);
   CHECK(std::string(text.data()) == "abc");

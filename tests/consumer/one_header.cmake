@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-# The one header that examples/one_header makes of the whole library, and of verify/ alone, compiles without any other.
+# The one header that examples/one_header makes of the whole library, of verify/ alone, and of the C interface, compiles without
+# any other.
 cmake_minimum_required(VERSION 3.25)
 
 function(check name program)
@@ -7,7 +8,7 @@ function(check name program)
   file(MAKE_DIRECTORY ${BUILD}/${name})
   execute_process(COMMAND ${SOURCE}/examples/one_header ${ARGN} OUTPUT_FILE ${BUILD}/${name}/one.hpp
     COMMAND_ERROR_IS_FATAL ANY)
-  file(WRITE ${BUILD}/${name}/main.cpp "#include \"one.hpp\"\n${program}")
+  file(WRITE ${BUILD}/${name}/main.cpp "#define SPECDEC_C_IMPLEMENTATION\n#include \"one.hpp\"\n${program}")
   list(TRANSFORM EIGEN PREPEND -isystem)
   execute_process(COMMAND ${COMPILER} -std=c++20 -O0 -Wall -Wextra -Werror ${EIGEN} main.cpp -o program
     WORKING_DIRECTORY ${BUILD}/${name} COMMAND_ERROR_IS_FATAL ANY)
@@ -38,3 +39,10 @@ int main() {
   return decoder.generate(std::vector<specdec::Token>{0}, {.max_new_tokens = 10}, rng).tokens.size() == 10 ? 0 : 1;
 }
 ")
+check(c "
+int main() {
+  specdec_verdict verdict;
+  return specdec_c_version() == SPECDEC_C_VERSION &&
+    specdec_verify(SPECDEC_BLOCK, nullptr, nullptr, nullptr, 0, nullptr, &verdict, nullptr, 0) == SPECDEC_INVALID_ARGUMENT ? 0 : 1;
+}
+" c)

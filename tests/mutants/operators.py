@@ -12,7 +12,7 @@ from dataclasses import dataclass
 CLOSING = {"(": ")", "[": "]", "{": "}"}
 # What is between the brackets of these is wording, is asked of types, or only costs time.
 UNTOUCHED_CALLS = re.compile(r"\b(static_assert|noexcept|decltype|sizeof|alignas|reserve|message|joined|print_error|fail|failed"
-                             r"|invalid_argument|logic_error|runtime_error|invalid_distribution|length_error)\s*\(")
+                             r"|invalid_argument|invalid_call|external_failure|invalid_distribution|length_error)\s*\(")
 TEXT = re.compile(r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])'|^[ \t]*\#(?:\\\n|[^\n])*""",
                   re.DOTALL | re.MULTILINE)
 

@@ -36,6 +36,8 @@ mutant("c-last-failure-told", "c/specdec.hpp", "tests/c/specdec",
        "if (first == SPECDEC_OK) first = statuses[i];", "if (statuses[i] != SPECDEC_OK) first = statuses[i];")
 mutant("c-paths-of-all-at-the-first", "c/specdec.hpp", "tests/c/specdec",
        "paths == nullptr ? nullptr : paths + first", "paths == nullptr ? nullptr : paths")
+mutant("c-memory-without-what-is-left", "c/specdec.hpp", "tests/c/specdec",
+       "bytes = write_number(static_cast<std::uint64_t>(m.left), bytes);", "bytes = write_number(1, bytes);")
 mutant("c-list-drawn-by-places", "c/rows.hpp", "tests/c/specdec",
        "if constexpr (listed<decltype(row)>) return row.support(k);", "if constexpr (false) return k;")
 

@@ -238,6 +238,38 @@ TEST_CASE("greedy block verification without its modifications is convicted") {
   CHECK_FALSE(check({forgetful}));
 }
 
+namespace {
+
+// Takes the second token of a draft of three for the random number of the first token's coin: where its probabilities lie in
+// [0, 1), one after the other. Given any first token this is a uniform number, as long as all drafts have three tokens. But if
+// drafts end at a stop token, a draft of three has no stop token in the second place, and the number is no longer uniform.
+struct LooksAhead {
+  Verdict judge(const auto& drafted, auto& chance) const {
+    if (drafted.gamma() == 0) return {0, drafted.draw(chance, 0)};
+    double accepting = drafted.ratio(0);
+    if (drafted.gamma() == 3) {
+      const Token x = drafted.token(1);
+      for (Token other = 0; other < x; ++other) accepting -= drafted.draft(1).probability(other);
+      accepting /= drafted.q(1);
+    }
+    if (chance.coin(std::clamp(accepting, 0.0, 1.0))) return {1, drafted.draw(chance, 1)};
+    return {0, *drafted.race(chance, 1.0, 0)};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a rule that looks at how far the draft goes on is convicted by drafts that end at a stop token") {
+  LosslessCheck three = usual;
+  three.gammas = {3};
+  const LosslessReport report = check_lossless(LooksAhead{}, three);
+  CHECK_FALSE(report);
+  CHECK(report.worst_difference > 1e-3);
+  CHECK(report.counterexample.find("with a stop token") != std::string::npos);
+  three.stop_tokens = false;
+  CHECK(check_lossless(LooksAhead{}, three));
+}
+
 TEST_CASE("a lossy rule is convicted, and with l = 1 it passes") {
   CHECK_FALSE(check_lossless([] { return Rule{nullptr, {LenientVerifier{0.9}}}; }, usual));
   CHECK(check(AnyVerifier{LenientVerifier{1.0}}));

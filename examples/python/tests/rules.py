@@ -250,6 +250,7 @@ class Errors(unittest.TestCase):
         self.refused(r"tokens\[1\] = 3 is outside the vocabulary 0..2", tokens=np.array([0, 3]))
         self.refused(r"tokens\[0\] = 1 has probability 0 in draft row 0", tokens=np.array([1, 0]), draft=np.eye(3)[[0, 0]])
         self.refused("target row 0: the probability of token . is nan", target=np.full((3, 3), np.nan))
+        self.refused("target row 0", specdec.InvalidDistribution, target=np.full((3, 3), np.nan))
         self.refused("temperature = -1 is not a finite number >= 0", temperature=-1)
         self.refused("rule = 'oracle' is no rule for lines", rule="oracle")
         self.refused("rule = 'greedy-block' remembers its text", rule="greedy-block")

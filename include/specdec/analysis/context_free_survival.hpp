@@ -99,7 +99,7 @@ class WeightWalk {
     for (const Atom& r : ratios_) log_ratios_.push_back(std::log(r.value));
   }
 
-  /// Adds a token, with up to `remaining` tokens to follow, and returns P(τ >= i) after it. Throws std::invalid_argument if
+  /// Adds a token, with up to `remaining` tokens to follow, and returns P(τ >= i) after it. Throws InvalidArgument if
   /// more than `most` weights would have to be kept.
   double step(Index remaining, std::size_t most) {
     set_region(static_cast<double>(remaining));
@@ -216,7 +216,7 @@ inline Survival independent_survival(double acceptance, Index gamma) {
 
 /// P(τ > i) of token verification if every position has these two rows: β^(i+1), β = Σ min(p, q).
 ///
-/// Throws: std::invalid_argument if gamma is negative or more than longest_draft; InvalidDistribution: see overlap().
+/// Throws: InvalidArgument if gamma is negative or more than longest_draft; InvalidDistribution: see overlap().
 template <Distribution P, Distribution Q>
 Survival context_free_survival(const TokenVerifier&, const P& p, const Q& q, Index gamma) {
   return detail::independent_survival(overlap(p, q), gamma);
@@ -232,7 +232,7 @@ Survival context_free_survival(const LenientVerifier& rule, const P& p, const Q&
 /// which is the bound with full information, Σ min(Πp, Πq).
 ///
 /// Source: Sun et al., arXiv:2403.10444, Lemma 3; see the top of this file.
-/// Throws: std::invalid_argument if gamma is negative or more than longest_draft, or if there are more than most_weights
+/// Throws: InvalidArgument if gamma is negative or more than longest_draft, or if there are more than most_weights
 /// weights: then use context_free_survival_bounds. InvalidDistribution if a number is no probability.
 /// Cost: R different ratios make up to N = C(γ−1+R, R) weights. Weights that no further ratio can move across 1 share a
 /// cell. Time R·N per token, about 100·N bytes. With two or three ratios any γ is possible; with V = 1000 different ones γ =
@@ -263,7 +263,7 @@ struct SurvivalBounds {
 ///
 /// `cell` is the width of a cell in the logarithm of a weight. The distance of the bounds is about its square.
 /// Source: see context_free_survival.
-/// Throws: see context_free_survival; std::invalid_argument also unless cell is within [2^-20, 1].
+/// Throws: see context_free_survival; InvalidArgument also unless cell is within [2^-20, 1].
 /// Cost: time K·N per token and memory N. K <= V is the number of cells that hold ratios. N is the number of cells that hold
 /// weights which later ratios can still move across 1: N <= γ·(log max r − log min r)/cell.
 template <class Rule, Distribution P, Distribution Q>

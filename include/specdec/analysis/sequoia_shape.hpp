@@ -134,7 +134,7 @@ inline void check_sequoia(std::span<const double> acceptance_by_rank, Index node
 ///
 /// Source: Chen et al., "Sequoia: Scalable, Robust, and Hardware-aware Speculative Decoding" (2024), arXiv:2402.12374,
 /// section 4.1. Nodes that add nothing are left out, so the tree may be smaller than `nodes`.
-/// Throws: std::invalid_argument where a probability is outside [0, 1], the probabilities sum to more than 1, nodes is
+/// Throws: InvalidArgument where a probability is outside [0, 1], the probabilities sum to more than 1, nodes is
 /// outside 0..largest_sequoia, or depth is negative.
 /// Cost: time nodes² · ranks · depth / 2, memory 4 · nodes · ranks · depth bytes. Only ranks and levels that make a
 /// difference count. A fraction of a second for 256 nodes: call it once.

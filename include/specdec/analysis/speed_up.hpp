@@ -35,7 +35,7 @@ inline void check_ratio(const char* name, double ratio) {
 /// Expected tokens per target call, (1 − α^{γ+1})/(1 − α) = 1 + α + ... + α^γ; γ+1 at α = 1.
 ///
 /// Source: Leviathan et al., arXiv:2211.17192, equation (1).
-/// Throws: std::invalid_argument unless 0 <= alpha <= 1 and gamma >= 0.
+/// Throws: InvalidArgument unless 0 <= alpha <= 1 and gamma >= 0.
 /// Cost: O(1).
 /// Numeric: accurate to some units in the last place, also near α = 1. Exact at α = 0, α = 1 and γ = 0. Never above γ+1.
 inline double expected_tokens(double alpha, Index gamma) {
@@ -50,7 +50,7 @@ inline double expected_tokens(double alpha, Index gamma) {
 /// The speed-up of token verification in walltime, (1 − α^{γ+1})/((1 − α)(γc + 1)).
 ///
 /// Source: Leviathan et al., Theorem 3.8.
-/// Throws: std::invalid_argument unless 0 <= alpha <= 1, gamma >= 0 and cost_ratio is finite and >= 0.
+/// Throws: InvalidArgument unless 0 <= alpha <= 1, gamma >= 0 and cost_ratio is finite and >= 0.
 inline double walltime_improvement(double alpha, Index gamma, double cost_ratio) {
   detail::check_ratio("cost_ratio", cost_ratio);
   return expected_tokens(alpha, gamma) / (static_cast<double>(gamma) * cost_ratio + 1);
@@ -59,7 +59,7 @@ inline double walltime_improvement(double alpha, Index gamma, double cost_ratio)
 /// Whether some γ makes token verification faster than the target alone: if and only if α > c.
 ///
 /// Source: Leviathan et al., Corollary 3.9.
-/// Throws: std::invalid_argument unless 0 <= alpha <= 1 and cost_ratio is finite and >= 0.
+/// Throws: InvalidArgument unless 0 <= alpha <= 1 and cost_ratio is finite and >= 0.
 inline bool drafting_helps(double alpha, double cost_ratio) {
   detail::check_alpha(alpha);
   detail::check_ratio("cost_ratio", cost_ratio);
@@ -70,7 +70,7 @@ inline bool drafting_helps(double alpha, double cost_ratio) {
 /// γ = 1. Else it is 1, the improvement of γ = 0.
 ///
 /// Source: Leviathan et al., Corollary 3.9.
-/// Throws: std::invalid_argument unless 0 <= alpha <= 1 and cost_ratio is finite and >= 0.
+/// Throws: InvalidArgument unless 0 <= alpha <= 1 and cost_ratio is finite and >= 0.
 inline double assured_improvement(double alpha, double cost_ratio) {
   return drafting_helps(alpha, cost_ratio) ? (1 + alpha) / (1 + cost_ratio) : 1.0;
 }
@@ -81,7 +81,7 @@ inline double assured_improvement(double alpha, double cost_ratio) {
 /// d(γ) − d(γ−1) = −α^γ(1 − α)(1 + cγ) <= 0. So the improvement rises, then falls, and the first γ with d(γ) <= 0 is the
 /// best. Bisection finds it. Since 1 + ... + α^γ >= 1 + γα^γ, d(γ) <= α^{γ+1} − c: so the best γ is at most log c / log α.
 /// If c = 0 < α or c < α = 1, there is no such bound, and the answer is `most`.
-/// Throws: std::invalid_argument unless 0 <= alpha <= 1, cost_ratio is finite and >= 0, and most >= 0.
+/// Throws: InvalidArgument unless 0 <= alpha <= 1, cost_ratio is finite and >= 0, and most >= 0.
 /// Cost: O(log most).
 inline Index best_gamma(double alpha, double cost_ratio, Index most) {
   if (most < 0) detail::invalid_argument("most = ", most, " is negative");
@@ -104,7 +104,7 @@ inline Index best_gamma(double alpha, double cost_ratio, Index most) {
 /// emits 1/(1 − α) tokens per target call, and drafts for a cost of αc/(1 − α). Infinite if α = 1 and c = 0.
 ///
 /// Source: Leviathan et al., section 3.5: no schedule of draft lengths does better.
-/// Throws: std::invalid_argument unless 0 <= alpha <= 1 and cost_ratio is finite and >= 0.
+/// Throws: InvalidArgument unless 0 <= alpha <= 1 and cost_ratio is finite and >= 0.
 inline double oracle_improvement(double alpha, double cost_ratio) {
   detail::check_alpha(alpha);
   detail::check_ratio("cost_ratio", cost_ratio);
@@ -115,7 +115,7 @@ inline double oracle_improvement(double alpha, double cost_ratio) {
 /// is the drafter's operations per token over the target's operations per token.
 ///
 /// Source: Leviathan et al., Theorem 3.11.
-/// Throws: std::invalid_argument unless 0 <= alpha <= 1, gamma >= 0 and operations_ratio is finite and >= 0.
+/// Throws: InvalidArgument unless 0 <= alpha <= 1, gamma >= 0 and operations_ratio is finite and >= 0.
 inline double operations_factor(double alpha, Index gamma, double operations_ratio) {
   detail::check_ratio("operations_ratio", operations_ratio);
   const double n = static_cast<double>(gamma);
@@ -133,7 +133,7 @@ struct StepCosts {
 ///   tokens per target call / (cost of a call over γ+1 tokens + γ · cost of a drafted token)
 ///
 /// Source: with the emitted fraction r' of Chen et al., arXiv:2302.01318, tokens_per_call is r'(γ+1).
-/// Throws: std::invalid_argument unless tokens_per_call is within [1, γ+1] (up to 1e-6), gamma >= 0, costs.call is finite
+/// Throws: InvalidArgument unless tokens_per_call is within [1, γ+1] (up to 1e-6), gamma >= 0, costs.call is finite
 /// and > 0, and costs.draft is finite and >= 0.
 inline double speed_up(double tokens_per_call, Index gamma, const StepCosts& costs) {
   detail::check_gamma(gamma);

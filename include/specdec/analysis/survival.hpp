@@ -36,7 +36,7 @@ struct Survival {
   /// E[τ] = Σ_{i<γ} P(τ > i).
   double expected_accepted() const { return expected_accepted(gamma()); }
 
-  /// E[τ] for a draft of `length` tokens. Throws std::invalid_argument unless 0 <= length <= γ.
+  /// E[τ] for a draft of `length` tokens. Throws InvalidArgument unless 0 <= length <= γ.
   double expected_accepted(Index length) const {
     if (length < 0 || length > gamma())
       detail::invalid_argument("length = ", length, " is outside 0..gamma = ", gamma());

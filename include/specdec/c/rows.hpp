@@ -146,7 +146,7 @@ inline RowOfC::Sampler RowOfC::sampler() const {
 
 /// The matrix that a specdec_rows describes. The numbers and the name must outlive it.
 ///
-/// Throws: std::invalid_argument, with the name, if the description is none. When a row is made: InvalidDistribution if its
+/// Throws: InvalidArgument, with the name, if the description is none. When a row is made: InvalidDistribution if its
 /// list does not ascend, holds ids outside the vocabulary, or does not sum to 1 within 1e-3.
 class RowsOfC {
  public:

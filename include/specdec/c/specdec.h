@@ -36,11 +36,20 @@
 
 // The version of this interface: of its functions, its structures and its constants. A program that loads the library at run
 // time compares it with specdec_c_version().
-#define SPECDEC_C_VERSION 2
+#define SPECDEC_C_VERSION 3
 
-// What stands before each function. Define it first if the functions shall be exported from a shared library.
+// What stands before each function. SPECDEC_C_SHARED says that the functions lie in a shared library: it is defined when the
+// library is compiled, and on Windows better also in programs that call it (the CMake target and pkg-config define it).
 #ifndef SPECDEC_C_API
+#if !defined(SPECDEC_C_SHARED)
 #define SPECDEC_C_API
+#elif !defined(_WIN32)
+#define SPECDEC_C_API __attribute__((visibility("default")))
+#elif defined(SPECDEC_C_IMPLEMENTATION)
+#define SPECDEC_C_API __declspec(dllexport)
+#else
+#define SPECDEC_C_API __declspec(dllimport)
+#endif
 #endif
 
 #ifdef __cplusplus
@@ -54,7 +63,8 @@ enum specdec_statuses {
   SPECDEC_INVALID_ARGUMENT = 1,      ///< a null pointer, a wrong shape, an unknown id, a token with q = 0
   SPECDEC_INVALID_DISTRIBUTION = 2,  ///< a row with a number that cannot be there, or without mass
   SPECDEC_OUT_OF_MEMORY = 3,
-  SPECDEC_UNEXPECTED_ERROR = 4  ///< none is known; please report it
+  SPECDEC_UNEXPECTED_ERROR = 4,  ///< none is known; please report it
+  SPECDEC_INVALID_CALL = 5       ///< a call out of place, whatever its arguments
 };
 
 /// The rules. All are lossless but argmax, which gives the tokens of greedy decoding.
@@ -210,6 +220,26 @@ SPECDEC_C_API specdec_status specdec_verify_batch(specdec_rule rule, specdec_gre
                                                   specdec_verdict* verdicts, specdec_status* statuses,
                                                   char* errors, size_t error_size);
 
+/// Draws one token from row number `row`, and sets *token. It is the token that C++ draws with an equal Philox; `rng` goes on by
+/// one number. To draft, draw from the very row that you then pass to the verification as its draft row. The verification must
+/// not see the numbers of these draws again: take another stream or another seed.
+///
+/// Errors: SPECDEC_INVALID_ARGUMENT on a null pointer, a row that does not exist, or one-hot rows. SPECDEC_INVALID_DISTRIBUTION
+/// if a number that was read is no probability, or the row has no mass.
+/// Cost: about half a pass over the row.
+SPECDEC_C_API specdec_status specdec_draw(const specdec_rows* rows, int64_t row, specdec_philox* rng,
+                                          int32_t* token, char* error, size_t error_size);
+
+/// Checks that every row holds finite, non-negative probabilities that sum to 1 within `tolerance` (1e-3 is usual; lists are
+/// held to 1e-3 anyway). Rounding of halves and bfloat16 is allowed for. The verifications check only the numbers that they
+/// use: call this for rows that you do not trust, or while an engine is new.
+///
+/// Errors: SPECDEC_INVALID_DISTRIBUTION if the check fails; the text names row and token. SPECDEC_INVALID_ARGUMENT on a null
+/// pointer, one-hot rows, or a tolerance that is no number >= 0.
+/// Cost: one pass over all rows.
+SPECDEC_C_API specdec_status specdec_validate(const specdec_rows* rows, double tolerance, char* error,
+                                              size_t error_size);
+
 /// Creates the memory of greedy block verification for a new text, and sets *memory. The caller destroys it.
 ///
 /// Errors: SPECDEC_OUT_OF_MEMORY.
@@ -224,6 +254,24 @@ SPECDEC_C_API void specdec_greedy_block_reset(specdec_greedy_block* memory);
 
 /// The least number of tokens that the next draft of the text may have.
 SPECDEC_C_API int64_t specdec_greedy_block_min_draft_length(const specdec_greedy_block* memory);
+
+/// How many bytes specdec_greedy_block_save writes for this memory: 0 for a new text, never more than 16 for each token of its
+/// longest draft.
+SPECDEC_C_API size_t specdec_greedy_block_saved_size(const specdec_greedy_block* memory);
+
+/// Writes the memory as bytes, to copy it, to keep it or to send it to another machine: the bytes are the same on all of them.
+/// `size` is specdec_greedy_block_saved_size(memory). `bytes` may be NULL if that is 0.
+///
+/// Errors: SPECDEC_INVALID_ARGUMENT on a null pointer or another size.
+SPECDEC_C_API specdec_status specdec_greedy_block_save(const specdec_greedy_block* memory, void* bytes,
+                                                       size_t size, char* error, size_t error_size);
+
+/// Makes the memory what it was when the bytes were written.
+///
+/// Errors: SPECDEC_INVALID_ARGUMENT on a null pointer, or on bytes that specdec_greedy_block_save cannot have written.
+/// SPECDEC_OUT_OF_MEMORY. The memory then stays as it was.
+SPECDEC_C_API specdec_status specdec_greedy_block_load(specdec_greedy_block* memory, const void* bytes,
+                                                       size_t size, char* error, size_t error_size);
 
 /// Judges a line by greedy block verification, and adds the verdict to the memory of the text. The next verification of the
 /// text must be of the tokens that follow this verdict's token. q must depend on the text before it alone, and the length of a

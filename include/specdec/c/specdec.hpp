@@ -14,6 +14,7 @@
 #ifdef SPECDEC_C_IMPLEMENTATION
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -24,10 +25,15 @@
 #include <span>
 #include <stdexcept>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include "specdec/c/rows.hpp"
+#include "specdec/chance/chance.hpp"
 #include "specdec/chance/philox.hpp"
 #include "specdec/error.hpp"
+#include "specdec/rows/named_row.hpp"
+#include "specdec/rows/read/validate.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/argmax.hpp"
@@ -82,8 +88,10 @@ specdec_status status_of(const ErrorText& error, F&& f) noexcept {
     return SPECDEC_OK;
   } catch (const InvalidDistribution& bad) {
     return failed(SPECDEC_INVALID_DISTRIBUTION, bad.what());
-  } catch (const std::invalid_argument& bad) {
+  } catch (const InvalidArgument& bad) {
     return failed(SPECDEC_INVALID_ARGUMENT, bad.what());
+  } catch (const InvalidCall& bad) {
+    return failed(SPECDEC_INVALID_CALL, bad.what());
   } catch (const std::bad_alloc&) {
     return failed(SPECDEC_OUT_OF_MEMORY, "specdec: out of memory");
   } catch (const std::exception& unexpected) {
@@ -229,6 +237,61 @@ inline specdec_verdict judge_tree(specdec_rule number, const DraftOfC& given, To
   return {accepted, stop.token};
 }
 
+/// A token from row i.
+inline int32_t draw_token(const RowsOfC& rows, Index i, specdec_philox& rng) {
+  if (i < 0 || i >= rows.rows()) invalid_argument("row = ", i, " is outside 0..", rows.rows() - 1);
+  return with_generator(rng, [&](Philox& source) {
+    return in_row("rows", i, [&] { return RandomChance(source).draw(rows.row(i)); });
+  });
+}
+
+/// Each row is checked in the type that it has, which knows how its numbers are rounded.
+inline void validate_rows(const RowsOfC& rows, double tolerance) {
+  if (!(tolerance >= 0)) invalid_argument("tolerance = ", tolerance, " is no number >= 0");
+  for (Index i = 0; i < rows.rows(); ++i)
+    in_row("rows", i, [&] {
+      const RowOfC row = rows.row(i);
+      std::visit([&](const auto& held) { validate_row(held, rows.vocab_size(), tolerance); }, row.held());
+    });
+}
+
+/// The memory of greedy block verification as bytes: for each modification the bits of its ratio, and the number of tokens
+/// that it is still for, each as 8 bytes, the lowest first.
+struct SavedMemory {
+  static constexpr std::size_t size_of_one = 16;
+
+  static std::size_t size(const GreedyBlockVerifier& rule) {
+    return rule.modifications().size() * size_of_one;
+  }
+
+  static void write(const GreedyBlockVerifier& rule, unsigned char* bytes) {
+    for (const GreedyBlockVerifier::Modification& m : rule.modifications()) {
+      bytes = write_number(std::bit_cast<std::uint64_t>(m.ratio), bytes);
+      bytes = write_number(static_cast<std::uint64_t>(m.left), bytes);
+    }
+  }
+
+  static GreedyBlockVerifier read(const unsigned char* bytes, std::size_t size) {
+    if (size % size_of_one != 0) invalid_argument("size = ", size, " is no multiple of ", size_of_one);
+    std::vector<GreedyBlockVerifier::Modification> live;
+    for (std::size_t k = 0; k < size; k += size_of_one)
+      live.push_back({std::bit_cast<double>(read_number(bytes + k)),
+                      static_cast<Index>(read_number(bytes + k + size_of_one / 2))});
+    return GreedyBlockVerifier(std::move(live));
+  }
+
+ private:
+  static unsigned char* write_number(std::uint64_t number, unsigned char* bytes) {
+    for (int k = 0; k < 8; ++k) *bytes++ = static_cast<unsigned char>(number >> (8 * k) & 0xFF);
+    return bytes;
+  }
+  static std::uint64_t read_number(const unsigned char* bytes) {
+    std::uint64_t number = 0;
+    for (int k = 0; k < 8; ++k) number |= std::uint64_t{bytes[k]} << (8 * k);
+    return number;
+  }
+};
+
 /// Whether a rule is for trees.
 inline bool is_for_trees(specdec_rule number) {
   return number == SPECDEC_TRAVERSAL || number == SPECDEC_RECURSIVE_REJECTION || number == SPECDEC_K_SEQ;
@@ -369,6 +432,25 @@ specdec_status specdec_verify_batch(specdec_rule rule, specdec_greedy_block* con
   return fits;
 }
 
+specdec_status specdec_draw(const specdec_rows* rows, int64_t row, specdec_philox* rng, int32_t* token,
+                            char* error, size_t error_size) {
+  using namespace specdec::detail;
+  return status_of({error, error_size}, [&] {
+    check_not_null(rows, "rows");
+    check_not_null(rng, "rng");
+    check_not_null(token, "token");
+    *token = draw_token(RowsOfC("rows", *rows), row, *rng);
+  });
+}
+
+specdec_status specdec_validate(const specdec_rows* rows, double tolerance, char* error, size_t error_size) {
+  using namespace specdec::detail;
+  return status_of({error, error_size}, [&] {
+    check_not_null(rows, "rows");
+    validate_rows(RowsOfC("rows", *rows), tolerance);
+  });
+}
+
 specdec_status specdec_greedy_block_create(specdec_greedy_block** memory, char* error, size_t error_size) {
   using namespace specdec::detail;
   return status_of({error, error_size}, [&] {
@@ -385,6 +467,32 @@ void specdec_greedy_block_reset(specdec_greedy_block* memory) {
 
 int64_t specdec_greedy_block_min_draft_length(const specdec_greedy_block* memory) {
   return memory == nullptr ? 0 : memory->rule.min_draft_length();
+}
+
+size_t specdec_greedy_block_saved_size(const specdec_greedy_block* memory) {
+  return memory == nullptr ? 0 : specdec::detail::SavedMemory::size(memory->rule);
+}
+
+specdec_status specdec_greedy_block_save(const specdec_greedy_block* memory, void* bytes, size_t size,
+                                         char* error, size_t error_size) {
+  using namespace specdec::detail;
+  return status_of({error, error_size}, [&] {
+    check_not_null(memory, "memory");
+    if (size != SavedMemory::size(memory->rule))
+      invalid_argument("size = ", size, ", expected ", SavedMemory::size(memory->rule));
+    if (size > 0) check_not_null(bytes, "bytes");
+    SavedMemory::write(memory->rule, static_cast<unsigned char*>(bytes));
+  });
+}
+
+specdec_status specdec_greedy_block_load(specdec_greedy_block* memory, const void* bytes, size_t size,
+                                         char* error, size_t error_size) {
+  using namespace specdec::detail;
+  return status_of({error, error_size}, [&] {
+    check_not_null(memory, "memory");
+    if (size > 0) check_not_null(bytes, "bytes");
+    memory->rule = SavedMemory::read(static_cast<const unsigned char*>(bytes), size);
+  });
 }
 
 specdec_status specdec_verify_greedy_block(specdec_greedy_block* memory, const specdec_rows* target,

@@ -69,7 +69,7 @@ struct DraftRequest {
 ///                             fork() gives a new sequence a copy. take() must not throw. If put() throws, the state is as
 ///                             before. Without them a text that is paused or forked is read anew
 ///   serve_one()               called by a decoder that never has more than one text at a time, before the first draft
-///   check_copies()            called by a batch, before the first draft: throws std::invalid_argument if copies of a drafter
+///   check_copies()            called by a batch, before the first draft: throws InvalidArgument if copies of a drafter
 ///                             for single texts would share a model. A drafter that holds others passes both calls on
 ///
 /// A drafter of one text is lifted (LiftedDrafter) wherever a Drafter is wanted.

@@ -33,7 +33,7 @@ namespace specdec {
 /// It wastes some rows of the target's last call.
 /// If the processor refuses the text, nothing is proposed.
 /// Random: none; rows are one-hot.
-/// Throws: std::invalid_argument where vocab_size is below 1; what the processor throws. The drafter is then as before.
+/// Throws: InvalidArgument where vocab_size is below 1; what the processor throws. The drafter is then as before.
 /// Cost: one row of the vocabulary and one apply() of the processor for each proposed token, and once more at the end. No
 /// allocation in steady state.
 template <class P>

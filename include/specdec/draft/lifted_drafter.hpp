@@ -55,7 +55,7 @@ struct LiftedFrom<G> {
 ///   FallbackDrafter{[&](Index sequence) { return ForcedTokens{grammar_of(sequence), vocab_size}; }, ModelDrafter{many_small}}
 ///
 /// Copies must not share a model, because they would overwrite each other's context: check_copies().
-/// Throws: std::invalid_argument if the function returns a drafter that refers to a model, in a batch. All other errors, of
+/// Throws: InvalidArgument if the function returns a drafter that refers to a model, in a batch. All other errors, of
 /// a drafter, of its copy constructor and of the function, belong to their request.
 /// Random: the draws of the drafter, from the request's own source.
 /// Cost: the drafter's, for each request; an executor runs them in parallel. One allocation for each new text.
@@ -88,7 +88,7 @@ class LiftedDrafter {
   /// The drafter itself serves the only text.
   void serve_one() { one_ = true; }
 
-  /// Throws: std::invalid_argument if copies of the drafter would share a model or a drafter.
+  /// Throws: InvalidArgument if copies of the drafter would share a model or a drafter.
   void check_copies() const {
     static_assert(copies, "the drafter cannot be copied, one for each text, and is no specdec::Drafter");
     if constexpr (!made) check_own(given_);

@@ -37,7 +37,7 @@ class RowsOfDraft {
   RowsOfDraft(const Matrix& rows, Index first, Index vocab_size)
       : rows_(rows), first_(first), vocab_size_(vocab_size) {}
 
-  /// Throws: std::invalid_argument where the model returned a row of another vocabulary size.
+  /// Throws: InvalidArgument where the model returned a row of another vocabulary size.
   auto row(Index i) const {
     auto row = rows_.row(first_ + i);
     check_shape("draft model", rows_.rows(), row.vocab_size(), rows_.rows(), vocab_size_);
@@ -67,7 +67,7 @@ class RowsOfDraft {
 /// than the target's. The model is shown token 0 in place of a context token that it does not know: this costs acceptance, never exactness. Near the end of a
 /// bounded context (context_size), drafts get shorter, then empty. No more tokens of a draft are fed than the model can drop
 /// again (reach). Where the model cannot draft (can_draft), drafts are empty.
-/// Throws: std::invalid_argument on an empty context, and where the model returns rows of another shape than asked for;
+/// Throws: InvalidArgument on an empty context, and where the model returns rows of another shape than asked for;
 /// what the model throws. With a BatchModel three errors make only their own request fail: an empty context, a row that is
 /// no distribution, a row of another size.
 /// Random: the strategy's draws. Each request draws from its own source.

@@ -55,7 +55,7 @@ namespace specdec {
 /// `window`: at least so many bytes before the new bytes are encoded again, together with them. `unlimited`: the whole text
 /// is encoded each time. The model is held and shared like a ModelDrafter's. It writes no more than its context
 /// (context_size) has room for.
-/// Throws: std::invalid_argument on an empty context, a negative window, and a token of the draft's encoder that the model
+/// Throws: InvalidArgument on an empty context, a negative window, and a token of the draft's encoder that the model
 /// does not have; what the tokenizers throw. With a BatchModel these make only their own request fail.
 /// Random: one draw for each token of the draft model.
 /// Cost: model calls until the model has written as many bytes as γ average tokens at the end of each text have. The first

@@ -120,7 +120,7 @@ class Batch {
         : entry_(std::move(entry)), state_(std::move(state)) {}
 
     Entry& entry() const {
-      if (!entry_) detail::logic_error("a paused sequence was added before: it is in a batch");
+      if (!entry_) detail::invalid_call("a paused sequence was added before: it is in a batch");
       return *entry_;
     }
 
@@ -133,7 +133,7 @@ class Batch {
       : Batch(std::forward<TargetModel>(target), std::forward<DraftSource>(drafter), std::move(verifier),
               Length{}, options) {}
 
-  /// Throws: std::invalid_argument if tokens_per_call is below 1, or if copies of a drafter of one text would share a model or a
+  /// Throws: InvalidArgument if tokens_per_call is below 1, or if copies of a drafter of one text would share a model or a
   /// drafter.
   Batch(TargetModel&& target, DraftSource&& drafter, V verifier, Length length, BatchOptions options = {})
       : core_(std::forward<TargetModel>(target), std::forward<DraftSource>(drafter), std::move(length),
@@ -153,7 +153,7 @@ class Batch {
   /// also be called between propose() and accept().
   /// A generator is moved in. With std::ref(rng) the sequence draws from rng itself. So the offset of a Philox is known after
   /// the text.
-  /// Throws: what SpecDec::start throws, and std::invalid_argument if gamma + 1 tokens do not fit in a call, if the number is
+  /// Throws: what SpecDec::start throws, and InvalidArgument if gamma + 1 tokens do not fit in a call, if the number is
   /// in use or out of range, or if tokens are cached that the target cannot know. The batch is then as before.
   Index add(Request request) {
     if (request.number < -1 || request.number == std::numeric_limits<Index>::max())
@@ -183,7 +183,7 @@ class Batch {
   /// Takes a sequence out, between steps or between propose() and accept(). A proposal that is out for it is taken back, with
   /// its random numbers; proposals for other sequences stay. The sequence goes on by add(), here or in another batch of this
   /// type, as if nothing had happened.
-  /// Throws: std::invalid_argument if there is no sequence of that number; std::logic_error within a callback.
+  /// Throws: InvalidArgument if there is no sequence of that number; InvalidCall within a callback.
   Paused pause(Index sequence) {
     check_between_steps("pause()");
     core_.withdraw(*core_.find(sequence));
@@ -197,7 +197,7 @@ class Batch {
 
   /// Goes on with a paused sequence, under its own number. `filled`: the target's context of this number holds the first tokens
   /// of the text already (an ExternalTarget, or a target whose contexts the caller fills).
-  /// Throws: std::invalid_argument if the number is in use here, if gamma + 1 tokens do not fit in a call, or if the text does
+  /// Throws: InvalidArgument if the number is in use here, if gamma + 1 tokens do not fit in a call, or if the text does
   /// not suit the target. The sequence is then still paused.
   Index add(Paused&& paused, Filled filled = {}) {
     Entry& entry = paused.entry();
@@ -217,7 +217,7 @@ class Batch {
   /// Returns its number. If the target has fork(from, to), which gives a new sequence a copy of a context, the text is read
   /// once: a twin of a sequence whose prompt is still to be read waits for it. With an ExternalTarget, `filled` says how many
   /// tokens the engine will have copied for the new number.
-  /// Throws: std::invalid_argument if there is no sequence of that number, or if tokens are cached that the target cannot know;
+  /// Throws: InvalidArgument if there is no sequence of that number, or if tokens are cached that the target cannot know;
   /// std::bad_alloc. The batch is then as before.
   Index fork(Index sequence, Source source, OnStep on_step = {}, Filled filled = {}) {
     Entry& other = *core_.find(sequence);
@@ -263,7 +263,7 @@ class Batch {
   }
 
   /// Removes a sequence, and returns what has been generated so far. Proposals for other sequences stay.
-  /// Throws: std::invalid_argument if there is no sequence of that number; std::logic_error within a callback (a callback
+  /// Throws: InvalidArgument if there is no sequence of that number; InvalidCall within a callback (a callback
   /// returns false to end its own sequence).
   Result cancel(Index sequence) {
     check_between_steps("cancel()");
@@ -281,7 +281,7 @@ class Batch {
   Index size() const { return core_.size(); }
   bool empty() const { return size() == 0; }
   /// The sequence of that number: its tokens and its statistics.
-  /// Throws: std::invalid_argument if there is none.
+  /// Throws: InvalidArgument if there is none.
   const Sequence& sequence(Index number) const& { return core_.find(number)->seat(); }
   const Sequence& sequence(Index number) const&& = delete;
   /// Target calls so far, and the tokens fed in these calls.
@@ -326,19 +326,19 @@ class Batch {
   /// The second half: judges the last proposal. Returns what step() returns. A sequence that was paused or cancelled in between
   /// is left out; its rows are still counted.
   /// Shapes: `rows` is one matrix with the rows that the feeds want, feed after feed.
-  /// Throws: std::logic_error without a proposal; std::invalid_argument if the number of rows is not what the feeds want;
+  /// Throws: InvalidCall without a proposal; InvalidArgument if the number of rows is not what the feeds want;
   /// else what step() throws. To try again, begin with propose().
   template <class Rows, class E = InOrder>
   std::span<const Finished> accept(const Rows& rows, E&& for_each = {}) & {
     check_accept<Rows, E>("accept()");
-    if (!proposed_) detail::logic_error("accept() has no proposal to judge: propose() first");
+    if (!proposed_) detail::invalid_call("accept() has no proposal to judge: propose() first");
     proposed_ = false;
     return finish_call(rows, for_each);
   }
 
   /// propose() for some sequences only. Proposals that are out for other sequences stay. Sequences that wait for another's
   /// prompt, or find no room in the call, are left out: the feeds say who takes part.
-  /// Throws: std::invalid_argument if there is no sequence of a number, or a number occurs twice; what propose() throws.
+  /// Throws: InvalidArgument if there is no sequence of a number, or a number occurs twice; what propose() throws.
   template <class E = InOrder>
   std::span<const BatchFeed> propose_for(std::span<const Index> sequences, E&& for_each = {}) & {
     static_assert(detail::fits_executor<E>());
@@ -351,7 +351,7 @@ class Batch {
 
   /// accept() for the proposals of these sequences, whichever call they came from.
   /// Shapes: the rows that their feeds want, in the order of `sequences`.
-  /// Throws: std::invalid_argument if a sequence has no proposal that is out, or occurs twice; what accept() throws.
+  /// Throws: InvalidArgument if a sequence has no proposal that is out, or occurs twice; what accept() throws.
   template <class Rows, class E = InOrder>
   std::span<const Finished> accept_for(std::span<const Index> sequences, const Rows& rows,
                                        E&& for_each = {}) & {
@@ -374,7 +374,7 @@ class Batch {
 
  private:
   void check_between_steps(const char* call) const {
-    if (core_.telling()) detail::logic_error(call, " within a callback of the batch");
+    if (core_.telling()) detail::invalid_call(call, " within a callback of the batch");
   }
 
   template <class Rows, class E>

@@ -130,7 +130,7 @@ class CascadeDrafter
   static constexpr bool drafts_trees = false, steady = has_steady_rows<Value>;
 
   /// `gamma`: the most tokens that the inner drafter is asked for.
-  /// Throws: std::invalid_argument if `gamma` is not valid as Options::gamma.
+  /// Throws: InvalidArgument if `gamma` is not valid as Options::gamma.
   CascadeDrafter(M&& model, D&& drafter, V verifier = {}, Index gamma = 4)
     requires std::default_initializable<Length>
       : CascadeDrafter(std::forward<M>(model), std::forward<D>(drafter), std::move(verifier), gamma,
@@ -198,7 +198,7 @@ class CascadeDrafter
   }
 
   /// Counts and times of the inner loops, over all drafts.
-  /// Throws: std::logic_error if the cascade was moved away: into a decoder, say.
+  /// Throws: InvalidCall if the cascade was moved away: into a decoder, say.
   Stats stats() const {
     check_here();
     Stats sum = released_;
@@ -209,7 +209,7 @@ class CascadeDrafter
 
  private:
   void check_here() const {
-    if (turns_.moved_away()) detail::logic_error("the cascade was moved away: ask what it was moved into");
+    if (turns_.moved_away()) detail::invalid_call("the cascade was moved away: ask what it was moved into");
   }
 
   Index vocab_size() const { return model_.model().vocab_size(); }

@@ -15,7 +15,7 @@ namespace specdec::detail {
 
 /// The limits of a draft for which the draft length asks for `wanted` tokens, and of which the rule needs `least`. The target can
 /// take in, and drop again, `most` tokens: all tokens of a tree must fit there. Only a path must fit in the budget.
-/// Throws: std::invalid_argument if `wanted` is outside 0..gamma, or if nothing keeps a line to longest_draft tokens.
+/// Throws: InvalidArgument if `wanted` is outside 0..gamma, or if nothing keeps a line to longest_draft tokens.
 inline DraftLimits limits_of_draft(const Text& text, bool branches, Index wanted, Index least, Index most) {
   const Options& options = text.options();
   if (wanted < 0 || wanted > options.gamma)

@@ -48,7 +48,7 @@ class LogProbabilities {
   Index size() const { return std::ssize(values_); }
   bool empty() const { return values_.empty(); }
   /// The log-probability of token i.
-  /// Throws: std::invalid_argument if there is no token i.
+  /// Throws: InvalidArgument if there is no token i.
   double operator[](Index i) const {
     check_index(i);
     return values_[static_cast<std::size_t>(i)];
@@ -63,11 +63,11 @@ class LogProbabilities {
   }
   /// The likeliest tokens at the place of token i: the likeliest first, equal ones by ascending id. There are as many as
   /// were asked for, or fewer if fewer have a probability above 0.
-  /// Throws: std::invalid_argument if there is no token i.
+  /// Throws: InvalidArgument if there is no token i.
   std::span<const TokenLogProbability> top(Index i) const& { return others(i).subspan(ids_); }
   std::span<const TokenLogProbability> top(Index i) const&& = delete;
   /// The tokens of LogProbabilityOptions::ids at the place of token i, in their order; −inf for a token that cannot come there.
-  /// Throws: std::invalid_argument if there is no token i.
+  /// Throws: InvalidArgument if there is no token i.
   std::span<const TokenLogProbability> of_ids(Index i) const& { return others(i).first(ids_); }
   std::span<const TokenLogProbability> of_ids(Index i) const&& = delete;
 

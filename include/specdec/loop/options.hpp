@@ -109,7 +109,7 @@ struct Result {
   }
 
   /// The tokens as ids of another type.
-  /// Throws: std::invalid_argument for an id that the type cannot hold.
+  /// Throws: InvalidArgument for an id that the type cannot hold.
   template <std::integral Id>
   std::vector<Id> ids() const {
     std::vector<Id> out;

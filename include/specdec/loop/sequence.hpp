@@ -87,7 +87,7 @@ struct Shared {
 /// Several sequences may take turns on one model, a step each: sequences of one decoder, of decoders that refer to one
 /// model, and copies of a sequence. At each change of turn the next sequence feeds its whole context again, which is slow.
 /// For sequences that run side by side, give each a decoder with its own drafter. If another sequence uses the drafter
-/// between propose() and accept(), accept() throws std::logic_error.
+/// between propose() and accept(), accept() throws InvalidCall.
 ///
 /// Throws: what models, drafter and verifier throw. The sequence, the statistics and both contexts are then as before the
 /// step, and the step can be tried again, from propose() on. Only the generator has moved on.
@@ -183,7 +183,7 @@ class Sequence : private Shared::Driver::Seat {
   /// Judges the last proposal by the target's rows. Returns the emitted tokens; none when done(). The view lives until the
   /// next step.
   /// Shapes: see Step::accept.
-  /// Throws: what the rows, the rule and the drafter throw; std::logic_error without a proposal, and if another sequence has
+  /// Throws: what the rows, the rule and the drafter throw; InvalidCall without a proposal, and if another sequence has
   /// used the drafter since.
   template <class Rows, RandomSource Source>
   std::span<const Token> accept(const Rows& rows, Source& source) & {
@@ -194,10 +194,10 @@ class Sequence : private Shared::Driver::Seat {
                   "asks for");
     if (done()) return {};
     if (reading_.value > 0) return take_prompt(rows), std::span<const Token>();
-    if (!Base::offers()) detail::logic_error("accept() has no proposal to judge: propose() first");
+    if (!Base::offers()) detail::invalid_call("accept() has no proposal to judge: propose() first");
     if (!drafter_turn_.lasts(shared_->drafter_turns)) {
       withdraw();
-      detail::logic_error(
+      detail::invalid_call(
           "the drafter, or a model that it refers to, was used elsewhere between propose() and "
           "accept(): sequences that run side by side need a decoder each, with a drafter of its own");
     }
@@ -214,7 +214,7 @@ class Sequence : private Shared::Driver::Seat {
   /// stop(). Otherwise the verifier starts afresh. Why: in greedy block verification a single step is biased, and the next
   /// tokens correct the bias. So a text that was cut between steps must go on with the verifier's memory. A text that a stop
   /// token or the budget has ended is unbiased.
-  /// Throws: std::invalid_argument where SpecDec::start does. The sequence is then unchanged.
+  /// Throws: InvalidArgument where SpecDec::start does. The sequence is then unchanged.
   void resume(TokenIds text, Options options) {
     Base::resume(text, std::move(options));  // nothing throws from here on
     reading_.value = 0;
@@ -237,9 +237,9 @@ class Sequence : private Shared::Driver::Seat {
 
   /// Clears the contexts of both models; the next step feeds them the whole sequence again. Use it to free memory, and
   /// after other code has used the models.
-  /// Throws: std::logic_error if the caller had filled the target's context (Filled): the sequence cannot restore it.
+  /// Throws: InvalidCall if the caller had filled the target's context (Filled): the sequence cannot restore it.
   void release() {
-    if (Base::filled() > 0) detail::logic_error("a context that the caller had filled cannot be released");
+    if (Base::filled() > 0) detail::invalid_call("a context that the caller had filled cannot be released");
     withdraw();
     if constexpr (Model<Target>)
       if (turn_.lasts(shared_->target_turns)) shared_->target.truncate(0);
@@ -262,7 +262,7 @@ class Sequence : private Shared::Driver::Seat {
         feed = propose_half(chance);
       }
       if (!turn_.lasts(shared_->target_turns))
-        detail::logic_error("the drafter has used the target itself: give each a model of its own");
+        detail::invalid_call("the drafter has used the target itself: give each a model of its own");
       if constexpr (drafts_trees<typename Driver::Drafter>)
         if (!feed.parents.empty()) {
           const auto& rows = shared_->target.forward(feed.tokens, feed.parents, feed.rows);
@@ -319,7 +319,7 @@ class Sequence : private Shared::Driver::Seat {
   void take_target() {
     if (turn_.lasts(shared_->target_turns)) return;
     if (Base::filled() > 0)
-      detail::logic_error(
+      detail::invalid_call(
           "the target's context, which the caller had filled, was used in between, by another "
           "sequence or by propose()");
     turn_.take(shared_->target_turns);

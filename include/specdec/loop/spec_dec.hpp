@@ -59,7 +59,7 @@ class SpecDec {
   /// A new sequence, to be stepped by hand. Its first step() clears the contexts of both models. With `filled` the target
   /// keeps its context, a restored KV cache for example. This context must begin with the first `cached` tokens of the
   /// prompt; the tokens are not checked.
-  /// Throws: std::invalid_argument for an empty prompt, a prompt or stop token outside the target's vocabulary, a
+  /// Throws: InvalidArgument for an empty prompt, a prompt or stop token outside the target's vocabulary, a
   /// negative max_new_tokens or gamma, a gamma above longest_draft that is not `unlimited`, and a `cached` that is
   /// negative or larger than the prompt.
   Sequence start(TokenIds prompt, const Options& options, Filled filled = {}) & {

@@ -93,7 +93,7 @@ class Step : public detail::StepBase {
 
  public:
   /// `target` tells the size of the vocabulary and of the target's context.
-  /// Throws: std::invalid_argument where SpecDec::start does.
+  /// Throws: InvalidArgument where SpecDec::start does.
   Step(const ExternalTarget& target, V verifier, TokenIds prompt, Options options, Filled filled = {})
       : StepBase(branches, target, prompt, std::move(options), filled),
         fresh_(verifier),
@@ -118,7 +118,7 @@ class Step : public detail::StepBase {
   /// Takes a draft and returns what the target must be fed to judge it. `draft_time` is the time that drafting took. The
   /// Feed's views live until the next offer(). The draft's views must live until commit() or withdraw().
   /// Pre: limits() was called.
-  /// Throws: std::invalid_argument if the draft exceeds its limits, is no valid tree, or has a token outside both the
+  /// Throws: InvalidArgument if the draft exceeds its limits, is no valid tree, or has a token outside both the
   /// target's and the draft's vocabulary. Nothing is offered then.
   Feed offer(D draft, std::chrono::nanoseconds draft_time = {}) {
     const Feed feed = make_offer(draft.tokens, detail::parents_of(draft),
@@ -131,7 +131,7 @@ class Step : public detail::StepBase {
   /// Judges the offered draft by the target's rows. The text is as before until commit().
   /// Shapes: as many rows as the Feed asked for. Rows may be padded, but no token beyond the target's vocabulary may be
   /// emitted: that is an error.
-  /// Throws: what the rows and the rule throw; std::logic_error if nothing was offered.
+  /// Throws: what the rows and the rule throw; InvalidCall if nothing was offered.
   template <class Rows, class C>
   void weigh(const Rows& rows, C& chance) {
     withdraw_verdict();
@@ -150,7 +150,7 @@ class Step : public detail::StepBase {
 
   /// Appends what weigh() has accepted, x_1..x_τ, Y, to the text. Returns the emitted tokens; the view lives until the next
   /// limits().
-  /// Throws: std::logic_error unless a draft was weighed since the last commit(); nothing else.
+  /// Throws: InvalidCall unless a draft was weighed since the last commit(); nothing else.
   std::span<const Token> commit() {
     check_weighed();
     detail::commit(verifier_);

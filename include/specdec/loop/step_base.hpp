@@ -135,7 +135,7 @@ class StepBase {
     if (wants_prompt() && text_.begins_like(other.text_)) of_prompt_ = other.of_prompt_;
   }
   /// The text goes on with another target.
-  /// Throws: std::invalid_argument if its vocabulary is of another size, or the text does not fit in its context.
+  /// Throws: InvalidArgument if its vocabulary is of another size, or the text does not fit in its context.
   void move_to(const ExternalTarget& target) {
     if (target.vocabulary != target_.vocabulary)
       invalid_argument("the text is over ", target_.vocabulary, " tokens, the target's vocabulary has ",
@@ -189,7 +189,7 @@ class StepBase {
   // `known`: the vocabulary size of the draft's rows, or 0.
   Feed make_offer(std::span<const Token> tokens, std::span<const Index> parents, Index known,
                   std::chrono::nanoseconds draft_time) {
-    if (!has_limits_) logic_error("a draft is offered that no limits() were asked for");
+    if (!has_limits_) invalid_call("a draft is offered that no limits() were asked for");
     offers_.value = 0;
     Offer offer{tokens, parents_of(tokens, parents), draft_time, {}};
     check_offer(offer, known);
@@ -202,7 +202,7 @@ class StepBase {
   }
 
   void begin_verdict() {
-    if (!offers()) logic_error("accept() has no draft to judge: offer() one, and accept it once");
+    if (!offers()) invalid_call("accept() has no draft to judge: offer() one, and accept it once");
     offers_.value = 1;
     judged_at_ = Clock::now();
   }
@@ -211,7 +211,7 @@ class StepBase {
     offers_.value = 2;
   }
   void check_weighed() const {
-    if (offers_.value != 2) logic_error("commit() has no verdict to commit: weigh() the offered draft");
+    if (offers_.value != 2) invalid_call("commit() has no verdict to commit: weigh() the offered draft");
   }
 
   // Rows may be wider than the vocabulary: the verdict is checked. Narrower rows belong to another model: an error.

@@ -19,7 +19,7 @@
 
 namespace specdec::detail {
 
-/// Throws std::invalid_argument if a model with this vocabulary and a context of `most` tokens cannot continue the prompt
+/// Throws InvalidArgument if a model with this vocabulary and a context of `most` tokens cannot continue the prompt
 /// with these options.
 inline void check_prompt(const char* name, TokenIds prompt, const Options& options, Index vocab_size,
                          Index most) {

@@ -72,7 +72,7 @@ struct Acceptance {
   /// Adds a draft of `length` tokens; `wanted` tokens were asked for. p and q are the probabilities of the drafted tokens,
   /// each under its own prefix. They may end early, after a token with p = 0.
   ///
-  /// Throws: std::invalid_argument if there are more probabilities than tokens, if p and q differ in size, or if a length is
+  /// Throws: InvalidArgument if there are more probabilities than tokens, if p and q differ in size, or if a length is
   /// impossible. Nothing is added then.
   /// Cost: no allocation after reserve(wanted).
   void add(std::span<const double> p, std::span<const double> q, Index length, Index wanted) {
@@ -141,7 +141,7 @@ struct Acceptance {
   ///
   /// Source: Wilson's interval for n coins. n is the number of coins that would have this standard error. If the error is 0,
   /// n is the number of drafts. So the interval stays within [0, 1], and is not a single point at 0 or 1.
-  /// Throws: std::invalid_argument unless 0 <= z <= 1e100.
+  /// Throws: InvalidArgument unless 0 <= z <= 1e100.
   Interval rate_interval(double z = 1.96) const {
     if (!(z >= 0 && z <= 1e100)) detail::invalid_argument("z = ", z, " is outside [0, 1e100]");
     const auto [alpha, error] = rate();

@@ -70,7 +70,7 @@ inline double checked_decay(double decay) {
 ///
 /// Outliers (say, another process had the processor) are damped. A cost counts as at most twice the mean, so a real rise is
 /// followed within some steps. A cost below half the mean replaces the mean: then the mean was the outlier.
-/// Throws: std::invalid_argument unless 0 <= decay <= 1; if a size is negative; if a size that needs memory is above
+/// Throws: InvalidArgument unless 0 <= decay <= 1; if a size is negative; if a size that needs memory is above
 /// largest_size; if a cost is negative, infinite or NaN.
 class CostCurve {
  public:

@@ -30,7 +30,7 @@ struct Projection {
 ///
 /// Source: the denominator of Leviathan et al., arXiv:2211.17192, Theorem 3.8, with measured costs, and with drafts that may
 /// be shorter than gamma.
-/// Throws: std::invalid_argument if gamma is negative or more than longest_draft.
+/// Throws: InvalidArgument if gamma is negative or more than longest_draft.
 template <std::invocable<Index> Proposed, std::invocable<Index> TargetCost, std::invocable<Index> DraftCost>
 double expected_step_cost(Index gamma, const Proposed& proposed, const TargetCost& target_cost,
                           const DraftCost& draft_cost) {
@@ -48,7 +48,7 @@ double expected_step_cost(Index gamma, const Proposed& proposed, const TargetCos
 /// drafts that are asked for more than i tokens. Beyond its end, each list keeps falling at its last rate.
 ///
 /// Pre: target_cost(1) > 0.
-/// Throws: std::invalid_argument if `most` is negative or more than longest_draft.
+/// Throws: InvalidArgument if `most` is negative or more than longest_draft.
 template <std::invocable<Index> TargetCost, std::invocable<Index> DraftCost>
 std::vector<Projection> project(std::span<const double> survival, std::span<const double> proposed,
                                 const TargetCost& target_cost, const DraftCost& draft_cost, Index most = 16) {

@@ -24,14 +24,14 @@ namespace specdec {
 class RunningSurvival {
  public:
   /// `decay` is the fraction of a step's weight that is left after another step.
-  /// Throws: std::invalid_argument unless 0 <= decay <= 1.
+  /// Throws: InvalidArgument unless 0 <= decay <= 1.
   explicit RunningSurvival(double decay) : decay_(detail::checked_decay(decay)) {}
 
   /// Sets the decay from now on.
   void decay(double decay) { decay_ = detail::checked_decay(decay); }
 
   /// Allocates memory for drafts of `most` tokens. Never shrinks.
-  /// Throws: std::invalid_argument if `most` is negative or more than longest_draft.
+  /// Throws: InvalidArgument if `most` is negative or more than longest_draft.
   void reserve(Index most) {
     detail::check_drafted("most", most);
     if (most <= this->most()) return;
@@ -52,7 +52,7 @@ class RunningSurvival {
   }
 
   /// Learns from a step. Allocates nothing.
-  /// Throws: std::invalid_argument on an impossible step, and on a step without a survival for each drafted token. Nothing
+  /// Throws: InvalidArgument on an impossible step, and on a step without a survival for each drafted token. Nothing
   /// is learnt then.
   void observe(const StepRecord& step) {
     detail::check_step(step);

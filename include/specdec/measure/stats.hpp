@@ -91,7 +91,7 @@ struct Stats {
   }
 
   /// Adds one step. The first `step_emitted` of its tokens reached the output. Allocates nothing after reserve(step.asked).
-  /// Throws: std::invalid_argument on an impossible step. Nothing is counted then.
+  /// Throws: InvalidArgument on an impossible step. Nothing is counted then.
   void add(const StepRecord& step, Index step_emitted) {
     detail::check_step(step);
     if (step_emitted < 0) detail::invalid_argument("step_emitted = ", step_emitted, " is negative");

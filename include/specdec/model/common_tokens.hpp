@@ -81,7 +81,7 @@ class CommonTokensRows {
 /// Source: Timor et al., "Accelerating LLM Inference with Lossless Speculative Decoding Algorithms for Heterogeneous
 /// Vocabularies", arXiv:2502.05202 (token-level intersection, TLI); the spelling is ours. Li et al., "EAGLE-3",
 /// arXiv:2503.01840 (draft heads over a part of the target's vocabulary: all their tokens are common).
-/// Throws: also std::invalid_argument if the map is for another vocabulary than the model's, if it maps nothing, or if a
+/// Throws: also InvalidArgument if the map is for another vocabulary than the model's, if it maps nothing, or if a
 /// spelling has a token outside the model's vocabulary; what spelled() throws. A throw of forward() closes the trees of the
 /// texts in the call. Reading a row with a mass on common tokens that is not finite throws InvalidDistribution.
 /// Cost: a call of the model, with the tokens of the spellings; a pass over each row that is read. Rows are stable if the

@@ -33,7 +33,7 @@ Index token_count(const Head& head) {
   return map == nullptr ? head.vocab_size() : map->vocab_size();
 }
 
-/// Throws: std::invalid_argument if the map is for rows of another size.
+/// Throws: InvalidArgument if the map is for rows of another size.
 template <class Head>
 void check_token_map(const Head& head) {
   const TokenMap* const map = token_map_of(head);

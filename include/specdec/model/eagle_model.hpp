@@ -48,7 +48,7 @@ namespace specdec {
 /// Pre: the contexts of a BatchDraftLayer are empty. The target outlives this object, and shows the hidden states of its whole
 /// context. That context begins with the same tokens as this model's context, or is shorter; in a batch both give a text one
 /// number. SpecDec and Batch see to this.
-/// Throws: std::invalid_argument on bad arguments and if the layer returns logits of another shape; std::logic_error on a
+/// Throws: InvalidArgument on bad arguments and if the layer returns logits of another shape; InvalidCall on a
 /// line while a tree is open; what the layer throws. After a throw contexts and trees are as before.
 /// Cost: a call of the layer for the tokens that the target has taken in since the last call, together with the token after them
 /// (a long prompt in pieces); then one for each further token of a line, and for each level of a tree. A BatchDraftLayer has

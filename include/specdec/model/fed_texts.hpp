@@ -94,7 +94,7 @@ class FedTexts {
   Text* find(Index sequence) { return texts_.find(sequence); }
 
   /// Does nothing for an unknown number.
-  /// Throws: std::invalid_argument if `path` is no path of the tree; then nothing has changed.
+  /// Throws: InvalidArgument if `path` is no path of the tree; then nothing has changed.
   template <class Model>
   void keep(Index sequence, std::span<const Index> path, Model&& model) {
     Text* const text = find(sequence);
@@ -110,7 +110,7 @@ class FedTexts {
   }
   /// Gives the new sequence `to` the text of `from` without an open tree, and the model a copy of its context. twin_of(text) makes
   /// the Text. After a throw nothing has changed.
-  /// Throws: std::invalid_argument if `to` has a context; what the model and twin_of() throw.
+  /// Throws: InvalidArgument if `to` has a context; what the model and twin_of() throw.
   template <class Model, class Twin>
   void fork(Index from, Index to, Model&& model, const Twin& twin_of) {
     if (find(to)) invalid_argument("to = ", to, ": this sequence has a context already");

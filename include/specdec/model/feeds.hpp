@@ -7,9 +7,9 @@
 //   holds      a model passed as an lvalue is referred to and must outlive the wrapper; an rvalue is moved in. The model's
 //              contexts must be empty then. Wrappers and drafters that refer to one model take turns: the one that takes
 //              over calls truncate(0) first
-//   throws     std::invalid_argument if rows is outside 1..tokens.size() (for many texts 0..tokens.size()), if a context
+//   throws     InvalidArgument if rows is outside 1..tokens.size() (for many texts 0..tokens.size()), if a context
 //              does not hold feed.from tokens, if parents make no tree, or if the model returns rows of the wrong shape;
-//              std::logic_error on a line (a feed without parents) while a tree is open; what the model throws. After a
+//              InvalidCall on a line (a feed without parents) while a tree is open; what the model throws. After a
 //              throw of forward() all contexts are as before
 //   forks      fork(from, to), if the model has it (see BatchModel). A Replayed for many texts has it if Snapshot can be copied
 //   costs      no allocation in steady state
@@ -159,9 +159,9 @@ struct FeedCheck {
   void branches(bool tree_is_open) const {
     if (!feed.parents.empty() || !tree_is_open) return;
     if constexpr (for_many)
-      logic_error("feeds[", k, "] has no parents while the tree of sequence ", feed.sequence,
-                  " is open: keep() closes it");
-    else logic_error("forward(tokens, rows) while a tree is open: keep(path) or truncate(length) closes it");
+      invalid_call("feeds[", k, "] has no parents while the tree of sequence ", feed.sequence,
+                   " is open: keep() closes it");
+    else invalid_call("forward(tokens, rows) while a tree is open: keep(path) or truncate(length) closes it");
   }
   /// All of these, and a feed's parents, after a context of `length` tokens and an open tree of `nodes` tokens.
   void after(Index length, Index nodes) const {

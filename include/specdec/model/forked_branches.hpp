@@ -35,7 +35,7 @@ namespace specdec {
 ///   BeamBatch searches{target};
 ///
 /// This numbers the model's sequences, so the model serves nobody else.
-/// Throws: also std::invalid_argument on a token outside the vocabulary, and in keep(path) if `path` is no path of the tree.
+/// Throws: also InvalidArgument on a token outside the vocabulary, and in keep(path) if `path` is no path of the tree.
 /// After a throw open trees, too, are as before.
 /// Cost: one call of the model, in which every branch takes part that grows. A token is read once, unless a branch begins at a
 /// token of the same call: the branch then reads the way to that token once more if it has at most 16 tokens; else it waits for

@@ -96,7 +96,7 @@ consteval bool fits_head() {
 /// its sequence (GreedyBlockVerifier) does not compile with it.
 /// Pre: the target outlives this object. The target's context begins with the same tokens as the context of this model, or
 /// is shorter; in a batch both give a text one number. SpecDec and Batch see to this.
-/// Throws: std::invalid_argument on bad arguments and if the head returns logits of another shape; std::logic_error on a
+/// Throws: InvalidArgument on bad arguments and if the head returns logits of another shape; InvalidCall on a
 /// line while a tree is open; what the head throws. After a throw contexts and trees are as before.
 /// Cost: a call of the head for each token of the longest line, and for each level of the deepest tree; a copy of each row.
 /// Tokens that the target has taken in, too, are skipped if their rows are not wanted. No allocation in steady state.

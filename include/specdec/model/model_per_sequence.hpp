@@ -33,7 +33,7 @@ namespace specdec {
 /// trees if the model does. If the model returns numbers (probabilities or logits), ModelPerSequence returns numbers, too,
 /// and ProcessedModel can wrap it. The model is moved in or copied, and begins with an empty context. It can fork(from, to) if
 /// the model copies_context.
-/// Throws: std::invalid_argument if the model returns rows of the wrong shape; what the model throws.
+/// Throws: InvalidArgument if the model returns rows of the wrong shape; what the model throws.
 /// Cost: a call of a model for each feed.
 /// Memory: a model for each sequence.
 template <Model M>

@@ -97,7 +97,7 @@ class BasicNgramModel {
 
   /// A model of the text, with an empty context. An empty text gives the uniform distribution.
   ///
-  /// Throws: std::invalid_argument if order is below 1, if vocab_size is not positive or is too large for
+  /// Throws: InvalidArgument if order is below 1, if vocab_size is not positive or is too large for
   /// Token, or if a token of the text is outside the vocabulary.
   /// Cost: O(order·(n + V)) for n tokens.
   static BasicNgramModel train(std::span<const Token> text, const Options& options) {
@@ -108,7 +108,7 @@ class BasicNgramModel {
   }
 
   /// A model of a lower order on the same counts, with an empty context: exactly the model that train() would make.
-  /// Throws: std::invalid_argument unless 1 <= order <= the order that was trained.
+  /// Throws: InvalidArgument unless 1 <= order <= the order that was trained.
   BasicNgramModel with_order(Index order) const {
     if (order < 1 || order > counts_->order())
       detail::invalid_argument("order = ", order, " is outside 1..", counts_->order(), ", the order trained");
@@ -120,7 +120,7 @@ class BasicNgramModel {
 
   /// Appends `tokens` to the context and returns the distributions after each of the last `rows` of them.
   ///
-  /// Throws: std::invalid_argument unless 1 <= rows <= tokens.size(), and on a token outside the vocabulary.
+  /// Throws: InvalidArgument unless 1 <= rows <= tokens.size(), and on a token outside the vocabulary.
   /// After a throw nothing has changed.
   Rows forward(std::span<const Token> tokens, Index rows) & {
     const Index fed = std::ssize(tokens);
@@ -141,7 +141,7 @@ class BasicNgramModel {
   }
 
   /// The distribution after `context`, with the bits that a row of forward() has. The model's own context plays no part.
-  /// Throws: std::invalid_argument on a token outside the vocabulary.
+  /// Throws: InvalidArgument on a token outside the vocabulary.
   /// Cost: the cost of a row, and an allocation.
   Row distribution(std::span<const Token> context) const {
     detail::check_tokens("context", context, vocab_size());

@@ -35,7 +35,7 @@ namespace specdec {
 /// each branch of a tree costs a call. With many texts, each call feeds one branch of each tree.
 /// Put the ProcessedModel with a processor outside, as above: then the processor sees the tree. Inside, it would see each
 /// branch as a text. Then a call for a row after a refused token must also want the row before that token.
-/// Throws: also std::invalid_argument on a token outside the vocabulary, and in keep(path) if `path` is no path of the tree.
+/// Throws: also InvalidArgument on a token outside the vocabulary, and in keep(path) if `path` is no path of the tree.
 /// After a throw open trees, too, are as before.
 /// Cost: a call of the model for each branch that leads to a wanted row. The call feeds only tokens that the branch before
 /// does not share. With many texts, the tree with the most of these branches decides how many calls. Each row is copied,

@@ -86,7 +86,7 @@ struct ReplayedOptions {
 /// the draft are fed again, and the prompt is fed once. If the context is cut back by more than the latest calls fed, the
 /// tokens after the next older saved state are fed again; in the worst case the whole context.
 /// A wrapper: see model/feeds.hpp.
-/// Throws: also std::invalid_argument on options out of range.
+/// Throws: also InvalidArgument on options out of range.
 /// Cost: a call that wants rows takes one or two calls of the model, with up to ReplayedOptions::carried more tokens of each
 /// text; a save() of each text before each call, and a restore() after a text was cut back.
 /// Memory: for each text the states of all snapshots that it ever needed, and the tokens of the context.

@@ -26,7 +26,7 @@ class Spellings {
   /// Shown for a token without partner and spelling; every vocabulary has it.
   static constexpr Token unknown = 0;
 
-  /// Throws: std::invalid_argument on a spelling with a token outside the draft vocabulary; what spelled() throws.
+  /// Throws: InvalidArgument on a spelling with a token outside the draft vocabulary; what spelled() throws.
   template <std::invocable<Token> Spelled>
   Spellings(const TokenMap& map, const Spelled& spelled) {
     for (Index x = 0; x < map.vocab_size(); ++x) {

@@ -135,7 +135,7 @@ class Turn {
  public:
   void take(Turns& turns) {
     if (turns.moved_away())
-      logic_error("a drafter drafts that was moved away, into a decoder, say: ask what it was moved into");
+      invalid_call("a drafter drafts that was moved away, into a decoder, say: ask what it was moved into");
     number_.value = turns.next();
   }
   /// Continues this turn: the count moved on because the turn's holder used the models.

@@ -37,7 +37,7 @@ namespace specdec {
 /// the text has the distribution of the windowed model, not of the model alone.
 /// A hook of a ProcessedModel around a Windowed, as above, sees the whole context. A hook of a ProcessedModel inside a
 /// Windowed sees only the tokens that the model is shown.
-/// Throws: also std::invalid_argument if first < 0, last < 1, stride is outside 1..last, or the model's context holds fewer
+/// Throws: also InvalidArgument if first < 0, last < 1, stride is outside 1..last, or the model's context holds fewer
 /// than first + last tokens.
 /// Cost: while the window stays, a call takes one call of the model with its own tokens. When the window moves, once in
 /// `stride` tokens, the model is fed up to `last` tokens: (last − stride)/stride more for each token of the text. A call

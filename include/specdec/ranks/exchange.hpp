@@ -87,11 +87,11 @@ class Exchange {
   }
   void check_alike(std::size_t k, const char* what) const {
     for (Index r = 0; r < ranks(); ++r)
-      if (std::isnan(from(r, k))) runtime_error("rank ", r, " could not tell ", what);
+      if (std::isnan(from(r, k))) external_failure("rank ", r, " could not tell ", what);
     for (Index r = 1; r < ranks(); ++r)
       if (from(r, k) != from(0, k))
-        logic_error("the ranks differ in ", what, ": rank 0 has ", from(0, k), ", rank ", r, " has ",
-                    from(r, k));
+        invalid_call("the ranks differ in ", what, ": rank 0 has ", from(0, k), ", rank ", r, " has ",
+                     from(r, k));
   }
 
   /// How many exchanges there were, and how many numbers this rank has given.

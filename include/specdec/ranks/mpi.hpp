@@ -31,16 +31,16 @@ namespace specdec {
 /// do not mix with the program's. All ranks must construct it together, and destroy it together, before MPI_Finalize.
 /// With MPI, a rank that fails alone leaves the others waiting. If a program catches an error that perhaps only this rank
 /// has thrown, it should call MPI_Abort.
-/// Throws: std::logic_error if MPI_Init has not been called, and, on all ranks, if the ranks give different counts of
-/// numbers. std::runtime_error with MPI's message if an MPI call fails. If a rank has no memory for the numbers, it throws
-/// std::bad_alloc and the others throw std::runtime_error.
+/// Throws: InvalidCall if MPI_Init has not been called, and, on all ranks, if the ranks give different counts of
+/// numbers. ExternalFailure with MPI's message if an MPI call fails. If a rank has no memory for the numbers, it throws
+/// std::bad_alloc and the others throw ExternalFailure.
 /// Cost: one MPI_Allgather of 512 bytes a rank for up to 63 numbers; for more numbers, a second one with the rest.
 class MpiCommunicator {
  public:
   explicit MpiCommunicator(MPI_Comm communicator = MPI_COMM_WORLD) {
     int running = 0;
     MPI_Initialized(&running);
-    if (!running) detail::logic_error("MPI is not running: call MPI_Init first");
+    if (!running) detail::invalid_call("MPI is not running: call MPI_Init first");
     check_status(MPI_Comm_dup(communicator, &ranks_), "MPI_Comm_dup");
     MPI_Comm_set_errhandler(ranks_, MPI_ERRORS_RETURN);
     MPI_Comm_rank(ranks_, &rank_);
@@ -95,11 +95,11 @@ class MpiCommunicator {
   void check_counts() const {
     for (Index r = 0; r < size_; ++r)
       if (frame(r)[0] == no_count)
-        detail::runtime_error("rank ", r, " has no memory for the numbers of all ranks");
+        detail::external_failure("rank ", r, " has no memory for the numbers of all ranks");
     for (Index r = 1; r < size_; ++r)
       if (frame(r)[0] != frame(0)[0])
-        detail::logic_error("the ranks do not do the same: rank 0 gives ", frame(0)[0], " numbers, rank ", r,
-                            " gives ", frame(r)[0]);
+        detail::invalid_call("the ranks do not do the same: rank 0 gives ", frame(0)[0], " numbers, rank ", r,
+                             " gives ", frame(r)[0]);
   }
 
   // For each rank: `first` numbers from its frame, then `more` numbers from the second message.
@@ -115,7 +115,7 @@ class MpiCommunicator {
     std::array<char, MPI_MAX_ERROR_STRING> words{};
     int length = 0;
     MPI_Error_string(status, words.data(), &length);
-    detail::runtime_error(call, ": ", std::string(words.data(), static_cast<std::size_t>(length)));
+    detail::external_failure(call, ": ", std::string(words.data(), static_cast<std::size_t>(length)));
   }
 
   MPI_Comm ranks_ = MPI_COMM_NULL;

@@ -50,8 +50,8 @@ namespace specdec {
 /// read whole rows in segments, move the rows.
 /// A draft's rows may be spread, too, in the target's columns. Else every rank holds the whole draft; all copies are equal.
 /// γ tokens and k draws need O(γ·k) numbers for any vocabulary; an all-gather of the rows would need (2γ + 1)·V.
-/// Throws, on all ranks: std::invalid_argument if the columns do not make up the vocabulary; std::logic_error if the ranks
-/// differ in their rows, tokens, parents or generators; std::runtime_error if a rank could not give its numbers.
+/// Throws, on all ranks: InvalidArgument if the columns do not make up the vocabulary; InvalidCall if the ranks
+/// differ in their rows, tokens, parents or generators; ExternalFailure if a rank could not give its numbers.
 /// InvalidDistribution if the numbers make no distribution, if a row without mass is drawn from, or if a row sums to more than
 /// 1 beyond rounding (the limit is PrefixSampler's; a row that is not spread is checked when it is drawn from). A rank without
 /// memory for an exchange throws std::bad_alloc; the other ranks throw their communicator's error for different counts. If a
@@ -320,7 +320,7 @@ class Shards {
 
   auto part(Index i, ColumnRange columns) const {
     if (columns != this->columns())
-      detail::logic_error("rows of which the ranks have different columns are not summed together");
+      detail::invalid_call("rows of which the ranks have different columns are not summed together");
     return detail::ColumnsOfRow(mine_.row(i), ColumnRange{0, mine_.count()}, has_mass(i) ? share(i) : 0.0);
   }
 

@@ -214,7 +214,7 @@ class EigenNumbers {
 /// function that takes an Eigen matrix takes RowPointers. Pointers and numbers must outlive it; a temporary container of
 /// pointers is refused.
 ///
-/// Throws: std::invalid_argument on a null pointer, a negative vocabulary, a stride below 1 or other than a fixed `Stride`,
+/// Throws: InvalidArgument on a null pointer, a negative vocabulary, a stride below 1 or other than a fixed `Stride`,
 /// and a row that is larger than any memory.
 template <Real S, int Stride = 1>
 class RowPointers {

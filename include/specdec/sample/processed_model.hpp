@@ -71,10 +71,10 @@ struct NoHook {};
 ///   ShardedModel target{ProcessedModel{mine, Grammar{matcher}}, ranks, source, chain};      // on every rank
 ///
 /// A wrapper: see model/feeds.hpp.
-/// Throws: std::invalid_argument if the model returns logits of the wrong shape, or if a processor refuses a token of the
+/// Throws: InvalidArgument if the model returns logits of the wrong shape, or if a processor refuses a token of the
 /// context or a token that it has not forbidden; what the model, the hook, the processor and the functions of the sequence's
-/// number throw. With a hook or a processor also std::logic_error on a line (a feed without parents) while the sequence's
-/// tree is open, and for many texts std::invalid_argument if a context does not hold feed.from tokens. After a throw all
+/// number throw. With a hook or a processor also InvalidCall on a line (a feed without parents) while the sequence's
+/// tree is open, and for many texts InvalidArgument if a context does not hold feed.from tokens. After a throw all
 /// contexts and open trees are as before (for one text, only with a hook or a processor). Tokens of the failed call still
 /// take room in the model's own tree, until that tree is closed. With many texts, the error of a hook or processor about a
 /// row, or a refused token before the row, is thrown when row(i) asks for that row: only that sequence fails.

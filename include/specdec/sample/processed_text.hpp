@@ -45,7 +45,7 @@ class ProcessedText : public FedText {
   /// unprocessed, in this call and in later ones, until the token is truncated away. A new draft may start with a refused
   /// token if the previous draft was rolled back to here, and the row before the token was wanted in an earlier call.
   /// Pre: the last call has added as many tokens or more.
-  /// Throws: std::invalid_argument if the processor refuses a token before all rows, or if it refuses a token that it has not
+  /// Throws: InvalidArgument if the processor refuses a token before all rows, or if it refuses a token that it has not
   /// forbidden; what the processor throws.
   template <class LogitsOf>
   void process(Index rows, const LogitsOf& logits) {

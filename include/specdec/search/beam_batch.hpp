@@ -83,7 +83,7 @@ class BeamBatch {
                 "specdec::PathByPath, or see specdec/model/trees.hpp");
 
  public:
-  /// Throws: std::logic_error if target and draft model are one model.
+  /// Throws: InvalidCall if target and draft model are one model.
   explicit BeamBatch(TargetModel&& target, DraftModel&& draft = DraftModel{})
       : target_(std::forward<TargetModel>(target)), draft_(std::forward<DraftModel>(draft)) {
     if constexpr (drafts) check_two_models();
@@ -97,13 +97,13 @@ class BeamBatch {
 
   /// Adds a search, which takes part from the next step on. The target's context of this number holds the first `cached` tokens
   /// of the prompt: copied from another text's, for example.
-  /// Throws: std::invalid_argument if there is a search of that number, if the target keeps contexts of its own and cannot know
-  /// what is cached, and where Beams does; std::logic_error if a model for one text serves another search.
+  /// Throws: InvalidArgument if there is a search of that number, if the target keeps contexts of its own and cannot know
+  /// what is cached, and where Beams does; InvalidCall if a model for one text serves another search.
   void add(Index number, TokenIds prompt, const BeamOptions& options, Index cached = 0) {
     if (place_of(number) != searches_.end())
       detail::invalid_argument("there is a search ", number, " already");
     if constexpr (!serves_many)
-      if (!searches_.empty()) detail::logic_error("a model for one text serves one beam search at a time");
+      if (!searches_.empty()) detail::invalid_call("a model for one text serves one beam search at a time");
     if (cached > 0 && !can_adopt<Target>)
       detail::invalid_argument("cached = ", cached,
                                ", but the target keeps contexts of its own: it does not know tokens that "
@@ -119,12 +119,12 @@ class BeamBatch {
   Index size() const { return std::ssize(searches_); }
   bool empty() const { return searches_.empty(); }
   /// The search of that number.
-  /// Throws: std::invalid_argument if there is none.
+  /// Throws: InvalidArgument if there is none.
   const Beams& search(Index number) const& { return find(number)->beams; }
   const Beams& search(Index number) const&& = delete;
 
   /// Removes a search, and returns what it has found so far. If its proposal is out, its rows are still expected.
-  /// Throws: std::invalid_argument if there is none.
+  /// Throws: InvalidArgument if there is none.
   BeamResult cancel(Index number) {
     const Search* const search = find(number);
     BeamResult result = search->beams.result();
@@ -160,7 +160,7 @@ class BeamBatch {
 
   /// The second half. Returns what step() returns. A search that was cancelled in between is left out; its rows are counted.
   /// Shapes: `rows` is one matrix with the rows that the feeds want, feed after feed.
-  /// Throws: std::invalid_argument if it has another number of rows, or there is no proposal for them. The proposal is then still
+  /// Throws: InvalidArgument if it has another number of rows, or there is no proposal for them. The proposal is then still
   /// out. std::bad_alloc.
   template <class Rows>
   std::span<const FoundBeams> accept(const Rows& rows) & {
@@ -190,7 +190,7 @@ class BeamBatch {
     const auto shared = detail::shared_identities<DraftModel>(draft_.model());
     for (const void* const model : detail::shared_identities<TargetModel>(target_.model()))
       if (std::find(shared.begin(), shared.end(), model) != shared.end())
-        detail::logic_error("target and draft model of a beam search are one model: give each its own");
+        detail::invalid_call("target and draft model of a beam search are one model: give each its own");
   }
 
   auto place_of(Index number) const {

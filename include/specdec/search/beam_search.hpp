@@ -39,9 +39,9 @@ class BeamSearch {
         turns_of_draft_(detail::Turns::of<Draft>(draft_)) {}
 
   /// The most probable continuations of the prompt that beam search finds.
-  /// Throws: std::invalid_argument on an empty prompt, on ids outside the target's vocabulary, and unless
+  /// Throws: InvalidArgument on an empty prompt, on ids outside the target's vocabulary, and unless
   /// max_new_tokens >= 0, 1 <= width, draft_width <= 1024 and 0 <= gamma <= 1024; what the models throw. InvalidDistribution
-  /// names the call's row of the target or draft; std::logic_error if one model is both target and draft model. After a throw of
+  /// names the call's row of the target or draft; InvalidCall if one model is both target and draft model. After a throw of
   /// a model or of rows both contexts are empty. The search can be used again.
   BeamResult generate(TokenIds prompt, const BeamOptions& options) {
     BeamBatch searches{target_, draft_};

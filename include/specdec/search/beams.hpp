@@ -91,7 +91,7 @@ class Beams {
  public:
   /// `target` and `draft` tell the sizes of the models. The target's context holds the first `cached` tokens of the prompt; the
   /// last token is fed in any case, for its row.
-  /// Throws: std::invalid_argument on an empty prompt, on ids outside the target's vocabulary, and unless max_new_tokens >= 0,
+  /// Throws: InvalidArgument on an empty prompt, on ids outside the target's vocabulary, and unless max_new_tokens >= 0,
   /// 1 <= width, draft_width <= 1024, 0 <= gamma <= 1024 and 0 <= cached <= prompt.size().
   Beams(TokenIds prompt, BeamOptions options, const ExternalTarget& target,
         const std::optional<ExternalTarget>& draft = {}, Index cached = 0)
@@ -120,9 +120,9 @@ class Beams {
   }
 
   /// What the target is to read next. A proposal that is out is taken back. The views live until the next call of this object.
-  /// Throws: std::logic_error when done(); std::bad_alloc.
+  /// Throws: InvalidCall when done(); std::bad_alloc.
   Feed propose() {
-    if (done()) detail::logic_error("the beam search is done: there is nothing to propose");
+    if (done()) detail::invalid_call("the beam search is done: there is nothing to propose");
     withdraw();
     looks_ahead();
     return target_.feed(texts_, now_.asked);
@@ -132,7 +132,7 @@ class Beams {
 
   /// Goes on with the rows of the proposal.
   /// Shapes: one matrix of probabilities, with Feed::rows rows.
-  /// Throws: std::logic_error without a proposal; std::invalid_argument on rows of another shape; InvalidDistribution on a row
+  /// Throws: InvalidCall without a proposal; InvalidArgument on rows of another shape; InvalidDistribution on a row
   /// that cannot be read, or of which a text that is kept has no continuation. The search is then as before the proposal.
   template <class Rows>
   void accept(const Rows& rows) {
@@ -164,7 +164,7 @@ class Beams {
   /// See accept(). A text of the draft model may have no continuation.
   template <class Rows>
   void accept_draft(const Rows& rows) {
-    if (!draft_) detail::logic_error("the beam search has no draft model");
+    if (!draft_) detail::invalid_call("the beam search has no draft model");
     detail::undo_on_error([&] { draft_->take(distributions(rows)); }, [this] { draft_->withdraw(); });
     draft_->taken();
     ++draft_calls_;

@@ -109,11 +109,11 @@ class SearchedContext {
   bool opens() const { return opens_; }
   bool is_out() const { return out_; }
 
-  /// Throws: std::logic_error if nothing was fed; std::invalid_argument on rows of another shape; InvalidDistribution on a row
+  /// Throws: InvalidCall if nothing was fed; InvalidArgument on rows of another shape; InvalidDistribution on a row
   /// that cannot be read. Then withdraw() undoes the call.
   template <class Rows>
   void take(const Rows& rows) {
-    if (!out_) logic_error("there is no proposal for these rows of the ", model_.name, ": propose first");
+    if (!out_) invalid_call("there is no proposal for these rows of the ", model_.name, ": propose first");
     check_shape(model_.name, rows.rows(), row_size(rows), wanted_, model_.sizes.vocabulary);
     for (Index i = 0; i < wanted_; ++i)
       take(rows.row(i), i, detail::at(fed_, std::ssize(fed_) - wanted_ + i));

@@ -37,6 +37,9 @@ struct LosslessCheck {
   double tolerance = 1e-12;                  ///< largest difference of an output's probability that passes
   std::uint64_t seed = 1;                    ///< of the random models
   Reference reference = Reference::sampling;
+  /// In every second pair the last id of the vocabulary ends the text, so drafts of lines end at that token, too. A rule whose
+  /// decisions about a token depend on how long the draft is after it is wrong then: see Verifier.
+  bool stop_tokens = true;
   /// For rules for trees: each token of a random tree comes about in one of these ways, at random.
   std::vector<Sibling> siblings = {Sibling::independent, Sibling::without_replacement, Sibling::chosen};
 };
@@ -80,6 +83,13 @@ auto drafter_for(const LosslessCheck& check, M draft, Index gamma, Generator& ge
   else return ModelDrafter{std::move(draft)};
 }
 
+/// The options of a pair of models: see LosslessCheck::stop_tokens.
+inline Options options_for(const LosslessCheck& check, Index vocab_size, Index gamma, Index model) {
+  Options options{.max_new_tokens = check.max_new_tokens, .gamma = gamma};
+  if (check.stop_tokens && model % 2 == 1) options.stop_tokens = {static_cast<Token>(vocab_size - 1)};
+  return options;
+}
+
 }  // namespace detail
 
 /// Runs a verifier inside SpecDec over all outcomes of small random models, and compares the exact joint law of the output
@@ -88,7 +98,7 @@ auto drafter_for(const LosslessCheck& check, M draft, Index gamma, Generator& ge
 /// `verifier` is a verifier (each model gets a fresh copy), or a function that makes one. A verifier for trees gets a random
 /// tree for each pair of models. No sampling is involved. A pass is a proof for the models tried. A failure names an output
 /// with both probabilities.
-/// Throws: std::invalid_argument if nothing would be checked: vocab_sizes, gammas or siblings empty, models or
+/// Throws: InvalidArgument if nothing would be checked: vocab_sizes, gammas or siblings empty, models or
 /// max_new_tokens below 1, or a tolerance outside [0, 1).
 /// Cost: with the defaults, a tenth of a second in an optimised build.
 template <std::floating_point Scalar = double, class VerifierOrFactory>
@@ -108,7 +118,7 @@ LosslessReport check_lossless(VerifierOrFactory verifier, const LosslessCheck& c
         auto drafter = detail::drafter_for<decltype(fresh())>(check, std::move(draft), gamma, generator);
         SpecDec decoder{target, drafter, fresh()};
         const std::vector<Token> prompt{0};
-        const Options options{.max_new_tokens = check.max_new_tokens, .gamma = gamma};
+        const Options options = detail::options_for(check, vocab_size, gamma, model);
         const Law expected = check.reference == Reference::greedy ? greedy_law(target, prompt, options)
                                                                   : target_law(target, prompt, options);
         const Difference found = largest_difference(exact_generate(decoder, prompt, options).law, expected);
@@ -117,8 +127,9 @@ LosslessReport check_lossless(VerifierOrFactory verifier, const LosslessCheck& c
         if (found.size <= check.tolerance) continue;
         report.lossless = false;
         report.counterexample = specdec::detail::message(
-            "V = ", vocab_size, ", gamma = ", gamma, ", model pair ", model, ": output ",
-            to_string(found.tokens), " has probability ", found.left, ", under the target ", found.right);
+            "V = ", vocab_size, ", gamma = ", gamma, ", model pair ", model,
+            options.stop_tokens.empty() ? "" : " with a stop token", ": output ", to_string(found.tokens),
+            " has probability ", found.left, ", under the target ", found.right);
         return report;
       }
   return report;

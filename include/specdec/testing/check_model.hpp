@@ -415,7 +415,7 @@ class ModelCheck {
 /// A model with a reach() is cut back within it, and emptied; what it says is checked.
 /// Rows may be probabilities or logits; set the tolerance for the numbers that the model returns. The model's contexts must
 /// be empty, and are left empty.
-/// Throws: std::invalid_argument if an option is out of range. A model that throws is reported.
+/// Throws: InvalidArgument if an option is out of range. A model that throws is reported.
 /// Cost: some hundred calls for each round with the default options, most of them over one token. Memory for the rows of a round.
 /// Example: examples/check_my_model.cpp
 template <class M>

@@ -90,7 +90,7 @@ inline std::string worst_output(const Law& counts, const Law& law, Index samples
 ///
 /// `fitted`: how many numbers of the law were estimated from these samples (how often each context occurred, say). Each such
 /// number takes one degree of freedom from X².
-/// Throws: std::invalid_argument if samples are too few for two cells (unless the law has one output only), if `fitted` is
+/// Throws: InvalidArgument if samples are too few for two cells (unless the law has one output only), if `fitted` is
 /// negative or leaves no degree of freedom, and unless 0 < false_alarm < 1.
 template <std::invocable Sample>
 SampledReport check_sampled(Sample&& sample, const Law& expected, Index samples, double false_alarm = 1e-6,

@@ -187,7 +187,7 @@ double precision_of_logits() {
 /// nothing is wrong: greedy texts may part there. Else there is a bug: a KV cache that was not rolled back, a row of another
 /// position, a rule that is not greedy. If a hook or a processor changed the logits, pass a model that applies it, too. The
 /// model's context is left empty.
-/// Throws: std::invalid_argument on an empty prompt, tokens outside the vocabulary, and call sizes that are below 1 or
+/// Throws: InvalidArgument on an empty prompt, tokens outside the vocabulary, and call sizes that are below 1 or
 /// missing; what the model throws.
 /// Cost: two passes over the context for each call size.
 template <class M>

@@ -121,7 +121,7 @@ inline std::optional<SampledReport> check_uniform(std::span<const Index> counts,
 /// A token is informative if its row has unequal probabilities and is not nearly one-hot. The likelihood tests can convict
 /// from the first token on, U and W from 160 informative tokens, pairs from 320. An acquittal needs 320.
 /// Source: the top of this file.
-/// Throws: std::invalid_argument unless 0 < false_alarm < 1.
+/// Throws: InvalidArgument unless 0 < false_alarm < 1.
 /// Random: one number per informative token, from the audit's own generator; U and W share it.
 class DraftAudit {
  public:

@@ -29,10 +29,10 @@ class Enumerator {
   double probability() const { return probability_; }
 
   /// Prepares the next run; false if there is none left.
-  /// Throws: std::logic_error if the last run made fewer choices than an earlier run with these outcomes.
+  /// Throws: InvalidCall if the last run made fewer choices than an earlier run with these outcomes.
   [[nodiscard]] bool next() {
     if (depth_ != path_.size())
-      specdec::detail::logic_error("a run made fewer choices than the same run before");
+      specdec::detail::invalid_call("a run made fewer choices than the same run before");
     while (!path_.empty() && path_.back().following < 0) path_.pop_back();
     if (path_.empty()) return false;
     path_.back().outcome = path_.back().following;

@@ -44,7 +44,7 @@ struct TreeForm {
   TreeForm(std::vector<Index> above, Sibling how) : parents(std::move(above)), kinds(parents.size(), how) {}
 
   /// A random tree with this many tokens; each has one of these kinds.
-  /// Throws: std::invalid_argument if `kinds` is empty.
+  /// Throws: InvalidArgument if `kinds` is empty.
   template <RandomBitGenerator Generator>
   static TreeForm random(Index tokens, std::span<const Sibling> kinds, Generator& generator) {
     if (kinds.empty()) specdec::detail::invalid_argument("siblings is empty: no token could come about");

@@ -104,7 +104,7 @@ Law law_of(const M& model, std::span<const Token> prompt, const Options& options
 }  // namespace detail
 
 /// The law of the target alone. `model` has distribution(context), see TableModel.
-/// Throws: std::invalid_argument if max_new_tokens is negative or too large to be enumerated. All laws in this header do.
+/// Throws: InvalidArgument if max_new_tokens is negative or too large to be enumerated. All laws in this header do.
 template <class M>
 Law target_law(const M& model, std::span<const Token> prompt, const Options& options) {
   return detail::law_of(model, prompt, options, detail::sampled);

@@ -34,7 +34,7 @@ class TableModel {
 
   /// `table` is a (V+1)^order × V matrix of distributions. Let a, b, ..., z be the last `order` tokens, z the latest. The
   /// number of their row has the digits a+1, b+1, ..., z+1 in base V+1. A shorter context has leading zeros.
-  /// Throws: std::invalid_argument unless V >= 1, order >= 0 and the table has exactly these rows.
+  /// Throws: InvalidArgument unless V >= 1, order >= 0 and the table has exactly these rows.
   TableModel(Rows table, Index order) : table_(std::move(table)), order_(order) {
     if (table_.rows() != states(table_.cols(), order))
       specdec::detail::invalid_argument("table has ", table_.rows(),
@@ -70,11 +70,11 @@ class TableModel {
   Index vocab_size() const { return table_.cols(); }
 
   /// Feeds tokens: see Model.
-  /// Throws: std::invalid_argument on bad arguments, std::logic_error while a tree is open. The context is then unchanged.
+  /// Throws: InvalidArgument on bad arguments, InvalidCall while a tree is open. The context is then unchanged.
   const Rows& forward(std::span<const Token> tokens, Index rows) & {
     check_call(tokens, rows);
     if (!tree_.empty())
-      specdec::detail::logic_error(
+      specdec::detail::invalid_call(
           "forward(tokens, rows) while a tree is open: keep(path) or truncate(length) closes it");
     Rows output(rows, vocab_size());
     context_.insert(context_.end(), tokens.begin(), tokens.end());
@@ -86,7 +86,7 @@ class TableModel {
   }
 
   /// Feeds tokens of a tree: see takes_trees.
-  /// Throws: std::invalid_argument on bad arguments. Context and tree are then unchanged.
+  /// Throws: InvalidArgument on bad arguments. Context and tree are then unchanged.
   const Rows& forward(std::span<const Token> tokens, std::span<const Index> parents, Index rows) & {
     check_call(tokens, rows);
     specdec::detail::check_parents(tokens, parents, tree_.size());
@@ -112,7 +112,7 @@ class TableModel {
   }
 
   /// The distribution after `context`. It does not depend on the tokens that the model was fed.
-  /// Throws: std::invalid_argument if one of the last `order` tokens is outside the vocabulary.
+  /// Throws: InvalidArgument if one of the last `order` tokens is outside the vocabulary.
   DenseRow<Scalar> distribution(std::span<const Token> context) const& {
     return DenseRow<Scalar>(table_.data() + state(context) * table_.cols(), table_.cols());
   }

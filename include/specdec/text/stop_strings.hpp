@@ -94,7 +94,7 @@ class StopSearcherOf final : public StopSearcher {
 ///
 /// `bytes` is any tokenizer (TokenBytes). It is copied; copies of a StopStrings share it. It is called with every emitted
 /// token; in a Batch on the threads that verify. A stop token ends the text before its bytes are searched.
-/// Throws: std::invalid_argument on an empty string.
+/// Throws: InvalidArgument on an empty string.
 /// Cost: one look-up for each byte searched.
 /// Memory: 1 kB for each byte of the strings.
 class StopStrings {

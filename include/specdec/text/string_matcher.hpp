@@ -18,7 +18,7 @@ namespace specdec::detail {
 ///
 /// Source: Aho, Corasick, "Efficient string matching: an aid to bibliographic search", CACM 18(6), 1975.
 /// A state stands for the longest end of the bytes read that is the beginning of a string. State 0: no bytes.
-/// Throws: std::invalid_argument on a string without bytes.
+/// Throws: InvalidArgument on a string without bytes.
 /// Cost: memory of 1 kB for each byte of the strings.
 class StringMatcher {
  public:

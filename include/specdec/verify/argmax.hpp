@@ -15,7 +15,7 @@ namespace specdec {
 /// Source: Leviathan et al., arXiv:2211.17192, §2.2: temperature 0, with the argmax as a degenerate distribution.
 /// Shapes: target (γ+1)×V, tokens γ; the draft's rows, γ×V, are not read and may be left out.
 /// Units: probabilities.
-/// Throws: std::invalid_argument on wrong shapes or tokens, InvalidDistribution on NaN.
+/// Throws: InvalidArgument on wrong shapes or tokens, InvalidDistribution on NaN.
 /// Random: none.
 /// Cost: one pass over each of τ+1 target rows.
 struct ArgmaxVerifier : detail::Callable<ArgmaxVerifier> {

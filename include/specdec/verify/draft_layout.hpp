@@ -26,7 +26,7 @@ struct DraftPlace {
 /// Finds each draft of a batch:
 ///
 ///   drafts()                                          how many drafts there are
-///   check_sizes(tokens, target_rows, draft_rows)      throws std::invalid_argument if the arrays have other sizes
+///   check_sizes(tokens, target_rows, draft_rows)      throws InvalidArgument if the arrays have other sizes
 ///   place(tokens, draft_rows, i)                      where draft i lies; throws if its tokens are not as they should be
 template <class L>
 concept DraftLayout = requires(const L& layout, TokenIds tokens, Index n) {

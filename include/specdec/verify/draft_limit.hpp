@@ -13,14 +13,14 @@ inline constexpr Index longest_draft = Index{1} << 20;
 
 namespace detail {
 
-/// Throws std::invalid_argument if a draft cannot have this many tokens. `name` is the argument in the message.
+/// Throws InvalidArgument if a draft cannot have this many tokens. `name` is the argument in the message.
 inline void check_drafted(const char* name, Index tokens) {
   if (tokens < 0) invalid_argument(name, " = ", tokens, " is negative");
   if (tokens > longest_draft)
     invalid_argument(name, " = ", tokens, " is more than ", longest_draft, ", the longest draft");
 }
 
-/// Throws std::invalid_argument if gamma is neither a draft length nor `unlimited`.
+/// Throws InvalidArgument if gamma is neither a draft length nor `unlimited`.
 inline void check_gamma_option(Index gamma) {
   if (gamma > longest_draft && gamma < unlimited)
     invalid_argument("gamma = ", gamma, " is more than ", longest_draft,

@@ -102,10 +102,10 @@ struct DraftedRows {
 /// Shapes: target (γ+1)×V, draft γ×V', γ tokens and, for a tree, γ parents; γ >= 0, V >= 1. A token that only the draft's
 /// vocabulary has gets the target probability 0. The loop gives fewer target rows where a token ends the text (FeedBuffer),
 /// and then the number of each node's row in rows_of_nodes.
-/// Throws: std::invalid_argument, before the rule runs, on wrong shapes, on ids outside both vocabularies, on tokens that
+/// Throws: InvalidArgument, before the rule runs, on wrong shapes, on ids outside both vocabularies, on tokens that
 /// cannot have been drawn (q = 0), on a parent that is not before its child, and on equal siblings that were both chosen
 /// (q = 1). If a look-up needs a pass over the row, q = 0 is found later, when q(i) is asked for, unless the token's logit
-/// shows it. Later: std::invalid_argument on an index out of range; InvalidDistribution if a number that is asked for is no
+/// shows it. Later: InvalidArgument on an index out of range; InvalidDistribution if a number that is asked for is no
 /// probability, or if a row cannot be drawn from.
 /// Cost: p and q of all tokens are looked up once, at the start; where a look-up needs a pass, on demand. Rows are made on
 /// first use, and cache their results. No allocation for γ <= 64.

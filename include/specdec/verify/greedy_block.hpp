@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "specdec/error.hpp"
@@ -49,7 +50,7 @@ struct TargetLevel {
 /// Shapes: target (γ+1)×V, draft γ×V, tokens γ.
 /// Units: probabilities.
 /// Throws: wrong shapes, tokens that cannot have been drafted and numbers that are no probabilities are errors: see Drafted.
-/// std::invalid_argument on a draft shorter than min_draft_length(). After an error the state is unchanged.
+/// InvalidArgument on a draft shorter than min_draft_length(). After an error the state is unchanged.
 /// Random: a race per position, from γ down to τ.
 /// Cost: that of block verification, and a pass over both rows per live modification of a position.
 /// Numeric: a modification is skipped where rounding leaves no mass in the modified row.
@@ -61,6 +62,18 @@ class GreedyBlockVerifier : public detail::Callable<GreedyBlockVerifier> {
     Index left = 0;
     friend bool operator==(const Modification&, const Modification&) = default;
   };
+
+  GreedyBlockVerifier() = default;
+
+  /// The verifier of a text that goes on elsewhere: `live` are the modifications() that it had there.
+  ///
+  /// Throws: std::invalid_argument unless 0 < ratio < 1 and left >= 1 for each of them.
+  explicit GreedyBlockVerifier(std::vector<Modification> live) : live_(std::move(live)) {
+    for (std::size_t k = 0; k < live_.size(); ++k)
+      if (!(live_[k].ratio > 0 && live_[k].ratio < 1 && live_[k].left >= 1))
+        detail::invalid_argument("modifications[", k, "] has the ratio ", live_[k].ratio, " for ",
+                                 live_[k].left, " tokens");
+  }
 
   /// The live modifications, oldest first.
   const std::vector<Modification>& modifications() const& { return live_; }

@@ -20,7 +20,7 @@ namespace specdec {
 /// c = (1 − (1 − β)^K)/β. At the solution c = ρ, so Y ∝ (p − ρ·q)+.
 /// Shapes: see verify.
 /// Units: probabilities.
-/// Throws: what verify throws. std::invalid_argument if a sibling's q differs from its token's probability in the eldest
+/// Throws: what verify throws. InvalidArgument if a sibling's q differs from its token's probability in the eldest
 /// sibling's row.
 /// Random: a coin for each child that is judged, then a draw.
 /// Cost: ρ is found by bisection: some fifty passes over both rows at each node that branches. If rows are spread over

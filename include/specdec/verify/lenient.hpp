@@ -19,7 +19,7 @@ namespace specdec {
 /// Shapes: target (γ+1)×V, draft γ×V, tokens γ.
 /// Units: probabilities.
 /// Throws: wrong shapes, tokens that cannot have been drafted and numbers that are no probabilities are errors: see Drafted.
-/// The constructor: std::invalid_argument unless 0 < l <= 1.
+/// The constructor: InvalidArgument unless 0 < l <= 1.
 class LenientVerifier : public detail::Callable<LenientVerifier> {
  public:
   static constexpr bool draws_from_target = false;

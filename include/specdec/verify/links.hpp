@@ -41,7 +41,7 @@ class LineLinks {
 };
 
 /// A tree: token k follows token parents[k], or the context if parents[k] = −1.
-/// Throws: std::invalid_argument if the number of parents is wrong, or if a parent is not before its child.
+/// Throws: InvalidArgument if the number of parents is wrong, or if a parent is not before its child.
 /// Cost: O(tokens); no allocation for up to 64 tokens.
 class TreeLinks {
  public:

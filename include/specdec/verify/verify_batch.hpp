@@ -97,7 +97,7 @@ inline Index accepted_token(const TreeVerdict& verdict, Index k) { return at(ver
 /// `rule` is one rule for all drafts, or a span with one rule per draft. Rules that remember their sequence need a span.
 /// Greedy and sampled requests go together in one call: the rows of a greedy request have temperature 0.
 /// Shapes: of the layout; sources and verdicts have one entry for each draft.
-/// Throws: std::invalid_argument if the shapes do not fit. An error in a single draft goes to its BatchVerdict::error.
+/// Throws: InvalidArgument if the shapes do not fit. An error in a single draft goes to its BatchVerdict::error.
 /// Random: what verify() draws, for each draft from its own source.
 /// Cost: that of verify() for each draft. No allocation for γ <= 64 if nothing fails.
 template <class Rule, Probabilities Target, Probabilities Draft, detail::LayoutOrOffsets Layout,
@@ -122,7 +122,7 @@ void verify_batch(Rule&& rule, const Target& target, const Draft& draft, TokenId
 /// Rules, layout, sources, executor and errors: see the function for lines, above.
 /// Shapes: of the layout; `parents` has one number for each of `tokens`. What stands beside padding, or beside a token that was
 /// fed, is not read.
-/// Throws: std::invalid_argument if the shapes do not fit. Parents that make no tree are an error of their own draft.
+/// Throws: InvalidArgument if the shapes do not fit. Parents that make no tree are an error of their own draft.
 /// Cost: that of verify() for each tree. No allocation for γ <= 64, if nothing fails and if the verdicts have held paths of
 /// drafts of this length before.
 template <class Rule, Probabilities Target, Probabilities Draft, detail::LayoutOrOffsets Layout,
@@ -147,7 +147,7 @@ void verify_batch(Rule&& rule, const Target& target, const Draft& draft, TokenId
 ///
 /// Shapes: `emitted` holds one row for each draft; `accepted`, one entry. A row must have room for the accepted tokens and one
 /// more: for γ + 1 under any verdict on a line, for one more than the tree is deep under any on a tree.
-/// Throws: std::invalid_argument if the shapes do not fit, or if a verdict accepts tokens that its draft does not have. Then
+/// Throws: InvalidArgument if the shapes do not fit, or if a verdict accepts tokens that its draft does not have. Then
 /// nothing has been written.
 template <DraftLayout Layout, std::ranges::contiguous_range Verdicts, std::ranges::contiguous_range Emitted,
           std::ranges::contiguous_range Accepted>

@@ -55,8 +55,8 @@ void make_mistake(std::string_view mistake) {
 int main(int count, char** arguments) {
   if (generate({}, specdec::ModelDrafter{Flat{}}, specdec::BlockVerifier{}) != 20) return 1;
   if (count > 2)
-    specdec::set_error_handler([](const char* message) {
-      std::printf("handled: %s\n", message);
+    specdec::set_error_handler([](const specdec::Error& error) {
+      std::printf("handled: %s\n", error.what());
       std::fflush(stdout);
       std::_Exit(3);
     });

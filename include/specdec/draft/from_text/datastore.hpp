@@ -33,7 +33,7 @@ namespace specdec {
 ///   Datastore store{bytes_of_the_mapped_file};                                  // at each start
 ///
 /// Source: suffix arrays, Manber and Myers 1993; as a store of drafts: He et al., "REST", arXiv:2311.08252.
-/// Throws: std::invalid_argument if the lists differ in length, or if the bytes are no file that write() wrote on a machine
+/// Throws: InvalidArgument if the lists differ in length, or if the bytes are no file that write() wrote on a machine
 /// with this order of bytes. The order is not checked: a wrong one gives useless drafts, never a wrong text.
 /// Cost: a search takes two binary searches for each token of the string.
 class Datastore {
@@ -71,7 +71,7 @@ class Datastore {
   }
 
   /// The order of the places of a text.
-  /// Throws: std::invalid_argument on a token below 0 that is no separator, and on a text of 2^32 tokens or more.
+  /// Throws: InvalidArgument on a token below 0 that is no separator, and on a text of 2^32 tokens or more.
   /// Cost: O(n log n) comparisons of up to sorted_depth tokens.
   static std::vector<std::uint32_t> sorted(std::span<const Token> tokens) {
     check_text(tokens);
@@ -88,7 +88,7 @@ class Datastore {
   }
 
   /// Writes a file for a text: a header, the tokens, and their order.
-  /// Throws: what sorted() throws; std::runtime_error if the stream fails.
+  /// Throws: what sorted() throws; ExternalFailure if the stream fails.
   static void write(std::ostream& file, std::span<const Token> tokens) {
     const std::vector<std::uint32_t> order = sorted(tokens);
     Header header;
@@ -97,7 +97,7 @@ class Datastore {
     file.write(reinterpret_cast<const char*>(tokens.data()),
                static_cast<std::streamsize>(tokens.size_bytes()));
     file.write(reinterpret_cast<const char*>(order.data()), static_cast<std::streamsize>(4 * order.size()));
-    if (!file.flush()) detail::runtime_error("the datastore could not be written");
+    if (!file.flush()) detail::external_failure("the datastore could not be written");
   }
 
   Index size() const { return std::ssize(tokens_); }

@@ -155,7 +155,7 @@ class SuffixAutomaton {
 
 /// What a SuffixDrafter has learnt: from every context that it was shown, and from texts that it was given with learn().
 ///
-/// Throws: std::invalid_argument unless 1 <= min_match <= max_match.
+/// Throws: InvalidArgument unless 1 <= min_match <= max_match.
 /// Cost: a learnt token takes amortised O(1) steps to enter and up to max_match steps to count.
 template <class Options>
 class LearntSuffixes {
@@ -170,7 +170,7 @@ class LearntSuffixes {
   }
 
   /// Learns a separate text: no match reaches from one text into another. A text that is learnt twice counts twice.
-  /// Throws: std::invalid_argument on an id that is negative or too large for a Token; then nothing has been learnt.
+  /// Throws: InvalidArgument on an id that is negative or too large for a Token; then nothing has been learnt.
   void learn(TokenIds tokens) {
     check_tokens("tokens", tokens, most_tokens);
     End end;
@@ -192,7 +192,7 @@ class LearntSuffixes {
   }
 
   /// How often the string of tokens occurred in all that was learnt.
-  /// Throws: std::invalid_argument unless there are 1 to max_match + 1 tokens: only such strings are counted.
+  /// Throws: InvalidArgument unless there are 1 to max_match + 1 tokens: only such strings are counted.
   Index occurrences(std::span<const Token> tokens) const {
     if (tokens.empty() || std::ssize(tokens) - 1 > max_match_)
       invalid_argument("strings of 1 token to max_match + 1 are counted, not of ", tokens.size(),

@@ -19,7 +19,7 @@ namespace specdec::detail {
 /// copied: every call is given the text again.
 /// Pre: this text begins with all tokens of the n-grams entered.
 ///
-/// Throws: std::invalid_argument unless 1 <= min_ngram <= max_ngram <= 512.
+/// Throws: InvalidArgument unless 1 <= min_ngram <= max_ngram <= 512.
 /// Cost: expected O(n) for each call. No allocation except in make_room().
 /// Memory: 16 to 64 bytes for each token and n.
 class NgramEnds {

@@ -24,7 +24,7 @@ namespace specdec {
 /// Source: Saxena, "Prompt Lookup Decoding" (2023), https://github.com/apoorvumang/prompt-lookup-decoding. Deviation: the
 /// source takes the first occurrence; the latest follows a text that drifts.
 /// Random: none. The proposal is deterministic, so its rows are one-hot.
-/// Throws: std::invalid_argument unless 1 <= min_ngram <= max_ngram <= 512.
+/// Throws: InvalidArgument unless 1 <= min_ngram <= max_ngram <= 512.
 /// Cost: each context token is indexed once, in one hash table for each n; a proposal takes a look-up in each table.
 /// Memory: 16 to 64 bytes for each token and n.
 class PromptLookupDrafter {

@@ -74,7 +74,7 @@ struct SuffixOptions<Linear> {
 /// trees grow by the product of the counts' shares. Deviation: here trees use shorter matches beside the longest one.
 /// Pre: learnt tokens are tokens of the target; the loop refuses a proposed token that the target does not know.
 /// Random: none. The proposal depends only on texts shown and learnt, so its rows are one-hot.
-/// Throws: std::invalid_argument unless 1 <= min_match <= max_match and 0 <= min_share <= 1.
+/// Throws: InvalidArgument unless 1 <= min_match <= max_match and 0 <= min_share <= 1.
 /// Cost: a learnt token takes amortised O(1) steps to enter, and up to max_match to count (one for each of its matches of
 /// different frequency). A proposed token takes up to max_match. Counts are exact. Only max_match makes this affordable: a
 /// text of n equal tokens has n matches at every token. A node of a tree also reads every continuation of its matches, the

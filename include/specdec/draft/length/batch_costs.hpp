@@ -28,7 +28,7 @@ namespace specdec {
 /// larger target call costs more, and an equal share of one more draft call. So one price of a token holds for all texts: the
 /// texts whose next token is likeliest to survive get the tokens of a call. For one length of all texts each bears an equal
 /// share of all calls. What a draft model must read after a pause has no price here.
-/// Throws: std::invalid_argument where batch() gets a number below 1 or above 2^30, and where a cost is no finite number above
+/// Throws: InvalidArgument where batch() gets a number below 1 or above 2^30, and where a cost is no finite number above
 /// 0: mostly from the draft length's next(), before the step. A CostCurve in which nothing is known gives 0.
 /// Cost: O(1).
 template <std::invocable<Index> TargetCost, std::invocable<Index> DraftCost>

@@ -58,7 +58,7 @@ struct CostOptimalOptions {
 /// draft as much as their gamma allows. Considers lengths up to RunningSurvival::reach, about twice the longest draft so far.
 /// Lossless, like every DraftLength. But the tokens for a seed depend on the speed of the machine (with KeyedVerifier, and
 /// with given costs, they do not).
-/// Throws: std::invalid_argument unless window >= 1 and 0 < probing < 1, and if `most` is negative; what BatchCosts throws.
+/// Throws: InvalidArgument unless window >= 1 and 0 < probing < 1, and if `most` is negative; what BatchCosts throws.
 /// Cost: a choice at every step (in a batch: of the batch) takes some microseconds for 64 lengths. No allocation, except where
 /// a draft is longer than ever before.
 template <class Costs = detail::StepCosts>
@@ -121,7 +121,7 @@ class CostOptimalLength {
 
   /// The estimate for a line of gamma tokens, in seconds or in the unit of the given costs, as of the last choice; 0 before the
   /// first. In a batch, of one text: its share of the calls.
-  /// Throws: std::invalid_argument unless 0 <= gamma <= longest().
+  /// Throws: InvalidArgument unless 0 <= gamma <= longest().
   double time_per_token(Index gamma) const {
     if (gamma < 0 || gamma > longest())
       detail::invalid_argument("gamma = ", gamma, " is outside 0..longest() = ", longest());

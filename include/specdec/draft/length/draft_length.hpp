@@ -156,7 +156,7 @@ struct FixedLength {
 /// Asks for two tokens more after a fully accepted draft, and for one less after any other draft; between 1 and 1024.
 ///
 /// Source: the "heuristic" schedule of Hugging Face Transformers' assisted generation.
-/// Throws: std::invalid_argument unless initial >= 1.
+/// Throws: InvalidArgument unless initial >= 1.
 class ScheduledLength {
  public:
   explicit ScheduledLength(Index initial = 5) : length_(std::min(initial, longest)) {
@@ -183,7 +183,7 @@ class ScheduledLength {
 ///
 /// Source: the static confidence threshold that DISCO (Mamou et al., arXiv:2405.04304) starts from. The row decides, not the
 /// token that was drawn from it, and that token stays: its row is paid for, and to drop it would bias the output.
-/// Throws: std::invalid_argument unless 0 <= least <= 1; InvalidDistribution on a row if its largest number is no
+/// Throws: InvalidArgument unless 0 <= least <= 1; InvalidDistribution on a row if its largest number is no
 /// probability.
 /// Cost: an argmax of each row of the draft model; a pass over it if the row has no argmax.
 class ConfidentLength {
@@ -206,7 +206,7 @@ class ConfidentLength {
 ///
 /// Source: AdaEDL (Agrawal et al., arXiv:2410.18351). AdaEDL stops where its estimate of the acceptance, 1 − √(0.2 H), falls
 /// below a threshold λ: this is most = (1 − λ)²/0.2. Deviation: here λ is fixed.
-/// Throws: std::invalid_argument unless most >= 0; InvalidDistribution on a row with a number that is NaN, infinite or
+/// Throws: InvalidArgument unless most >= 0; InvalidDistribution on a row with a number that is NaN, infinite or
 /// negative.
 /// Cost: a pass with logarithms over each row of the draft model.
 class EntropyLength {

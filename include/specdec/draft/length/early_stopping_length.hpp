@@ -76,7 +76,7 @@ struct EarlyStoppingOptions {
 /// that paper trains a network to predict survival, and fixes the cost of a token. For trees: see detail::TreeGrowth.
 /// Lossless, like every DraftLength. But the tokens for a seed depend on the speed of the machine (with KeyedVerifier they
 /// do not).
-/// Throws: std::invalid_argument unless window >= 1 and 0 < probing < 1, and if `most` is negative; InvalidDistribution on a
+/// Throws: InvalidArgument unless window >= 1 and 0 < probing < 1, and if `most` is negative; InvalidDistribution on a
 /// row if its largest number is no probability.
 /// Cost: an argmax of each row of the draft model, and the log-sum-exp of each row of logits; for a tree at most O(tokens²)
 /// for each level. No allocation, except where a draft is longer than ever before.

@@ -22,7 +22,7 @@ namespace specdec::detail {
 /// so, calls rate() for the children of each node, more(draft) for how many of them and whether there is another level, and
 /// propose() for each token of the draft. Trees are left as they are by a draft length that does not rate tokens.
 /// Checks what the draft length says.
-/// Throws: std::invalid_argument if the draft length returns no probability, or no number of tokens that were found;
+/// Throws: InvalidArgument if the draft length returns no probability, or no number of tokens that were found;
 /// InvalidDistribution on a row whose number for a token is no probability.
 /// Example: Line, Tree, ConfidentTree.
 template <class Policy, bool remembers>

@@ -18,7 +18,7 @@ namespace specdec::detail {
 /// probe has two steps, because the first may not be timed; and it goes on as long as it pays, until that is certain: it may
 /// be long until the next one. All texts that share a draft length take part in a probe.
 /// Units: costs are in seconds, or in a unit of the caller's.
-/// Throws: std::invalid_argument unless 0 < share < 1.
+/// Throws: InvalidArgument unless 0 < share < 1.
 class Trials {
  public:
   explicit Trials(double share) : share_(share) {

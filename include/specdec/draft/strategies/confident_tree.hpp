@@ -39,7 +39,7 @@ namespace specdec {
 /// Near the end of a bounded context fewer nodes get children: see ModelDrafter.
 /// Source: Li et al., "EAGLE-2", arXiv:2406.16858, sections 4.1 and 4.2. Deviation: a node gets no children if none of them
 /// could be proposed; this changes only the cost.
-/// Throws: std::invalid_argument, when a ModelDrafter is made, unless 1 <= width <= 1024 and depth and nodes are in
+/// Throws: InvalidArgument, when a ModelDrafter is made, unless 1 <= width <= 1024 and depth and nodes are in
 /// 0..longest_draft.
 /// Random: none.
 /// Cost: a model call for each level, and a pass over each of its rows. Where a draft length rates tokens of processed

@@ -32,7 +32,7 @@ class SparesPlan {
  public:
   SparesPlan() = default;
 
-  /// Throws: std::invalid_argument if a number is negative, or if all tokens together are more than longest_draft.
+  /// Throws: InvalidArgument if a number is negative, or if all tokens together are more than longest_draft.
   SparesPlan(Index trunk, std::vector<Index> spares, Index second_trunk)
       : trunk_(trunk), second_trunk_(second_trunk), spares_(std::move(spares)) {
     check_drafted("trunk", trunk);
@@ -117,7 +117,7 @@ class SparesWithin {
 /// shorter: see ModelDrafter.
 /// A row in which no token has a positive probability ends its trunk; where lengths are fixed (DraftLimits), the trunk's
 /// token is drawn from a uniform row, and has no spares. A stop token ends its trunk, too (DraftLimits::ends_at).
-/// Throws: std::invalid_argument if a trunk or a number of spares is negative, or if trunks and spares together have more
+/// Throws: InvalidArgument if a trunk or a number of spares is negative, or if trunks and spares together have more
 /// than longest_draft tokens.
 /// Random: one draw per token of a trunk, by ascending number: the first token, the second trunk, the rest of the trunk.
 /// Cost: a model call for each drawn token, and a pass over its row where it has spares.

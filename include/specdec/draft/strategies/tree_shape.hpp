@@ -25,7 +25,7 @@ namespace specdec {
 ///   TreeShape::linear(5)               no branches
 ///   TreeShape{-1, -1, 0, 0, 1}         by hand: node k follows node parents[k], or the context
 ///
-/// Throws: std::invalid_argument where parents[k] is outside −1..k−1, a width is below 1, a size is negative, or the tree is
+/// Throws: InvalidArgument where parents[k] is outside −1..k−1, a width is below 1, a size is negative, or the tree is
 /// larger than longest_draft.
 class TreeShape {
  public:

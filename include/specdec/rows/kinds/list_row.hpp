@@ -46,7 +46,7 @@ ListedLogits(S T::*, double) -> ListedLogits<T, S>;
 /// 1; among equals, the lowest id.
 ///
 /// Pre: no id is listed twice. The ids of drawn tokens are checked, the others are taken on trust: see validate().
-/// Throws: std::invalid_argument on a negative vocabulary or temperature, and if the list has more tokens than the
+/// Throws: InvalidArgument on a negative vocabulary or temperature, and if the list has more tokens than the
 /// vocabulary. InvalidDistribution if a list of up to `checked_size` probabilities sums neither to 1 within 1e-3 nor to 0, as
 /// after a cut without renormalisation, or if one of them is NaN or negative; on a logit that is NaN or +inf. A list without
 /// a positive probability, or without a finite logit, is a dead end (rows/read/dead_end.hpp): a draw from it throws.

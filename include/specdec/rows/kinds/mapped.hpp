@@ -33,7 +33,7 @@ class TokenMap {
 
   /// `targets[d]` is the target's token for draft token d, or `none`. `vocab_size` is the size of the target's vocabulary.
   ///
-  /// Throws: std::invalid_argument if a token lies outside the target's vocabulary, or if two draft tokens have one target.
+  /// Throws: InvalidArgument if a token lies outside the target's vocabulary, or if two draft tokens have one target.
   TokenMap(std::span<const Token> targets, Index vocab_size)
       : content_(new const Content(targets, vocab_size)) {}
 

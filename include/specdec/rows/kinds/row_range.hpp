@@ -15,7 +15,7 @@ namespace specdec {
 /// `count` rows of a matrix from row `first` on: the rows of one sequence in the matrix of a batch, for example. It is a
 /// view, like the matrix.
 ///
-/// Throws: std::invalid_argument if the matrix does not have these rows.
+/// Throws: InvalidArgument if the matrix does not have these rows.
 template <DistributionMatrix M>
 class RowRange {
  public:

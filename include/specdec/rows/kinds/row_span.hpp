@@ -16,7 +16,7 @@ namespace specdec {
 /// A list of rows of one type as a matrix: row(i) is rows[i]. Use it for sparse rows, and for rows with a temperature each.
 /// The rows must outlive it; a temporary container of rows is refused.
 ///
-/// Throws: std::invalid_argument if the vocabulary of a row is larger than vocab_size.
+/// Throws: InvalidArgument if the vocabulary of a row is larger than vocab_size.
 template <class Row>
 class RowSpan {
   static_assert(detail::fits_row<Row>());

@@ -19,7 +19,7 @@ namespace specdec {
 ///   std::vector<std::vector<float>> target, draft;
 ///   verifier(RowVectors{target}, RowVectors{draft}, tokens, rng)
 ///
-/// Throws: std::invalid_argument if the rows differ in length.
+/// Throws: InvalidArgument if the rows differ in length.
 /// Cost: one check of each row's length.
 template <std::ranges::contiguous_range Row>
   requires std::ranges::sized_range<const Row> && Real<std::ranges::range_value_t<Row>>

@@ -73,7 +73,7 @@ class SampledRow : public R {
 /// Pre: tokens[i] was drawn from row i, independently of the draft and of the other tokens. Use tokens for one verification
 /// only: a token that is used twice is no independent draw. Rows and tokens must outlive it; temporary containers of either
 /// are refused.
-/// Throws: std::invalid_argument unless there is one token per row. A draw throws InvalidDistribution if its token cannot
+/// Throws: InvalidArgument unless there is one token per row. A draw throws InvalidDistribution if its token cannot
 /// have been drawn, as far as this shows without a pass over the row. For a row of logits the token's own logit must be
 /// above −inf. It is not checked whether a temperature of 0 or a chain of processors would remove the token.
 /// Random: a verification makes each row once. So a rule that races in a row and then draws from it gets two independent

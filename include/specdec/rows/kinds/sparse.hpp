@@ -23,7 +23,7 @@ namespace specdec {
 /// the sum is right within 1 %, or within the rounding of halves: so a list that was cut and not renormalised is found, unless it
 /// is only looked up. If a drafted token is not found in the list, the error names an id that is out of order, if there is
 /// one. Ids may be of any integral type. Ids and probabilities must outlive the row; temporary containers are refused.
-/// Throws: std::invalid_argument if there are not as many ids as probabilities, if the vocabulary is negative, or if it has
+/// Throws: InvalidArgument if there are not as many ids as probabilities, if the vocabulary is negative, or if it has
 /// fewer tokens than the list. InvalidDistribution at a draw from a list whose sum is wrong or 0 (a dead end).
 /// Cost: log k steps for a look-up in a list of k tokens, at most k steps for a draw, for any size of the vocabulary.
 template <Real S, std::integral Id = Token>

@@ -47,7 +47,7 @@ void validate_row(const R& row, Index vocab_size, double tolerance) {
 /// The verifiers do not call this: they check in O(γ) only the numbers that they use. They notice a row that does not sum to 1
 /// only where they draw from it, and not always there. Call it for rows from code that you do not trust, or while a backend is
 /// new. The error message calls the matrix `name`.
-/// Throws: InvalidDistribution if the check fails; std::invalid_argument unless tolerance >= 0.
+/// Throws: InvalidDistribution if the check fails; InvalidArgument unless tolerance >= 0.
 /// Cost: one pass over all rows.
 template <Probabilities M>
   requires has_vocab_size<decltype(distributions(std::declval<const M&>()))>

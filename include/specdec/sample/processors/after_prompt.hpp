@@ -20,7 +20,7 @@ namespace specdec {
 ///
 /// For processors of the new text: a grammar, a minimum length, or penalties that count only generated tokens.
 /// The prompt's length may be any integer, such as prompt.size().
-/// Throws: std::invalid_argument if the length is negative, or larger than any Index.
+/// Throws: InvalidArgument if the length is negative, or larger than any Index.
 template <class P>
 class AfterPrompt {
   static_assert(detail::follows_text<P>());

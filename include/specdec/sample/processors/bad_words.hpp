@@ -28,7 +28,7 @@ namespace specdec {
 /// A token without a logit in the row is ignored.
 /// Source: bad_words_ids of Hugging Face transformers, which counts the prompt, too; bad_words of vLLM, which leaves it out.
 /// llama.cpp has none for sequences; a single token is a LogitBias of −inf there.
-/// Throws: std::invalid_argument if a sequence has no tokens or a negative one. If every token is forbidden, a draw from the
+/// Throws: InvalidArgument if a sequence has no tokens or a negative one. If every token is forbidden, a draw from the
 /// row throws InvalidDistribution.
 /// Cost: for each row O(sequences), and the tokens of those that have begun. No allocation in steady state.
 /// Memory: 4 bytes for each token of the text.

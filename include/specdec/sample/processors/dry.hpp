@@ -36,7 +36,7 @@ struct DrySettings {
 /// The prompt counts; AfterPrompt leaves it out. A finite logit stays finite.
 /// Source: dry of llama.cpp and text-generation-webui. They take breakers as strings: give the tokens that contain one. Of
 /// two breakers that begin at one place llama.cpp takes the longer; this class does so, too.
-/// Throws: std::invalid_argument if the multiplier is negative or not finite, the base below 1 or not finite, allowed_length
+/// Throws: InvalidArgument if the multiplier is negative or not finite, the base below 1 or not finite, allowed_length
 /// below 1, last_n negative, or a breaker empty.
 /// Cost: for each row O(tokens that are looked at). No allocation in steady state.
 /// Memory: 12 bytes for each token of the text.

@@ -30,7 +30,7 @@ struct TokenBias {
 ///
 /// Source: logit_bias of OpenAI's API and of llama.cpp; sequence_bias of Hugging Face transformers, but only for single
 /// tokens.
-/// Throws: std::invalid_argument on a negative id, or on a bias that is NaN or +inf.
+/// Throws: InvalidArgument on a negative id, or on a bias that is NaN or +inf.
 /// Cost: O(listed tokens) a row. It has no state.
 class LogitBias {
  public:

@@ -21,7 +21,7 @@ namespace specdec {
 /// An end token without a logit in the row is ignored.
 /// Source: Hugging Face transformers: min_length counts the prompt of a decoder, min_new_tokens leaves it out. vLLM's
 /// min_tokens leaves it out. llama.cpp has only ignore_eos, which is LogitBias{{end, −inf}}.
-/// Throws: std::invalid_argument if n is negative, or if an end is no Token.
+/// Throws: InvalidArgument if n is negative, or if an end is no Token.
 /// Cost: O(ends) for each row, as long as the text has fewer than n tokens.
 class MinLength {
  public:

@@ -25,7 +25,7 @@ namespace specdec {
 ///
 /// Source: no_repeat_ngram_size of Hugging Face transformers. llama.cpp has none, but DRY: see Dry. It lowers the logits of
 /// tokens that continue a repetition; the longer the repetition, the more.
-/// Throws: std::invalid_argument if n is below 1. If every token is forbidden, a draw from the row throws InvalidDistribution.
+/// Throws: InvalidArgument if n is below 1. If every token is forbidden, a draw from the row throws InvalidDistribution.
 /// Cost: O(n) for each token. For each row, O(n) for every earlier occurrence of the last n − 1 tokens. No allocation if the
 /// text was as long before.
 /// Memory: 16 bytes for each token, and a table as long as the text.

@@ -74,7 +74,7 @@ class Price {
 ///
 /// Source: CTRL (Keskar et al., arXiv:1909.05858, section 4.1). Negative logits are multiplied, by Hugging Face
 /// (repetition_penalty) and llama.cpp (repeat_penalty), too. The result is not invariant under a shift of the logits.
-/// Throws: std::invalid_argument if θ is not above 0, infinite or NaN, or if last_n is negative.
+/// Throws: InvalidArgument if θ is not above 0, infinite or NaN, or if last_n is negative.
 /// Cost: O(distinct tokens) a row. No allocation in steady state.
 class RepetitionPenalty {
  public:
@@ -104,7 +104,7 @@ class RepetitionPenalty {
 /// Subtracts α from the logit of each token that already occurs, once, however often it occurs. 0 changes nothing.
 ///
 /// Source: presence_penalty of OpenAI's API, of vLLM and of llama.cpp.
-/// Throws: std::invalid_argument if α is infinite or NaN, or if last_n is negative.
+/// Throws: InvalidArgument if α is infinite or NaN, or if last_n is negative.
 /// Cost: O(distinct tokens) a row. No allocation in steady state.
 class PresencePenalty : public detail::Price<false> {
  public:
@@ -115,7 +115,7 @@ class PresencePenalty : public detail::Price<false> {
 /// Subtracts α from a token's logit once for each time that the token occurs. 0 changes nothing.
 ///
 /// Source: frequency_penalty of OpenAI's API, of vLLM and of llama.cpp.
-/// Throws: std::invalid_argument if α is infinite or NaN, or if last_n is negative.
+/// Throws: InvalidArgument if α is infinite or NaN, or if last_n is negative.
 /// Cost: O(distinct tokens) a row. No allocation in steady state.
 class FrequencyPenalty : public detail::Price<true> {
  public:

@@ -22,7 +22,7 @@ namespace detail {
 /// sequence.
 ///
 /// Source: Knuth, Morris, Pratt, "Fast pattern matching in strings", SIAM J. Comput. 6(2), 1977.
-/// Throws: std::invalid_argument if the sequence has no tokens or a negative one.
+/// Throws: InvalidArgument if the sequence has no tokens or a negative one.
 /// Cost: O(1) for each token on average over a text.
 class SequenceMatcher {
  public:
@@ -72,7 +72,7 @@ struct ReasoningBudgetSettings {
 /// ForcedTokens drafts the forced tokens: FallbackDrafter{ForcedTokens{budget, vocab_size}, drafter}.
 /// Source: --reasoning-budget and --reasoning-budget-message of llama.cpp. There the whole end sequence is forced, even if the
 /// text has begun it; and forcing waits for the end of a character that takes several tokens.
-/// Throws: std::invalid_argument if start or end has no tokens, a token is negative, or `tokens` is. If a forced token has no
+/// Throws: InvalidArgument if start or end has no tokens, a token is negative, or `tokens` is. If a forced token has no
 /// finite logit in the row, a draw from the row throws InvalidDistribution.
 /// Cost: O(1) for each token. A pass over the row where a token is forced. No allocation in steady state.
 /// Memory: 24 bytes for each token of the text.

@@ -24,7 +24,7 @@ namespace specdec {
 ///
 /// To go back further than the copies reach, the text is pushed again from its beginning, at the next push() or apply().
 /// The state's own push() may leave it in any condition when it throws or refuses.
-/// Throws: std::invalid_argument if `most` is below 1; what the state throws, and then this is as before.
+/// Throws: InvalidArgument if `most` is below 1; what the state throws, and then this is as before.
 /// Cost: a copy of the state for each pushed token, a swap for each pop(). No allocation of its own in steady state.
 /// Memory: the text and `most` states.
 template <std::copyable State>

@@ -16,7 +16,7 @@ namespace specdec::detail {
 
 /// Counts the last `window` tokens of a text that can grow and be rolled back.
 ///
-/// Throws: std::invalid_argument if the window is negative. A push that throws has changed nothing.
+/// Throws: InvalidArgument if the window is negative. A push that throws has changed nothing.
 /// Cost: expected O(1) for each token; each() visits the distinct tokens that are counted now. No allocation if the text and
 /// the list were as large before.
 /// Memory: the text, a list of the distinct tokens, and a hash table into the list with open addressing, at most half full.

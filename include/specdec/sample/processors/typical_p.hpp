@@ -23,7 +23,7 @@ namespace specdec {
 /// The set may lack the most probable token, so this is a processor, not a step of a Chain. Processors puts it between steps.
 /// Source: Meister et al., arXiv:2202.00666; typical_p of Hugging Face transformers and of llama.cpp.
 /// Ties: tokens of equal distance stay or go together. llama.cpp cuts a sorted list and may separate them.
-/// Throws: std::invalid_argument unless 0 < p <= 1 and min_keep >= 0. A row without a finite largest logit is not changed:
+/// Throws: InvalidArgument unless 0 < p <= 1 and min_keep >= 0. A row without a finite largest logit is not changed:
 /// a draw from it throws InvalidDistribution.
 /// Numeric: computed in double. If the mass of a set is within rounding of p, this set or the next larger one may stay.
 /// Cost: an exponential for each token with a finite logit, and about two passes over these; put TopK before it. No

@@ -29,7 +29,7 @@ namespace specdec {
 /// The set may lack the most probable token, so this is a processor, not a step of a Chain.
 /// Source: xtc of llama.cpp and text-generation-webui; these draw the coin from a generator.
 /// Ties: tokens that are equally the least probable of the likely ones all stay. llama.cpp keeps one of them.
-/// Throws: std::invalid_argument unless probability and threshold are between 0 and 1, and min_keep >= 0. A row without a
+/// Throws: InvalidArgument unless probability and threshold are between 0 and 1, and min_keep >= 0. A row without a
 /// finite largest logit is not changed: a draw from it throws InvalidDistribution.
 /// Random: tokens are removed if u < probability. u is the uniform01 of SplitMix64(k), k the first number of
 /// SplitMix64(n + s), s the first number of SplitMix64(seed), and n the number of tokens before the place.

@@ -26,7 +26,7 @@ namespace specdec {
 ///
 /// Source: dynatemp_range and dynatemp_exponent of llama.cpp. There tokens that a bias or a grammar has set to −inf count in n;
 /// here they do not.
-/// Throws: std::invalid_argument if t, range or exponent is negative, infinite or NaN, or if t + range is infinite;
+/// Throws: InvalidArgument if t, range or exponent is negative, infinite or NaN, or if t + range is infinite;
 /// InvalidDistribution if the row cannot be read.
 /// Numeric: the entropy is that of entropy().
 /// Cost: normalises the row if that is not done yet, and two more passes. At the new temperature the row has to be normalised

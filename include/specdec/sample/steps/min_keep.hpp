@@ -21,7 +21,7 @@ namespace specdec {
 /// own. Works over ranks if the step does.
 /// Source: min_keep of top-p and min-p in llama.cpp; min_tokens_to_keep of Hugging Face transformers.
 /// Ties: all tokens equal to the n-th largest stay. llama.cpp keeps exactly n tokens.
-/// Throws: std::invalid_argument if n is negative; what the step and TopK throw.
+/// Throws: InvalidArgument if n is negative; what the step and TopK throw.
 /// Cost: that of the step, and for n > 1 that of TopK.
 template <RowStep Step>
 class MinKeep {

@@ -16,7 +16,7 @@ namespace specdec {
 /// largest.
 ///
 /// Source: Nguyen et al., arXiv:2407.01082. Hugging Face transformers and llama.cpp define it in this way, too.
-/// Throws: std::invalid_argument unless 0 <= p <= 1; InvalidDistribution on a NaN or a logit of +inf.
+/// Throws: InvalidArgument unless 0 <= p <= 1; InvalidDistribution on a NaN or a logit of +inf.
 /// Cost: one pass without exponentials if the largest logit is not known yet.
 class MinP {
  public:

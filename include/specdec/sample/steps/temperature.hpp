@@ -13,7 +13,7 @@ namespace specdec {
 ///
 /// t = 1 changes nothing. t = 0 gives probability 1 to the largest logit (the lowest id if several are equal), whatever the
 /// other steps of the chain do. A product of temperatures that is too large for a number becomes the largest number.
-/// Throws: std::invalid_argument if t is negative, infinite or NaN.
+/// Throws: InvalidArgument if t is negative, infinite or NaN.
 class Temperature {
  public:
   explicit Temperature(double t) : t_(t) {

@@ -15,7 +15,7 @@ namespace specdec {
 ///
 /// Ties: all tokens equal to the k-th largest stay, in Hugging Face transformers and vLLM, too; llama.cpp keeps
 /// exactly k tokens.
-/// Throws: std::invalid_argument if k is negative; InvalidDistribution on a NaN or a logit of +inf.
+/// Throws: InvalidArgument if k is negative; InvalidDistribution on a NaN or a logit of +inf.
 /// Cost: about one pass of comparisons, see ThresholdSearch. For k up to a few thousand this pass normalises the
 /// row, too.
 class TopK {

@@ -16,7 +16,7 @@ namespace specdec {
 ///
 /// A mask of large finite numbers, such as −1e9, counts and makes σ large; −inf does not count.
 /// Source: Tang et al., arXiv:2411.07641; top_n_sigma of llama.cpp, where n <= 0 keeps all.
-/// Throws: std::invalid_argument if n is negative, infinite or NaN; InvalidDistribution on a NaN or a logit of +inf.
+/// Throws: InvalidArgument if n is negative, infinite or NaN; InvalidDistribution on a NaN or a logit of +inf.
 /// Cost: two passes without exponentials.
 /// Numeric: σ is computed in double. A logit within rounding of the limit may be on either side.
 class TopNSigma {

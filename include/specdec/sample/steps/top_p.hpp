@@ -19,7 +19,7 @@ namespace specdec {
 /// Source: Holtzman et al., arXiv:1904.09751, §3.1; Hugging Face transformers and llama.cpp also keep the crossing
 /// token.
 /// Ties: tokens of equal logit stay or go together. Hugging Face and llama.cpp cut a sorted list and may separate them.
-/// Throws: std::invalid_argument unless 0 < p <= 1; InvalidDistribution if the row cannot be read, or if a log-sum-exp that
+/// Throws: InvalidArgument unless 0 < p <= 1; InvalidDistribution if the row cannot be read, or if a log-sum-exp that
 /// was handed in is NaN, infinite or beyond all logits.
 /// Numeric: if the mass of a set is within about 1e-6 of p (float logits), this set or the next larger one may
 /// stay.
