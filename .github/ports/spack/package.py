@@ -14,6 +14,9 @@ class Specdec(CMakePackage):
     version("main", branch="main")
     version("@VERSION@", sha256="@SHA256@")
 
+    variant("c", default=False, description="Build the library of the C interface, libspecdec_c")
+    variant("shared", default=True, description="Build it as a shared library", when="+c")
+
     depends_on("cxx", type="build")
     depends_on("cmake@3.25:", type="build")
     depends_on("eigen@3.4:")
@@ -23,4 +26,10 @@ class Specdec(CMakePackage):
     conflicts("%apple-clang@:14", msg="specdec needs Xcode 15 or newer")
 
     def cmake_args(self):
-        return [self.define(f"SPECDEC_BUILD_{part}", False) for part in ("TESTS", "EXAMPLES", "BENCH")]
+        return [
+            self.define("SPECDEC_BUILD_TESTS", False),
+            self.define("SPECDEC_BUILD_EXAMPLES", False),
+            self.define("SPECDEC_BUILD_BENCH", False),
+            self.define_from_variant("SPECDEC_BUILD_C", "c"),
+            self.define_from_variant("BUILD_SHARED_LIBS", "shared"),
+        ]
