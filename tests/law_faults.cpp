@@ -85,9 +85,7 @@ struct FailingDrafter {
     plan->call(Fault::drafter_done);
     return draft;
   }
-  void observe(const auto&, std::span<const Token>, std::span<const Index>, const NodeVerdict&) {
-    plan->call(Fault::observer);
-  }
+  void observe(const auto& /*judged*/) { plan->call(Fault::observer); }
   void truncate(Index length) { inner.truncate(length); }
 };
 

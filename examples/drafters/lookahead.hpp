@@ -111,17 +111,18 @@ class LookaheadDrafter {
   /// Pre: it is called for the context of the last draft(), before truncate().
   /// Throws: std::invalid_argument on another number of rows, and if more was accepted than drafted.
   template <specdec::Probabilities Target>
-  void observe(const Target& target, std::span<const Token> drafted, std::span<const Index>,
-               const specdec::NodeVerdict& verdict) {
-    const auto rows = specdec::distributions(target);
+  void observe(const specdec::Judged<Target>& judged) {
+    const auto rows = specdec::distributions(judged.rows);
+    const std::span<const Token> drafted = judged.tokens;
+    const Index accepted = judged.verdict.node;
     static_assert(specdec::ArgmaxRow<specdec::RowOf<decltype(rows)>>,
                   "the target's rows are no specdec::ArgmaxRow");
-    check(rows.rows(), std::ssize(drafted), verdict.node);
+    check(rows.rows(), std::ssize(drafted), accepted);
     if (drafted.empty()) return;
     guesses_.clear();
-    begin_ = seen_ + verdict.node + 1;
+    begin_ = seen_ + accepted + 1;
     try {
-      for (Index i = verdict.node + 1; i <= std::ssize(drafted); ++i)
+      for (Index i = accepted + 1; i <= std::ssize(drafted); ++i)
         refine(trail(drafted, i - 1), rows.row(i).argmax());
     } catch (const specdec::InvalidDistribution&) {  // the guesses so far stand
     }

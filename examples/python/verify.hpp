@@ -218,8 +218,8 @@ inline std::pair<double, double> expected_accepted(const std::string& name, cons
       const double exact = specdec::context_free_survival(rule, p, q, gamma).expected_accepted();
       return {exact, exact};
     } else {
-      const auto [lower, upper] = specdec::context_free_survival_bounds(rule, p, q, gamma, cell);
-      return {lower.expected_accepted(), upper.expected_accepted()};
+      const auto bounds = specdec::context_free_survival_bounds(rule, p, q, gamma, cell);
+      return {bounds.lower.expected_accepted(), bounds.upper.expected_accepted()};
     }
   });
 }

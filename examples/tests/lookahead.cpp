@@ -32,6 +32,12 @@ namespace {
 
 using Tokens = std::vector<Token>;
 
+// Tells a drafter what the target made of a line.
+template <class Rows>
+void tell(LookaheadDrafter& drafter, const Rows& rows, const Tokens& drafted, const NodeVerdict& verdict) {
+  drafter.observe(Judged<Rows>{.rows = rows, .tokens = drafted, .parents = {}, .verdict = verdict});
+}
+
 Tokens propose(LookaheadDrafter& drafter, std::span<const Token> context, Index gamma) {
   const Tokens tokens = support::propose(drafter, context, gamma);
   CHECK(std::ssize(tokens) == (context.empty() ? 0 : gamma));
@@ -86,14 +92,14 @@ TEST_CASE("the target's answers after the stop are the next guesses, each in its
   LookaheadDrafter drafter(jacobi);
   CHECK(propose(drafter, Tokens{5, 6, 7}, 4) == Tokens{5, 6, 7, 5});
   // One token is accepted, then comes 9: the later rows are guesses for the places after the 9.
-  drafter.observe(rows_of({40, 41, 20, 21, 22}), Tokens{5, 6, 7, 5}, {}, {1, 9});
+  tell(drafter, rows_of({40, 41, 20, 21, 22}), Tokens{5, 6, 7, 5}, {1, 9});
   drafter.truncate(4);
   CHECK(propose(drafter, Tokens{5, 6, 7, 5, 9}, 4) == Tokens{20, 21, 22, 9});
-  drafter.observe(rows_of({40, 31, 32, 33, 34}), Tokens{20, 21, 22, 9}, {}, {0, 30});
+  tell(drafter, rows_of({40, 31, 32, 33, 34}), Tokens{20, 21, 22, 9}, {0, 30});
   drafter.truncate(5);
   CHECK(propose(drafter, Tokens{5, 6, 7, 5, 9, 30}, 4) == Tokens{31, 32, 33, 34});
   CHECK(propose(drafter, Tokens{5, 6, 7, 5, 9, 30}, 2) == Tokens{31, 32});  // guesses stay
-  drafter.observe(rows_of({31, 32, 10}), Tokens{31, 32}, {}, {2, 10});  // full acceptance: no guess is left
+  tell(drafter, rows_of({31, 32, 10}), Tokens{31, 32}, {2, 10});  // full acceptance: no guess is left
   CHECK(propose(drafter, Tokens{5, 6, 7, 5, 9, 30, 31, 32, 10}, 2) == Tokens{32, 10});
 }
 
@@ -102,7 +108,7 @@ TEST_CASE("a guess is passed by where the text grows without a draft") {
   const auto guess = [&] {
     drafter.truncate(0);
     propose(drafter, Tokens{1, 2, 3, 4}, 4);
-    drafter.observe(rows_of({10, 11, 12, 13, 14}), Tokens{1, 2, 3, 4}, {}, {0, 10});
+    tell(drafter, rows_of({10, 11, 12, 13, 14}), Tokens{1, 2, 3, 4}, {0, 10});
     drafter.truncate(4);
   };
   guess();
@@ -111,7 +117,7 @@ TEST_CASE("a guess is passed by where the text grows without a draft") {
   CHECK(propose(drafter, Tokens{1, 2, 3, 4, 10, 45, 46, 47, 48}, 2) == Tokens{47, 48});
   guess();
   propose(drafter, Tokens{1, 2, 3, 4, 10, 45}, 0);
-  drafter.observe(rows_of({46}), Tokens{}, {}, {0, 46});  // a call without a draft drops no guess
+  tell(drafter, rows_of({46}), Tokens{}, {0, 46});  // a call without a draft drops no guess
   CHECK(propose(drafter, Tokens{1, 2, 3, 4, 10, 45, 46}, 2) == Tokens{13, 14});
 }
 
@@ -120,7 +126,7 @@ TEST_CASE("guesses end with their text") {
   const auto guess = [&] {
     drafter.truncate(0);
     propose(drafter, Tokens{1, 2, 3}, 2);
-    drafter.observe(rows_of({10, 11, 12}), Tokens{2, 3}, {}, {0, 10});
+    tell(drafter, rows_of({10, 11, 12}), Tokens{2, 3}, {0, 10});
   };
   guess();
   drafter.truncate(0);  // another text
@@ -138,9 +144,9 @@ TEST_CASE("guesses end with their text") {
 TEST_CASE("guesses that followed one another go into the pool") {
   LookaheadDrafter drafter{{.ngram = 3, .text = false}};
   CHECK(propose(drafter, Tokens{5, 6, 7}, 3) == Tokens{5, 6, 7});
-  drafter.observe(rows_of({1, 10, 11, 12}), Tokens{5, 6, 7}, {}, {0, 1});
+  tell(drafter, rows_of({1, 10, 11, 12}), Tokens{5, 6, 7}, {0, 1});
   CHECK(propose(drafter, Tokens{5, 6, 7, 1}, 3) == Tokens{10, 11, 12});
-  drafter.observe(rows_of({5, 20, 21, 22}), Tokens{10, 11, 12}, {}, {0, 5});
+  tell(drafter, rows_of({5, 20, 21, 22}), Tokens{10, 11, 12}, {0, 5});
   // The target answered 10 to 5, then 20 to 10, and so on.
   CHECK(propose(drafter, Tokens{5, 6, 7, 1, 5}, 3) == Tokens{10, 20, 22});
   drafter.truncate(0);
@@ -155,12 +161,12 @@ TEST_CASE("a proposal goes on along the pool, then with the guesses, then with f
   LookaheadDrafter drafter{{.ngram = 3, .text = true}};
   // The text has the n-grams 1 2 3 and 2 3 1; none begins with the drafted 3.
   CHECK(propose(drafter, Tokens{1, 2, 3, 1}, 5) == Tokens{2, 3, 3, 1, 2});
-  drafter.observe(rows_of({9, 30, 31, 32, 33, 34}), Tokens{2, 3, 3, 1, 2}, {}, {0, 9});
+  tell(drafter, rows_of({9, 30, 31, 32, 33, 34}), Tokens{2, 3, 3, 1, 2}, {0, 9});
   CHECK(propose(drafter, Tokens{1, 2, 3, 1, 9}, 6) == Tokens{30, 31, 32, 33, 34, 30});
-  drafter.observe(rows_of({1, 2, 41, 42, 43, 44, 45}), Tokens{30, 31, 32, 33, 34, 30}, {}, {0, 1});
+  tell(drafter, rows_of({1, 2, 41, 42, 43, 44, 45}), Tokens{30, 31, 32, 33, 34, 30}, {0, 1});
   // 1 9 1 is the latest n-gram, but the guess is 2. So 1 2 30 is drafted, and no n-gram begins with 30.
   CHECK(propose(drafter, Tokens{1, 2, 3, 1, 9, 1}, 6) == Tokens{2, 30, 42, 43, 44, 45});
-  drafter.observe(rows_of({7, 8, 41, 42, 43, 44, 45}), Tokens{2, 30, 42, 43, 44, 45}, {}, {0, 7});
+  tell(drafter, rows_of({7, 8, 41, 42, 43, 44, 45}), Tokens{2, 30, 42, 43, 44, 45}, {0, 7});
   CHECK(propose(drafter, Tokens{1, 2, 3, 1, 9, 1, 7, 1}, 4) == Tokens{7, 1, 7, 1});  // no n-gram 1 41
 }
 
@@ -172,7 +178,7 @@ TEST_CASE("the rest of a text's n-gram is cut to gamma") {
 TEST_CASE("another drafter's draft is observed as well") {
   LookaheadDrafter drafter{{.ngram = 2, .text = false}};
   propose(drafter, Tokens{1, 2}, 2);
-  drafter.observe(rows_of({7, 21, 22, 23}), Tokens{30, 31, 32}, {}, {0, 7});
+  tell(drafter, rows_of({7, 21, 22, 23}), Tokens{30, 31, 32}, {0, 7});
   CHECK(propose(drafter, Tokens{1, 2, 7}, 3) == Tokens{21, 22, 23});
   drafter.truncate(0);
   CHECK(propose(drafter, Tokens{31}, 1) == Tokens{22});
@@ -183,7 +189,7 @@ TEST_CASE("rows of any kind are observed; one that is no distribution ends the g
   const auto next = [&](const auto& rows) {
     drafter.truncate(0);
     propose(drafter, Tokens{1, 2, 3}, 3);
-    drafter.observe(rows, Tokens{1, 2, 3}, {}, {0, 9});
+    tell(drafter, rows, Tokens{1, 2, 3}, {0, 9});
     return propose(drafter, Tokens{1, 2, 3, 9}, 3);
   };
   Eigen::MatrixXd rows = rows_of({9, 10, 11, 12});
@@ -338,8 +344,7 @@ TEST_CASE("lookahead is what its definition gives, as texts grow, end and are cu
         while (answers.size() <= drafted.size()) answers.push_back(token());
         const Index accepted =
             static_cast<Index>(uniform01(rng) * uniform01(rng) * static_cast<double>(answers.size()));
-        drafter.observe(rows_of(answers), drafted, {},
-                        {accepted, answers[static_cast<std::size_t>(accepted)]});
+        tell(drafter, rows_of(answers), drafted, {accepted, answers[static_cast<std::size_t>(accepted)]});
         record.observe(answers, drafted, accepted);
         context.insert(context.end(), drafted.begin(), drafted.begin() + accepted);
         context.push_back(token());
@@ -369,12 +374,12 @@ TEST_CASE("lookahead's options and what it observes are checked") {
   CHECK(message_of([] { LookaheadDrafter{{.pool = 0}}; }) == "lookahead needs pool >= 1, not pool = 0");
   LookaheadDrafter drafter;
   CHECK(message_of([&] {
-          drafter.observe(rows_of({1, 2}), Tokens{1, 2}, {}, {0, 1});
+          tell(drafter, rows_of({1, 2}), Tokens{1, 2}, {0, 1});
         }) == "lookahead observes 2 target rows, expected 3, one more than drafted tokens");
   CHECK(message_of([&] {
-          drafter.observe(rows_of({1, 2}), Tokens{1}, {}, {2, 1});
+          tell(drafter, rows_of({1, 2}), Tokens{1}, {2, 1});
         }) == "lookahead observes 2 of 1 drafted tokens accepted");
-  CHECK_FALSE(message_of([&] { drafter.observe(rows_of({1, 2}), Tokens{1}, {}, {-1, 1}); }).empty());
+  CHECK_FALSE(message_of([&] { tell(drafter, rows_of({1, 2}), Tokens{1}, {-1, 1}); }).empty());
 }
 
 namespace {

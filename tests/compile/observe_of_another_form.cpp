@@ -7,10 +7,10 @@
 
 struct Learning : specdec::PromptLookupDrafter {
 #ifdef FIXED
+  void observe(const auto& /*judged*/) {}
+#else
   void observe(const auto&, std::span<const specdec::Token>, std::span<const specdec::Index>,
                const specdec::NodeVerdict&) {}
-#else
-  void observe(const auto&, std::span<const specdec::Token>, const specdec::Verdict&) {}
 #endif
 };
 

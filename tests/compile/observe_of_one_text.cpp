@@ -12,8 +12,7 @@ struct Learning : specdec::LiftedDrafter<specdec::NoDrafter> {
 #ifdef FIXED
   void observe(specdec::Index, const auto& /*judged*/) {}
 #else
-  void observe(const auto&, std::span<const specdec::Token>, std::span<const specdec::Index>,
-               const specdec::NodeVerdict&) {}
+  void observe(const auto& /*judged*/) {}
 #endif
 };
 

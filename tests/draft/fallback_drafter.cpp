@@ -100,11 +100,10 @@ struct Scripted {
 // A Scripted drafter that observes what becomes of its proposals.
 struct Learning : Scripted {
   using Scripted::Scripted;
-  void observe(const auto& rows, std::span<const Token> drafted, std::span<const Index> parents,
-               const NodeVerdict& verdict) {
-    CHECK(rows.rows() == std::ssize(drafted) + 1);
-    CHECK(parents.empty());
-    CHECK(verdict.node <= std::ssize(drafted));
+  void observe(const auto& judged) {
+    CHECK(judged.rows.rows() == std::ssize(judged.tokens) + 1);
+    CHECK(judged.parents.empty());
+    CHECK(judged.verdict.node <= std::ssize(judged.tokens));
     ++log.observed;
   }
 };

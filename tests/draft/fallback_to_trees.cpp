@@ -51,12 +51,11 @@ struct Line : Scripted {
         std::min(tokens.size(), static_cast<std::size_t>(std::max<Index>(gamma, 0))));
     return {some, OneHotRows(some)};
   }
-  void observe(const auto& rows, std::span<const Token> drafted, std::span<const Index> parents,
-               const NodeVerdict& verdict) {
-    CHECK(rows.rows() == std::ssize(drafted) + 1);
-    CHECK(parents.empty());
-    CHECK(verdict.node <= std::ssize(drafted));
-    accepted = verdict.node;
+  void observe(const auto& judged) {
+    CHECK(judged.rows.rows() == std::ssize(judged.tokens) + 1);
+    CHECK(judged.parents.empty());
+    CHECK(judged.verdict.node <= std::ssize(judged.tokens));
+    accepted = judged.verdict.node;
     ++observed;
   }
 };
@@ -72,11 +71,10 @@ struct Brood : Scripted {
     parents.assign(some.size(), -1);
     return {some, OneHotRows(some), parents};
   }
-  void observe(const auto& rows, std::span<const Token> drafted, std::span<const Index> ways,
-               const NodeVerdict& verdict) {
-    CHECK(rows.rows() == std::ssize(drafted) + 1);
-    CHECK(ways.size() == drafted.size());
-    accepted = verdict.node;
+  void observe(const auto& judged) {
+    CHECK(judged.rows.rows() == std::ssize(judged.tokens) + 1);
+    CHECK(judged.parents.size() == judged.tokens.size());
+    accepted = judged.verdict.node;
     ++observed;
   }
 };

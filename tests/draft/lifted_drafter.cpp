@@ -62,13 +62,12 @@ struct Diarist {
     return {tokens, OneHotRows(tokens)};
   }
   void truncate(Index length) { write(length == 0 ? Event::begun : Event::rolled_back, length); }
-  void observe(const auto& rows, std::span<const Token> judged, std::span<const Index> parents,
-               const NodeVerdict& verdict) {
-    CHECK(rows.rows() == std::ssize(judged) + 1);
-    if (text >= 0) CHECK(std::ranges::equal(judged, std::span<const Token>(tokens)));
-    CHECK(parents.empty());
+  void observe(const auto& judged) {
+    CHECK(judged.rows.rows() == std::ssize(judged.tokens) + 1);
+    if (text >= 0) CHECK(std::ranges::equal(judged.tokens, std::span<const Token>(tokens)));
+    CHECK(judged.parents.empty());
     ++learnt;
-    write(Event::observed, verdict.node + 1);
+    write(Event::observed, judged.verdict.node + 1);
   }
   void write(Event::Kind kind, Index length) { events->push_back({kind, text, length, learnt}); }
 };

@@ -85,13 +85,11 @@ class OneOf {
   }
 
   template <class Rows>
-  void observe(const Rows& rows, std::span<const Token> drafted, std::span<const Index> parents,
-               const specdec::NodeVerdict& verdict) {
+  void observe(const specdec::Judged<Rows>& judged) {
     faults_->may_fail();
     std::visit(
         [&](auto& drafter) {
-          if constexpr (requires { drafter.observe(rows, drafted, parents, verdict); })
-            drafter.observe(rows, drafted, parents, verdict);
+          if constexpr (requires { drafter.observe(judged); }) drafter.observe(judged);
         },
         drafter_);
     faults_->may_fail();

@@ -45,10 +45,10 @@ class AnyTreeDrafter {
   void truncate(Index length) { drafter_.truncate(length); }
 
   template <class Rows>
-  void observe(const Rows& rows, std::span<const Token> tokens, std::span<const Index> parents,
-               const specdec::NodeVerdict& stop) {
-    require(specdec::distributions(rows).rows() == std::ssize(tokens) + 1);
-    require(parents.size() == tokens.size() && stop.node >= 0 && stop.node <= std::ssize(tokens));
+  void observe(const specdec::Judged<Rows>& judged) {
+    const Index count = std::ssize(judged.tokens), node = judged.verdict.node;
+    require(specdec::distributions(judged.rows).rows() == count + 1);
+    require(std::ssize(judged.parents) == count && node >= 0 && node <= count);
     faults_->may_fail();
   }
 

@@ -89,7 +89,7 @@ struct ScriptedDrafter {
     std::this_thread::sleep_for(script->draft_nap);
     return inner.draft(context, {script->lazy ? 0 : gamma}, chance);
   }
-  void observe(const auto&, std::span<const Token>, std::span<const Index>, const NodeVerdict&) {
+  void observe(const auto& /*judged*/) {
     if (script->observer_fails) throw std::runtime_error("observer");
   }
   void truncate(Index length) { inner.truncate(length); }

@@ -45,13 +45,13 @@ class AnyTreeDrafter {
 
   void truncate(Index length) { drafter_.truncate(length); }
 
-  void observe(const auto& rows, std::span<const Token> tokens, std::span<const Index> parents,
-               const specdec::NodeVerdict& stop) {
-    require(specdec::distributions(rows).rows() == std::ssize(tokens) + 1, "rows of another tree");
+  void observe(const auto& judged) {
+    const Index count = std::ssize(judged.tokens), node = judged.verdict.node;
+    require(specdec::distributions(judged.rows).rows() == count + 1, "rows of another tree");
     const Stage::Fed fed = stage_->fed();
-    require(std::ranges::equal(tokens, fed.tokens) && std::ranges::equal(parents, fed.parents),
+    require(std::ranges::equal(judged.tokens, fed.tokens) && std::ranges::equal(judged.parents, fed.parents),
             "another tree was judged");
-    require(stop.node >= 0 && stop.node <= std::ssize(tokens), "stopped at no node");
+    require(node >= 0 && node <= count, "stopped at no node");
     stage_->call();
   }
 

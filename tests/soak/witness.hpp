@@ -327,13 +327,11 @@ class AnyDrafter {
   }
 
   template <class Rows>
-  void observe(const Rows& rows, std::span<const Token> drafted, std::span<const Index> parents,
-               const specdec::NodeVerdict& verdict) {
+  void observe(const specdec::Judged<Rows>& judged) {
     stage_->call();
     std::visit(
         [&](auto& drafter) {
-          if constexpr (requires { drafter.observe(rows, drafted, parents, verdict); })
-            drafter.observe(rows, drafted, parents, verdict);
+          if constexpr (requires { drafter.observe(judged); }) drafter.observe(judged);
         },
         drafter_);
     stage_->call();

@@ -23,14 +23,13 @@ class AnswersDrafter {
     return {tokens_, specdec::OneHotRows(tokens_)};
   }
 
-  void observe(const auto& target, std::span<const Token> drafted, std::span<const Index>,
-               const specdec::NodeVerdict&) {
-    const auto rows = specdec::distributions(target);
+  void observe(const auto& judged) {
+    const auto rows = specdec::distributions(judged.rows);
     // The target has not answered for the place after these. The first guess for that place is token 0.
     if (std::ssize(answers_) < seen_ + rows.rows() + 1)
       answers_.resize(static_cast<std::size_t>(seen_ + rows.rows() + 1));
     try {
-      for (Index i = 0; i <= std::ssize(drafted); ++i)
+      for (Index i = 0; i <= std::ssize(judged.tokens); ++i)
         answers_[static_cast<std::size_t>(seen_ + i)] = rows.row(i).argmax();
     } catch (const specdec::
                  InvalidDistribution&) {  // after a token that a grammar rules out, no token may be allowed

@@ -31,10 +31,9 @@ class OneText {
     return std::as_const(drafter_).drafted(0);
   }
   void truncate(specdec::Index length) { drafter_.keep(0, length); }
-  void observe(const auto& rows, std::span<const specdec::Token> tokens,
-               std::span<const specdec::Index> parents, const specdec::NodeVerdict& verdict) {
-    specdec::detail::tell_drafter(
-        drafter_, 0, specdec::Judged<std::remove_cvref_t<decltype(rows)>>{rows, tokens, parents, verdict});
+  template <class Rows>
+  void observe(const specdec::Judged<Rows>& judged) {
+    specdec::detail::tell_drafter(drafter_, 0, judged);
   }
   std::vector<const void*> identities() const { return specdec::detail::shared_identities<D>(drafter_); }
 

@@ -63,10 +63,9 @@ struct Fragile {
 // Counts the calls that reach it.
 struct Observing : ModelDrafter<TableModel<>> {
   int observed = 0, lengths = 0;
-  void observe(const auto& target_rows, std::span<const Token> drafted, std::span<const Index> parents,
-               const NodeVerdict& verdict) {
-    observed += target_rows.rows() == std::ssize(drafted) + 1 && parents.empty() &&
-                verdict.node <= std::ssize(drafted);
+  void observe(const auto& judged) {
+    const Index count = std::ssize(judged.tokens);
+    observed += judged.rows.rows() == count + 1 && judged.parents.empty() && judged.verdict.node <= count;
   }
   void truncate(Index length) {
     ++lengths;
@@ -82,10 +81,10 @@ concept Observes = requires(D& drafter, const RowMajor<double>& rows) {
 // Counts the calls that reach it; its drafts are trees.
 struct ObservingTrees : ModelDrafter<TableModel<>, Tree<WithoutReplacement>> {
   int observed = 0, lengths = 0;
-  void observe(const auto& target_rows, std::span<const Token> tokens, std::span<const Index> parents,
-               const NodeVerdict& verdict) {
-    observed += target_rows.rows() == std::ssize(tokens) + 1 && parents.size() == tokens.size() &&
-                verdict.node <= std::ssize(tokens);
+  void observe(const auto& judged) {
+    const Index count = std::ssize(judged.tokens);
+    observed += judged.rows.rows() == count + 1 && std::ssize(judged.parents) == count &&
+                judged.verdict.node <= count;
   }
   void truncate(Index length) {
     ++lengths;
@@ -148,11 +147,7 @@ struct MaybeAudited {
     return drafter.draft(context, limits, source);
   }
   void truncate(Index length) { audited ? around.truncate(length) : drafter.truncate(length); }
-  void observe(const auto& target_rows, std::span<const Token> drafted, std::span<const Index> parents,
-               const NodeVerdict& verdict) {
-    audited ? around.observe(target_rows, drafted, parents, verdict)
-            : drafter.observe(target_rows, drafted, parents, verdict);
-  }
+  void observe(const auto& judged) { audited ? around.observe(judged) : drafter.observe(judged); }
 };
 
 }  // namespace

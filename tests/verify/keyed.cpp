@@ -53,10 +53,8 @@ class AnyDrafter {
       }
     };
     truncate_ = [held](Index length) { held->truncate(length); };
-    observe_ = [held](const Table::Rows& rows, std::span<const Token> tokens, std::span<const Index> parents,
-                      const NodeVerdict& verdict) {
-      if constexpr (requires { held->observe(rows, tokens, parents, verdict); })
-        held->observe(rows, tokens, parents, verdict);
+    observe_ = [held](const Judged<Table::Rows>& judged) {
+      if constexpr (requires { held->observe(judged); }) held->observe(judged);
     };
   }
 
@@ -66,10 +64,7 @@ class AnyDrafter {
     return {proposal_.tokens, OneHotRows(proposal_.tokens), proposal_.parents};
   }
   void truncate(Index length) { truncate_(length); }
-  void observe(const Table::Rows& rows, std::span<const Token> tokens, std::span<const Index> parents,
-               const NodeVerdict& verdict) {
-    observe_(rows, tokens, parents, verdict);
-  }
+  void observe(const Judged<Table::Rows>& judged) { observe_(judged); }
   const std::string& name() const { return name_; }
 
  private:
@@ -80,8 +75,7 @@ class AnyDrafter {
   std::string name_;
   std::function<Proposal(std::span<const Token>, const DraftLimits&, Keyed&)> draft_;
   std::function<void(Index)> truncate_;
-  std::function<void(const Table::Rows&, std::span<const Token>, std::span<const Index>, const NodeVerdict&)>
-      observe_;
+  std::function<void(const Judged<Table::Rows>&)> observe_;
   Proposal proposal_;
 };
 

@@ -144,8 +144,7 @@ void tell_drafter([[maybe_unused]] D& drafter, [[maybe_unused]] Index sequence,
   if constexpr (requires { drafter.observe(sequence, judged); }) drafter.observe(sequence, judged);
   else
     static_assert(
-        !requires { &D::observe; } &&
-            !requires { drafter.observe(judged.rows, judged.tokens, judged.parents, judged.verdict); },
+        !requires { &D::observe; } && !requires { drafter.observe(judged); },
         "the drafter has an observe() that is never called: it is observe(sequence, judged), see "
         "specdec::Drafter");
 }

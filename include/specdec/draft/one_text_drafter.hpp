@@ -54,10 +54,9 @@ concept Drafts = DraftsBy<D, DraftLimits, Source, More...> || DraftsBy<D, Index,
 ///                                   (DraftLength). A drafter of lines asks keep_drafting.more(row, i) after it has drawn
 ///                                   token i from the row, and ends the draft after this token if the answer is no. For
 ///                                   what a drafter of trees may ask: see detail::KeepDrafting
-///   observe(target_rows, tokens, parents, verdict)
-///                                   for drafters that learn from the target: called after every target call and before
-///                                   the rollback, with what a Judged has: the γ+1 rows, the γ drafted tokens, their
-///                                   parents (empty for a line) and where the verifier stopped
+///   observe(judged)                 for drafters that learn from the target: called after every target call and before
+///                                   the rollback, with what the target made of the draft (Judged). A template, since the
+///                                   target decides the type of the rows: void observe(const auto& judged)
 ///   steady, identities()            see Drafter
 ///
 /// Each context begins with the tokens that survived the last step, so a cache takes in only the new tokens. Of a tree at
@@ -65,7 +64,7 @@ concept Drafts = DraftsBy<D, DraftLimits, Source, More...> || DraftsBy<D, Index,
 ///
 /// A head on the target's hidden states (Medusa, an MLP speculator, EAGLE) is a draft model: see model/head_model.hpp and
 /// model/eagle_model.hpp. A drafter of yours that refers to the target's model may read its states in observe(), where the
-/// model still holds the states of the call; the next draft begins from the state at verdict.node.
+/// model still holds the states of the call; the next draft begins from the state at judged.verdict.node.
 /// Example: examples/transformer/self_draft.hpp, draft models that share the target's layers and KV cache.
 template <class D, class Source = RandomChance<SplitMix64>>
 concept OneTextDrafter = detail::Drafts<D, Source> && requires(D& drafter, Index n) { drafter.truncate(n); };
@@ -122,20 +121,19 @@ consteval bool fits_one_text_drafter() {
 }
 
 template <class D, class Rows>
-concept ObservesOneText =
-    requires(D& drafter, const Rows& rows, std::span<const Token> tokens, std::span<const Index> parents,
-             const NodeVerdict& verdict) { drafter.observe(rows, tokens, parents, verdict); };
+concept ObservesOneText = requires(D& drafter, const Judged<Rows>& judged) { drafter.observe(judged); };
 
 /// Calls observe() if the drafter has it.
 template <class D, class Rows>
 void tell_one_text([[maybe_unused]] D& drafter, [[maybe_unused]] const Judged<Rows>& judged) {
   if constexpr (ObservesOneText<D, Rows>) {
-    drafter.observe(judged.rows, judged.tokens, judged.parents, judged.verdict);
+    drafter.observe(judged);
   } else {
     static_assert(
-        !requires { &D::observe; } && !requires { drafter.observe(judged.rows, judged.tokens, Verdict{}); },
-        "the drafter has an observe() that is never called: it is observe(target_rows, tokens, parents, "
-        "verdict), see specdec::OneTextDrafter");
+        !requires { &D::observe; } &&
+            !requires { drafter.observe(judged.rows, judged.tokens, judged.parents, judged.verdict); },
+        "the drafter has an observe() that is never called: it is observe(const auto& judged), see "
+        "specdec::OneTextDrafter and specdec::Judged");
   }
 }
 
