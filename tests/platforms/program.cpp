@@ -388,18 +388,23 @@ struct Texts {
 void write_bits() {
   const Numbers numbers(3, 5000);
   const Stored stored(numbers.target);
-  const auto print_number = [](std::string_view what, std::string_view kind, double number) {
-    std::cout << "rounded " << what << ", " << kind << ": " << std::setprecision(6) << number << '\n';
-    std::cout << "bits " << what << ", " << kind << ": ";
-    print_hex(std::bit_cast<std::uint64_t>(number));
-  };
-  // Rows in their own types: these have log-probabilities of their own.
-  const auto print_row = [&](std::string_view kind, const auto& row) {
-    double all = 0;
-    for (Token x = 1; x < 5000; x += 6)
-      if (row.probability(x) > 0) all += specdec::log_probability(row, x);
-    print_number("log_probability", kind, all);
-    print_number("entropy", kind, specdec::entropy(row));
+  // Rows in their own types: these have log-probabilities of their own. The bits of a sum would hide those of its parts.
+  const auto print_row = [](std::string_view kind, const auto& row) {
+    double sum = 0;
+    Digest digest;
+    for (Token x = 1; x < 5000; x += 6) {
+      if (!(row.probability(x) > 0)) continue;
+      const double each = specdec::log_probability(row, x);
+      sum += each;
+      digest.add(std::bit_cast<std::uint64_t>(each));
+    }
+    print("bits", "log_probability", kind, digest);
+    const double entropy = specdec::entropy(row);
+    digest = {};
+    digest.add(std::bit_cast<std::uint64_t>(entropy));
+    print("bits", "entropy", kind, digest);
+    std::cout << "rounded log_probability and entropy, " << kind << ": " << std::setprecision(6) << sum << ' '
+              << entropy << '\n';
   };
   print_row("floats", specdec::DenseRows(stored.floats).row(2));
   print_row("doubles", specdec::DenseRows(stored.columns).row(2));
