@@ -32,6 +32,13 @@ inline constexpr Index most_tokens = static_cast<Index>(
 template <class N>
 concept Count = std::convertible_to<N, Index> && !std::floating_point<std::remove_cvref_t<N>>;
 
+/// An integer as another type. On a platform where both types are one, there is no cast: a compiler can warn of it.
+template <std::integral To, std::integral From>
+constexpr To as_type(From n) {
+  if constexpr (std::is_same_v<To, From>) return n;
+  else return static_cast<To>(n);
+}
+
 }  // namespace detail
 
 }  // namespace specdec

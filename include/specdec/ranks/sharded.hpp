@@ -81,7 +81,7 @@ class Shards {
         vocab_size_(vocab_size),
         row_by_row_(row_by_row) {
     begin(
-        tokens, [&](Index k) { return k < parents.size() ? static_cast<Index>(parents[k]) + 1 : size(); },
+        tokens, [&](Index k) { return k < parents.size() ? detail::as_type<Index>(parents[k]) + 1 : size(); },
         parents);
     detail::check_parent_count(parents.size(), tokens.size());
   }

@@ -31,7 +31,7 @@ struct [[nodiscard]] SampledReport {
   explicit operator bool() const { return accepted; }
 
   friend std::ostream& operator<<(std::ostream& out, const SampledReport& report) {
-    out << (report.accepted ? "accepted" : "REJECTED") << ": X² = " << report.statistic << " on "
+    out << (report.accepted ? "accepted" : "REJECTED") << ": X^2 = " << report.statistic << " on "
         << report.degrees << " degrees of freedom, threshold " << report.threshold << ", "
         << report.impossible << " impossible outputs, " << report.rare << " rare ones where "
         << report.rare_expected << " are expected";

@@ -50,7 +50,7 @@ inline void check_offsets(const char* name, TokenIds offsets, Index end, const c
 }
 
 /// Offset number i, which check_offsets() has found to be a place in an array.
-inline Index offset(TokenIds offsets, Index i) { return static_cast<Index>(offsets[i]); }
+inline Index offset(TokenIds offsets, Index i) { return as_type<Index>(offsets[i]); }
 
 inline void check_size(const char* name, const char* of, Index size, Index expected) {
   if (size != expected) invalid_argument(name, " has ", size, " ", of, ", expected ", expected);

@@ -62,7 +62,7 @@ class TreeLinks {
     each_back(*this, i - 1, [&](Index) { ++depth; });
     return depth;
   }
-  Index parent(Index k) const { return static_cast<Index>(parents_[k]); }
+  Index parent(Index k) const { return as_type<Index>(parents_[k]); }
   Index first_child(Index node) const { return first_child_[node]; }
   Index next_sibling(Index k) const { return next_sibling_[k]; }
 

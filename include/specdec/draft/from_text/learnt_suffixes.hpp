@@ -140,7 +140,7 @@ class SuffixAutomaton {
   // The slot of the edge, or the empty slot for it. Open addressing, at most half full.
   std::size_t slot(Index from, Id token) const {
     const auto key = SplitMix64(static_cast<std::uint64_t>(from))() ^ static_cast<std::uint32_t>(token);
-    for (auto slot = static_cast<std::size_t>(SplitMix64(key)());; ++slot) {
+    for (auto slot = as_type<std::size_t>(SplitMix64(key)());; ++slot) {
       slot &= slots_.size() - 1;
       if (slots_[slot] == none) return slot;
       const Edge& e = edge(slots_[slot]);

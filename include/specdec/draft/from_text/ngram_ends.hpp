@@ -56,7 +56,7 @@ class NgramEnds {
     const auto table = static_cast<std::size_t>(n - min_ngram_) * slots_;
     const auto key = ngram(text, end, n);
     for (std::uint64_t slot = hash(key);; ++slot) {
-      Index& found = ends_[table + static_cast<std::size_t>(slot & (slots_ - 1))];
+      Index& found = ends_[table + as_type<std::size_t>(slot & (slots_ - 1))];
       if (found == 0 || std::equal(key.begin(), key.end(), ngram(text, found, n).begin())) return found;
     }
   }

@@ -76,7 +76,7 @@ class TopTokens {
       const Index end = std::min(start + detail::lot, size);
       if (has_none(data + start, end - start)) continue;
       for (Index k = start; k < end; ++k)
-        if (!(data[k] <= least_)) enter(name, ids(k), data[k]);
+        if (!(static_cast<double>(data[k]) <= least_)) enter(name, ids(k), data[k]);
     }
   }
 
@@ -84,7 +84,7 @@ class TopTokens {
   template <class Scalar>
   bool has_none(const Scalar* numbers, Index count) const {
     return count % detail::lot == 0 &&
-           detail::run_wide<detail::LargestNumber<Scalar>>(numbers, count) <= least_;
+           static_cast<double>(detail::run_wide<detail::LargestNumber<Scalar>>(numbers, count)) <= least_;
   }
 
   template <class Scalar>

@@ -72,7 +72,7 @@ class NoRepeatNgrams {
   std::size_t slot(std::span<const Token> tokens) const {
     std::uint64_t h = 0;
     for (const Token x : tokens) h = SplitMix64(h ^ static_cast<std::uint32_t>(x))();
-    return static_cast<std::size_t>(h) & (latest_.size() - 1);
+    return detail::as_type<std::size_t>(h) & (latest_.size() - 1);
   }
 
   // Links the place into the list of places after tokens with the same hash. There is room.

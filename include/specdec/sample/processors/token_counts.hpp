@@ -59,7 +59,7 @@ class TokenCounts {
 
   std::size_t mask() const { return slots_.size() - 1; }
   std::size_t home(Token x) const {
-    return static_cast<std::size_t>(SplitMix64(static_cast<std::uint32_t>(x))()) & mask();
+    return as_type<std::size_t>(SplitMix64(static_cast<std::uint32_t>(x))()) & mask();
   }
   Token token_of(std::size_t slot) const { return at(tokens_, slots_[slot]); }
   // The slot of the token, or the empty slot for it.
