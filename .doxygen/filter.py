@@ -7,6 +7,7 @@ r"""Shows doxygen a header with its comments in doxygen's words. Every line keep
 - Lines that are indented or in columns are a list of names with what they mean, or else code.
 - Signs that doxygen would read as commands or as HTML are escaped.
 - Concepts, constants and examples that a comment names are links, as classes are.
+- The namespace of the version is left out: nobody writes it.
 - Of a namespace `detail` only the public functions stay that public classes inherit.
 - Requires-clauses that doxygen leaves out become part of the comment; defaults that it garbles are left out.
 
@@ -28,6 +29,10 @@ EXAMPLE = re.compile(r"\bexamples/([\w/]+\.[ch]pp)\b")
 COLUMNS = re.compile(r" *\S+(?: \S+)* {2,}(?=\S)")  # a name, and the spaces up to its description
 
 
+def text_of(header):
+    return re.sub(r"^(namespace specdec)::inline \w+", r"\1", header.read_text(encoding="utf-8"), flags=re.MULTILINE)
+
+
 @functools.cache
 def public_names():
     """The kinds and the qualified names of the public classes, concepts and constants, by name."""
@@ -36,7 +41,7 @@ def public_names():
     return {name: (kind, f"specdec::{'testing::' if header.parent.name == 'testing' else ''}{name}")
             for header in (ROOT / "include").rglob("*.hpp")
             if header.parent.name != "c"  # its names are those of c/specdec.h, which documents them
-            for kind, name in head.findall(detail.sub("", header.read_text(encoding="utf-8")))}
+            for kind, name in head.findall(detail.sub("", text_of(header)))}
 
 
 def prose(text, classes=False):
@@ -129,7 +134,7 @@ def inherited_details():
     """The classes of namespace detail that public classes inherit from."""
     heads = re.compile(r"^(?:class|struct) .*: (?:public )?detail::(\w+)", re.MULTILINE)
     headers = (ROOT / "include").rglob("*.hpp")
-    return {name for header in headers for name in heads.findall(header.read_text(encoding="utf-8"))}
+    return {name for header in headers for name in heads.findall(text_of(header))}
 
 
 def public_lines(lines, number):
@@ -269,5 +274,5 @@ if sys.argv[1] == "--pages":
     print("\n".join(page_names()))
 else:
     path = pathlib.Path(sys.argv[1])
-    text = path.read_text(encoding="utf-8")
+    text = text_of(path)
     sys.stdout.write(pages(text) if path.suffix == ".dox" else "\n".join(header(text.split("\n"))))
