@@ -3,7 +3,7 @@
 
 #include "specdec/platform.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 namespace detail {
 
 /// Refers to a draft length.
