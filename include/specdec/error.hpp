@@ -30,7 +30,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 namespace detail {
 

@@ -7,7 +7,7 @@
 
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// Runs f(0), ..., f(n − 1), in any order and on any threads, and returns when all calls have returned.
 ///

@@ -12,7 +12,7 @@
 
 #include "specdec/types.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// A span over a whole vector. For each element type it compiles three times as fast as std::span(list), which checks that
 /// the vector is a range.

@@ -17,7 +17,7 @@
 #include "specdec/lists.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 namespace detail {
 
 // Integers of equal width may be different types: on some systems std::int64_t is another type than Eigen's Index. A view reads

@@ -18,7 +18,7 @@
 #include "specdec/lists.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 namespace detail {
 
 /// Throws unless the parent of new token k is the context (−1) or a token before it. The tree has `before` tokens already.

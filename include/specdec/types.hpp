@@ -11,7 +11,7 @@
 #include <limits>
 #include <type_traits>
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// A token id: 0 <= id < vocabulary size.
 using Token = std::int32_t;

@@ -36,7 +36,7 @@
 #include "specdec/verify/lenient.hpp"
 #include "specdec/verify/token.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 namespace detail {
 

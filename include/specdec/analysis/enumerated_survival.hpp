@@ -16,7 +16,7 @@
 #include "specdec/types.hpp"
 #include "specdec/verify/draft_limit.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 namespace detail {
 

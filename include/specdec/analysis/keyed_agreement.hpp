@@ -13,7 +13,7 @@
 #include "specdec/rows/read/segments.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 namespace detail {
 
 /// The common tokens of two rows, and the mass of each row on all other tokens.

@@ -14,7 +14,7 @@
 #include "specdec/error.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// The parents of a tree's nodes, and how many of its tokens are expected to be accepted.
 struct SequoiaShape {

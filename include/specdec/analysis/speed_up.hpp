@@ -14,7 +14,7 @@
 #include "specdec/error.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 namespace detail {
 
 inline void check_alpha(double alpha) {

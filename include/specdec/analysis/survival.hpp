@@ -24,7 +24,7 @@
 #include "specdec/verify/greedy_block.hpp"
 #include "specdec/verify/verifier.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// P(τ > i) for i < γ. For all rules below, P(τ > i) depends on the first i + 1 tokens only. So these numbers hold for every
 /// draft length up to γ.

@@ -26,7 +26,7 @@
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 // Halves and bfloat16 are copied to floats wherever they lie, so they need no type for numbers that lie side by side.
 using AnyRowOfC =

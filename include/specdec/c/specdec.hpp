@@ -52,7 +52,7 @@ struct specdec_greedy_block {  // NOLINT: a name in C
   specdec::GreedyBlockVerifier rule;
 };
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 static_assert(sizeof(Index) == sizeof(int64_t), "the counts of the C interface have 64 bits");
 

@@ -15,7 +15,7 @@
 
 #include "specdec/chance/random.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 namespace detail {
 
 template <class G>

@@ -18,7 +18,7 @@
 #include "specdec/rows/named_row.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// A source of chance:
 ///

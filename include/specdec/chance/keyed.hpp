@@ -12,7 +12,7 @@
 #include "specdec/rows/read/first_arrival.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 namespace detail {
 
 /// False. It depends on a template argument, so a static_assert on it fails only where the template is used.

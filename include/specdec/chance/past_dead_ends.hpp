@@ -11,7 +11,7 @@
 #include "specdec/rows/read/dead_end.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// A row of this size in which all tokens are equally likely.
 class UniformRow {

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// A random bit generator whose number n depends on the seed, the stream and n alone. A request can be stopped, moved to
 /// another machine and continued: Philox{seed, offset} gives the numbers from number `offset` on.

@@ -13,7 +13,7 @@
 #include <limits>
 #include <type_traits>
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// Equal to std::uniform_random_bit_generator: all generators of <random> qualify.
 template <class G>

@@ -18,7 +18,7 @@
 #include "specdec/types.hpp"
 #include "specdec/verify/verdict.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// A proposal: the drafted tokens, and for each token the distribution that it was really drawn from (its row).
 ///

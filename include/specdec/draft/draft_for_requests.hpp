@@ -12,7 +12,7 @@
 #include "specdec/executor.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// Gives W the public functions of a OneTextDrafter (many = false) or of a Drafter. With one text, its number is 0.
 ///

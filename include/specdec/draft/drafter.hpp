@@ -15,7 +15,7 @@
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// One text's request for a draft.
 template <RandomSource S, class KeepDrafting = detail::AlwaysKeepDrafting>

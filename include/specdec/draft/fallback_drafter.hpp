@@ -22,7 +22,7 @@
 #include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// Asks its drafters in the order given. For each request, the first proposal that is not empty is the draft.
 ///

@@ -19,7 +19,7 @@
 #include "specdec/sample/text_processor.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// Proposes the tokens that a processor forces: one after the other, as long as the processor allows exactly one token.
 ///

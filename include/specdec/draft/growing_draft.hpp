@@ -6,7 +6,7 @@
 
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// The text that a draft is for, as its draft length sees it.
 struct DraftedText {

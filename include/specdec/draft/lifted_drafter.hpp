@@ -21,7 +21,7 @@
 #include "specdec/model/uncopied.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 namespace detail {
 
 /// Whether G is a function of a text's number that returns a drafter of one text.

@@ -26,7 +26,7 @@
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 namespace detail {
 
 /// One draft's rows. A draft model's call may return the rows of many drafts.

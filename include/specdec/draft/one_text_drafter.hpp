@@ -15,7 +15,7 @@
 #include "specdec/types.hpp"
 #include "specdec/verify/verdict.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 namespace detail {
 
 template <class D, class Limit, class Source, class... More>

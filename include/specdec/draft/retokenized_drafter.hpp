@@ -31,7 +31,7 @@
 #include "specdec/text/token_bytes.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// Drafts with a model of another tokenizer. The model continues the text in its own tokens; the new text is encoded in the
 /// target's tokens and proposed without probabilities.

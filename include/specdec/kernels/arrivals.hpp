@@ -14,7 +14,7 @@
 #include "specdec/kernels/machine_width.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// The step of the state of SplitMix64 from number to number.
 inline constexpr std::uint64_t splitmix_step = 0x9e3779b97f4a7c15u;

@@ -14,7 +14,7 @@
 #include "specdec/kernels/machine_width.hpp"
 #include "specdec/kernels/reductions.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// What 2^x is computed from: integers as wide as the scalar, and a polynomial 1 + c₀r + c₁r² + ... for 2^r. Its largest
 /// relative error for |r| <= 1/2 is the least possible: 9e-8 for float, 3e-18 for double.

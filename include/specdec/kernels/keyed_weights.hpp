@@ -13,7 +13,7 @@
 
 #include "specdec/kernels/machine_width.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// The sum of the weights with keys of at least `cut`. The two halves of each weight are summed apart, so sums of up to 2^15
 /// weights fit.

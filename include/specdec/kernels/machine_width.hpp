@@ -48,7 +48,7 @@
 #define SPECDEC_RUNS_KERNEL
 #endif
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// The number of numbers that a kernel takes at a time.
 inline constexpr Index lot = 64;

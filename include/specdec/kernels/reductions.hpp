@@ -8,7 +8,7 @@
 
 #include "specdec/kernels/machine_width.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// A sum of lots. The 64 numbers of a lot become 16 partial sums in their own scalar type; these are summed in double.
 class LotSum {

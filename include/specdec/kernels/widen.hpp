@@ -8,7 +8,7 @@
 
 #include "specdec/kernels/machine_width.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// All bits set if the condition holds, else 0. No compiler makes a branch of it.
 SPECDEC_KERNEL std::uint32_t all_if(bool condition) {

@@ -10,7 +10,7 @@
 #include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// The path from the context to the node where a rule stopped.
 /// Cost: no allocation after reserve().

@@ -40,7 +40,7 @@
 #include "specdec/verify/block.hpp"
 #include "specdec/verify/verifier.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// How a batch uses its target calls.
 struct BatchOptions {

@@ -27,7 +27,7 @@
 #include "specdec/rows/kinds/row_range.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// The machinery of a Batch, which checks the arguments.
 template <class TargetModel, class DraftSource, class V, class Length>

@@ -22,7 +22,7 @@
 #include "specdec/types.hpp"
 #include "specdec/verify/verifier.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// The source of chance of a text with rule V.
 template <class V>

@@ -47,7 +47,7 @@
 #include "specdec/verify/draft_limit.hpp"
 #include "specdec/verify/verifier.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// Drafts with a model that is itself sped up by a smaller drafter: an inner loop of speculative decoding, with the model as
 /// its target.

@@ -11,7 +11,7 @@
 #include "specdec/types.hpp"
 #include "specdec/verify/draft_limit.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// The limits of a draft for which the draft length asks for `wanted` tokens, and of which the rule needs `least`. The target can
 /// take in, and drop again, `most` tokens: all tokens of a tree must fit there. Only a path must fit in the budget.

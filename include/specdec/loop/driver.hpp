@@ -22,7 +22,7 @@
 #include "specdec/types.hpp"
 #include "specdec/verify/verifier.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// A text in generation, and what a driver knows of it, beside its source of chance and its draft length.
 template <class Step>

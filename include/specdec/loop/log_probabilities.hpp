@@ -16,7 +16,7 @@
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// Which log-probabilities are recorded. By default none.
 struct LogProbabilityOptions {

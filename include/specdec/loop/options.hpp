@@ -23,7 +23,7 @@
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// The tokens that end a text: a list of ids of 32 or 64 bits.
 class StopTokens {

@@ -13,7 +13,7 @@
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// Called with the new tokens of a text's step. A callable that returns bool ends the text by false; one that returns nothing
 /// ends no text.

@@ -28,7 +28,7 @@
 #include "specdec/types.hpp"
 #include "specdec/verify/verifier.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 namespace detail {
 
 /// What the sequences of a decoder share: the target, the driver with its drafter, and the draft length. The sequences refer to

@@ -21,7 +21,7 @@
 #include "specdec/verify/block.hpp"
 #include "specdec/verify/verifier.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// The outer loop. With a lossless verifier the text is distributed exactly as if the target alone had
 /// written it, with any drafter. A better drafter only saves target calls.

@@ -31,7 +31,7 @@
 #include "specdec/verify/verdict.hpp"
 #include "specdec/verify/verifier.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 namespace detail {
 

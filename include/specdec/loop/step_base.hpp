@@ -34,7 +34,7 @@
 #include "specdec/verify/draft_limit.hpp"
 #include "specdec/verify/verdict.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// A target context (KV cache) that the caller has filled. Wrappers of the target that look at the text (processors, hooks,
 /// rows over ranks, PathByPath) are shown the tokens of the prompt. A wrapper that reads tokens again, or shows the model others

@@ -17,7 +17,7 @@
 #include "specdec/types.hpp"
 #include "specdec/verify/draft_limit.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// Throws InvalidArgument if a model with this vocabulary and a context of `most` tokens cannot continue the prompt
 /// with these options.

@@ -15,7 +15,7 @@
 #include "specdec/text/token_bytes.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// Turns new tokens into text that can be shown at once. The stream holds back bytes that may begin a stop string, and an
 /// incomplete UTF-8 character. It never shows a stop string or anything after it. If a stop string begins inside a character,

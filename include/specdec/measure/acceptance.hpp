@@ -16,7 +16,7 @@
 #include "specdec/verify/draft_limit.hpp"
 #include "specdec/verify/token.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// A number and its standard error.
 struct Estimate {

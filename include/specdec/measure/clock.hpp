@@ -8,7 +8,7 @@
 // slowly.
 #include <mutex>
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// A program that simulates models may bring a clock of its own, with nanoseconds: define SPECDEC_CLOCK as its type, equally in
 /// all files, before the first include. Then draft lengths that measure time see the simulated times, and every run is equal.

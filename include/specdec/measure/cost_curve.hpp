@@ -13,7 +13,7 @@
 #include "specdec/lists.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// A mean of values that lose weight over time. Call fade() once per step, before you add the values of the step.
 class FadingMean {

@@ -12,7 +12,7 @@
 #include "specdec/measure/stats.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 namespace detail {
 
 inline void print_totals(std::ostream& out, const Stats& stats) {

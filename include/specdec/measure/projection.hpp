@@ -14,7 +14,7 @@
 #include "specdec/types.hpp"
 #include "specdec/verify/draft_limit.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// The expected performance of a draft length.
 struct Projection {

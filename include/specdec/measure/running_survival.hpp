@@ -13,7 +13,7 @@
 #include "specdec/types.hpp"
 #include "specdec/verify/draft_limit.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// Running estimates for each position i: the probability that the drafter proposes an (i+1)-th token, and the probability
 /// that this token is proposed and survives (StepRecord::survival).

@@ -14,7 +14,7 @@
 #include "specdec/measure/projection.hpp"
 #include "specdec/measure/stats.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 namespace detail {
 
 /// Writes the part of JSON (RFC 8259) that statistics need: objects and arrays of numbers, under names without escapes.

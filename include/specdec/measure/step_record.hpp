@@ -13,7 +13,7 @@
 #include "specdec/types.hpp"
 #include "specdec/verify/draft_limit.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// The record of a draft that may branch.
 struct TreeRecord {

@@ -13,7 +13,7 @@
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 namespace detail {
 
 /// The requirements of BatchModel, besides vocab_size(). A wrapper takes feeds, too, of a model whose rows are logits.

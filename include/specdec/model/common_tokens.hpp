@@ -26,7 +26,7 @@
 #include "specdec/rows/kinds/mapped.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 namespace detail {
 
 /// The rows of a model with another vocabulary, as rows over the target's vocabulary. Row i is the model's row places[i]. A

@@ -8,7 +8,7 @@
 #include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// Visits the ends of a tree's branches, depth first: tokens that two branches share are walked once.
 class DepthFirst {

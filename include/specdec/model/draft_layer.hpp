@@ -19,7 +19,7 @@
 #include "specdec/rows/numbers.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 namespace detail {
 
 /// The requirements of layers for many texts, besides the requirements of heads and of models.

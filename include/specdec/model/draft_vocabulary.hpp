@@ -10,7 +10,7 @@
 #include "specdec/rows/kinds/mapped.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// The map from the tokens of a head's rows to the target's; null if its rows are over the whole vocabulary.
 template <class Head>

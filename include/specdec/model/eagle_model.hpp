@@ -28,7 +28,7 @@
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// A model of logits whose rows are a layer's, for a ModelDrafter beside the target itself. It takes lines, and trees if the
 /// layer does. On a target for many texts it is a model for many texts, for a Batch. Then a BatchDraftLayer is called for

@@ -11,7 +11,7 @@
 #include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// Makes room for so many elements, and for twice as many if the list has to grow.
 template <class T>

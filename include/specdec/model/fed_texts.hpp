@@ -15,7 +15,7 @@
 #include "specdec/model/trees.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// Stands for the model where it is not told what happens to the texts.
 struct NoModel {

@@ -6,7 +6,7 @@
 
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// The tokens that the target is fed for a step: those of the text that it has not cached, then the drafted tokens. A drafted
 /// token with which the text would end, and tokens drafted after it, are left out: no row is needed after them.

@@ -39,7 +39,7 @@
 #include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// Compiles only if a model has the functions that wrappers call; the error names the missing one. The result of forward()
 /// is checked elsewhere. `any_length`: whether contexts are cut back to any length.

@@ -25,7 +25,7 @@
 #include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// Lets a model for many texts take trees, if it can copy a context: each branch of a tree is a sequence of the model. For
 /// engines whose calls take many sequences and share what these have in common (paged attention), but no trees. A wrapper: see

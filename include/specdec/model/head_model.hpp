@@ -30,7 +30,7 @@
 #include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 /// A head: what turns a hidden state and drafted tokens into logits.
 ///
 ///   vocab_size()                           number of tokens in the vocabulary

@@ -10,7 +10,7 @@
 #include "specdec/rows/numbers.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 namespace detail {
 
 template <class M>

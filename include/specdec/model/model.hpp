@@ -14,7 +14,7 @@
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 namespace detail {
 
 /// The requirements of Model, besides vocab_size().

@@ -22,7 +22,7 @@
 #include "specdec/rows/numbers.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// Makes a BatchModel of any Model that can be copied. Each sequence has a copy of the model; the copies are called one
 /// after another.

@@ -28,7 +28,7 @@
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// An n-gram model with interpolated Witten-Bell smoothing. Every token has positive probability in every
 /// context. The next token depends on the last order−1 tokens only. Satisfies Model. The usual type is

@@ -11,7 +11,7 @@
 #include "specdec/lists.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// The counts c(h, w) of every token w after every context h of up to order−1 tokens of a text, exactly.
 ///

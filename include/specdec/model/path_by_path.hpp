@@ -23,7 +23,7 @@
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// Lets any model take trees. Feeds one branch after another, and cuts the context back between them. A wrapper: see
 /// model/feeds.hpp.

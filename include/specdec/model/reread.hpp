@@ -19,7 +19,7 @@
 #include "specdec/model/model.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 namespace detail {
 

@@ -18,7 +18,7 @@
 #include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// The draft tokens that each target token is shown as: its partner, or else spelled(x), which is called once.
 class Spellings {

@@ -35,7 +35,7 @@
 #include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// Throws if the parents make no tree of the tokens. The first token has the number `first`.
 inline void check_parents(std::span<const Token> tokens, std::span<const Index> parents, Index first = 0) {

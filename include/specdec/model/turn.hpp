@@ -18,7 +18,7 @@
 #include "specdec/error.hpp"
 #include "specdec/model/uncopied.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// The addresses that identify a model or a drafter: the result of its member identities(), or its own address if it has no
 /// such member or the result is empty.

@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// A value that moves with its holder but is not copied with it: a copy of the holder has no value.
 template <class T>

@@ -21,7 +21,7 @@
 #include "specdec/rows/named_row.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// Shows a model only the first and the latest tokens of the context, so that a draft model with a short context drafts for
 /// texts of any length. A wrapper (see model/feeds.hpp), with a window for each text.

@@ -11,7 +11,7 @@
 #include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// The tokens of a model's open tree, for a wrapper that may fail after the model has taken the tokens of a call. The
 /// model's tree cannot forget these tokens alone. They stay there, and have no number here.

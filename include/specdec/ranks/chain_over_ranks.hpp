@@ -19,7 +19,7 @@
 #include "specdec/sample/steps_of_rows.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 namespace detail {
 
 /// Applies the steps to all rows, and keeps the resulting cuts.

@@ -8,7 +8,7 @@
 
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 namespace detail {
 
 /// The requirements of Communicator.

@@ -10,7 +10,7 @@
 #include "specdec/sample/row_errors.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 namespace detail {
 
 /// The result of the sampling steps for each row: a temperature, a cut (tokens with lower logits are gone), or an error. It

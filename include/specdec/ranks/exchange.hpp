@@ -19,7 +19,7 @@
 #error "specdec/ranks needs exceptions: a rank that fails tells the others"
 #endif
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// A rank gives this if it could not compute a number, since the others wait for one.
 inline constexpr double no_number = std::numeric_limits<double>::quiet_NaN();

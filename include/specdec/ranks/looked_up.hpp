@@ -10,7 +10,7 @@
 
 #include "specdec/types.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// A cache for the probabilities of a few tokens, in rows that are slow to ask. The search is linear.
 class LookedUp {

@@ -19,7 +19,7 @@
 #include "specdec/ranks/communicator.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// A Communicator with the ranks of an MPI communicator.
 ///

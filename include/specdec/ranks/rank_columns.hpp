@@ -11,7 +11,7 @@
 #include "specdec/rows/row_cache.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// The kind of number that a rank gives about its part of a row, before normalisation.
 enum class RankWeight {

@@ -25,7 +25,7 @@
 #include "specdec/sample/threshold/ordered_key.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// The weight of a token with logit l: 1, or its probability exp(l/T − log Σ exp(l/T)).
 struct RankTokenWeight {

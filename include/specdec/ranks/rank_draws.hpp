@@ -17,7 +17,7 @@
 #include "specdec/rows/read/prefix_sampler.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// A token that one rank has drawn from its part of a row, and the token's probability in the whole row.
 struct ToldDraw {

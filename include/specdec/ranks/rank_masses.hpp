@@ -14,7 +14,7 @@
 #include "specdec/ranks/rank_columns.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// The total probability of each rank's columns in each row.
 class RankMasses {

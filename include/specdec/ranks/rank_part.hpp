@@ -11,7 +11,7 @@
 #include "specdec/rows/list.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// Tokens first..first + count − 1.
 struct ColumnRange {

@@ -31,7 +31,7 @@
 #include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// A matrix of distributions that is spread over ranks: this rank has the columns from `first` on. The columns are
 /// probabilities, or logits (specdec::Logits), which are normalised over all ranks. The ranks' columns follow each other in

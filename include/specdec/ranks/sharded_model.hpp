@@ -34,7 +34,7 @@
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// How the rows of a ShardedModel are sampled.
 struct ShardedOptions {

@@ -13,7 +13,7 @@
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 template <DistributionMatrix M, class C>
 class Shards;

@@ -35,7 +35,7 @@
 #include "specdec/sample/threshold/threshold.hpp"
 #include "specdec/sample/threshold/token_weight.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 template <class Step>
 inline constexpr bool is_min_keep = false;

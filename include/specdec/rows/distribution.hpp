@@ -13,7 +13,7 @@
 
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 namespace detail {
 
 /// One requirement each: a concept is the conjunction of its requirements, and a fits_... function says which one is missing.

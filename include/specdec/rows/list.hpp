@@ -9,7 +9,7 @@
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/read/prefix_sampler.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// The first k with support(k) >= x; support_size() if there is none.
 template <ListedRow R>

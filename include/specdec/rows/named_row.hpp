@@ -10,7 +10,7 @@
 #include "specdec/error.hpp"
 #include "specdec/rows/distribution.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// From 0 to 1, but for rounding: a sum of probabilities in bfloat16 may be off by 2^−8. False for NaN.
 inline bool is_probability(double value) { return value >= 0 && value <= 1 + 0x1p-8; }

@@ -21,7 +21,7 @@
 #include "specdec/rows/owning_temporary.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// A scalar type that rows may be stored in. Eigen::half and Eigen::bfloat16 are widened to float as they are read.
 template <class S>

@@ -10,7 +10,7 @@
 #include <span>  // and std::ranges::range, which it needs itself: <ranges> takes a while to compile
 #include <type_traits>
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// A Ref<const M> that was made from another type than M holds a copy. Its type does not show whether it holds one.
 template <class M>

@@ -14,7 +14,7 @@
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/scratch.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// The rows of a matrix. Each row is made at its first use, and kept. So its log-sum-exp or its cut is computed only once
 /// per verification. No allocation for up to few_rows rows.

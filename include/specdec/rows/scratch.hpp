@@ -8,7 +8,7 @@
 
 #include "specdec/types.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// The number of rows of a draft of 64 tokens. A verification of at most this many rows allocates nothing.
 inline constexpr Index few_rows = 65;

@@ -9,7 +9,7 @@
 
 #include "specdec/rows/kinds/logits_row.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// A step takes a row of logits and returns another row over these logits: Temperature, DynamicTemperature, TopK, TopP, MinP,
 /// TopNSigma, MinKeep of a step, or a class of your own. It must keep the largest logits, so that the argmax does not change.

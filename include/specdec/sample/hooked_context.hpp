@@ -8,7 +8,7 @@
 #include "specdec/model/fed_text.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// A Text of FedTexts that shows a hook all tokens before a row.
 class HookedContext : public FedText {

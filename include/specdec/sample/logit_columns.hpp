@@ -11,7 +11,7 @@
 #include "specdec/sample/row_errors.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// The columns of tokens first, first + 1, ... of a matrix of logits. A model that is spread over ranks returns it.
 ///

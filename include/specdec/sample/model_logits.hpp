@@ -14,7 +14,7 @@
 #include "specdec/sample/partial_logits.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// Whether a model returns rows that are spread over ranks.
 template <class Output>

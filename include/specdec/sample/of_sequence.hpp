@@ -7,7 +7,7 @@
 
 #include "specdec/types.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 template <class F>
 struct Tells {

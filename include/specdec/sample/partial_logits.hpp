@@ -8,7 +8,7 @@
 
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// The logits of tokens first(), first() + 1, ... of a row. Other ranks have the other columns of the row. A processor or a
 /// hook is handed a PartialLogits in place of an Eigen::Ref if the model returns LogitColumns:

@@ -24,7 +24,7 @@
 #include "specdec/sample/texts_of_model.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// No hook: the chain reads the model's rows without a copy.
 struct NoHook {};

@@ -9,7 +9,7 @@
 #include "specdec/rows/numbers.hpp"
 #include "specdec/sample/chain.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// One row of logits with a chain of steps (any RowStep) applied. A row that is never read costs nothing.
 ///

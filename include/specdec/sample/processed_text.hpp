@@ -19,7 +19,7 @@
 #include "specdec/sample/text_processor.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// A Text of FedTexts for a processor: how far the processor has gone through the context, and where it is in the open tree.
 ///

@@ -12,7 +12,7 @@
 #include "specdec/sample/text_processor.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// Makes one processor of several. They are applied in the order written: each sees the logits that the one before it left.
 ///

@@ -11,7 +11,7 @@
 #include "specdec/lists.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// Rethrows the exception about row i, if there is one. `errors` may be empty.
 inline void rethrow_error_of(std::span<const std::exception_ptr> errors, Index i) {

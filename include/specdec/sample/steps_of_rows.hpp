@@ -15,7 +15,7 @@
 #include "specdec/sample/processed_rows.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// One chain for all rows.
 template <class Steps>

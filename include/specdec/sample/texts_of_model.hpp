@@ -18,7 +18,7 @@
 #include "specdec/sample/text_processor.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// Changes logits by a hook. The Text of a sequence is its whole context, which the hook is shown for each row.
 template <class Hook, class Logits>

@@ -12,7 +12,7 @@
 #include "specdec/search/beams.hpp"
 #include "specdec/token_ids.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// Beam search over a target, with a draft model that searches ahead. The result is the result of plain beam search over the
 /// target, text for text, whatever the draft model proposes, as long as the target's context has room (near its end a

@@ -20,7 +20,7 @@
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 struct BeamOptions {
   Index max_new_tokens = 128;   ///< the token budget of each text

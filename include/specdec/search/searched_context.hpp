@@ -21,7 +21,7 @@
 #include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// What a search needs of a model: its sizes, and how many of the likeliest tokens of each row, with ids below `ids`.
 struct SearchedModel {

@@ -12,7 +12,7 @@
 #include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// All texts that a search has looked at. Node 0 is the last token of the prompt; every other node is a token after the token
 /// of its parent. Nodes are never removed, so a node has one number for the whole search.

@@ -16,7 +16,7 @@
 #include "specdec/testing/draft_audit.hpp"
 #include "specdec/testing/draft_audit_report.hpp"
 
-namespace specdec::testing {
+namespace specdec::inline v0_2_0::testing {
 
 /// A debug aid: wraps a drafter of lines or of trees, for one text or for many, and audits all its drafts (see DraftAudit). The
 /// text is the text of the drafter alone.

@@ -19,7 +19,7 @@
 #include "specdec/testing/table_model.hpp"
 #include "specdec/verify/verifier.hpp"
 
-namespace specdec::testing {
+namespace specdec::inline v0_2_0::testing {
 
 /// The law that the output is compared with.
 enum class Reference {

@@ -29,7 +29,7 @@
 #error "specdec/testing needs exceptions: compile the tests without -fno-exceptions"
 #endif
 
-namespace specdec::testing {
+namespace specdec::inline v0_2_0::testing {
 
 /// How much check_model() does.
 struct ModelCheckOptions {

@@ -16,7 +16,7 @@
 #include "specdec/testing/seen_row.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::testing::detail {
+namespace specdec::inline v0_2_0::testing::detail {
 
 /// A model for one text or for many, called by feeds. Its rows are copied. The model is its own measure: the row after a
 /// context is the one that it gives if the context is fed alone, token by token.

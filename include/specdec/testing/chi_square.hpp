@@ -15,7 +15,7 @@
 #include "specdec/error.hpp"
 #include "specdec/testing/law.hpp"
 
-namespace specdec::testing {
+namespace specdec::inline v0_2_0::testing {
 
 /// The outcome of a chi-square test of outputs against a law.
 struct [[nodiscard]] SampledReport {

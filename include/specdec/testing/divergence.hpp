@@ -21,7 +21,7 @@
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::testing {
+namespace specdec::inline v0_2_0::testing {
 
 /// How to compare two texts.
 struct DivergenceOptions {

@@ -49,7 +49,7 @@
 #error "specdec/testing needs exceptions: compile the tests without -fno-exceptions"
 #endif
 
-namespace specdec::testing {
+namespace specdec::inline v0_2_0::testing {
 
 /// Options of an audit.
 struct AuditOptions {

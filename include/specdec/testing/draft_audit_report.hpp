@@ -8,7 +8,7 @@
 #include "specdec/testing/chi_square.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::testing {
+namespace specdec::inline v0_2_0::testing {
 
 /// The fault that an audit found.
 enum class DraftFault {

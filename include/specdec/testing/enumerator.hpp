@@ -13,7 +13,7 @@
 #include "specdec/rows/read/dead_end.hpp"
 #include "specdec/rows/read/residual.hpp"
 
-namespace specdec::testing {
+namespace specdec::inline v0_2_0::testing {
 
 /// Runs code over all outcomes of its random choices, depth first. Each run has its exact probability:
 ///

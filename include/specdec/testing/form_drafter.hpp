@@ -20,7 +20,7 @@
 #include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::testing {
+namespace specdec::inline v0_2_0::testing {
 
 /// How a token of a tree is picked, given its elder siblings.
 enum class Sibling {

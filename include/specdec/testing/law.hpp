@@ -19,7 +19,7 @@
 #include "specdec/loop/spec_dec.hpp"
 #include "specdec/testing/enumerator.hpp"
 
-namespace specdec::testing {
+namespace specdec::inline v0_2_0::testing {
 
 /// The probability of every possible output.
 using Law = std::map<std::vector<Token>, double>;

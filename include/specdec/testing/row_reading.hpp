@@ -12,7 +12,7 @@
 #include "specdec/rows/read/segments.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::testing::detail {
+namespace specdec::inline v0_2_0::testing::detail {
 
 /// The exponents β of the alternatives; exponents above 1 come first. Their powers need only square roots and products.
 inline constexpr std::array<double, 9> exponents{1.0625, 1.125, 1.25, 1.5, 2, 0.9375, 0.875, 0.75, 0.5};

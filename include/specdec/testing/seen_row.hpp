@@ -12,7 +12,7 @@
 #include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::testing::detail {
+namespace specdec::inline v0_2_0::testing::detail {
 
 /// One row that the model returned, and the call that it came from.
 struct SeenRow {

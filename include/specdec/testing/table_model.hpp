@@ -22,7 +22,7 @@
 #include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::testing {
+namespace specdec::inline v0_2_0::testing {
 
 /// A Markov model: looks up the next-token distribution by the last `order` tokens. Satisfies Model, and takes trees.
 template <std::floating_point Scalar = double>

@@ -13,7 +13,7 @@
 #include "specdec/rows/kinds/mapped.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// Returns, for each token of a draft vocabulary, the target's token with equal bytes, or TokenMap::none if there is none.
 /// A TokenMap is made from this list. First pair by hand the tokens that are no text, for example the end of text.

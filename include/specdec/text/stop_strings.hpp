@@ -15,7 +15,7 @@
 #include "specdec/text/token_bytes.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// Where a stop string stands in the bytes of the new tokens.
 struct StopMatch {

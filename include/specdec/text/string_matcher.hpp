@@ -12,7 +12,7 @@
 #include "specdec/lists.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// The automaton of some strings: one look-up for each byte, however many strings there are.
 ///

@@ -8,7 +8,7 @@
 
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// What a tokenizer has to offer: bytes(token) returns the bytes that the token stands for, as something that converts to
 /// std::string_view (a std::string, for example).

@@ -7,7 +7,7 @@
 #include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/verify/verifier.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// The output is exactly the output of greedy decoding with the target alone. Drafted tokens are accepted as long as each is
 /// the target's argmax. Y is the argmax where the rule stops. Among equal maxima the lowest id wins.

@@ -9,7 +9,7 @@
 #include "specdec/rows/scratch.hpp"
 #include "specdec/verify/verifier.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// Block verification, the default rule. Lossless. No other lossless rule for the plain loop accepts more tokens in
 /// expectation (Theorem 2). At γ = 1 it equals token verification; from γ = 2 on it is better in general.

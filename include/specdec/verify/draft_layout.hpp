@@ -13,7 +13,7 @@
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// Where one draft lies: the numbers of its first token, of its first target row and of its first draft row.
 struct DraftPlace {

@@ -5,7 +5,7 @@
 #include "specdec/error.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// The most tokens that a draft may have. A larger number is an error that names the argument. No useful draft is this long,
 /// and statistics for each position still fit in memory.

@@ -22,7 +22,7 @@
 #include "specdec/token_ids.hpp"
 #include "specdec/verify/links.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 namespace detail {
 
 /// Weights and ratios are cut to this, so that their products stay finite even if q is subnormal.

@@ -17,7 +17,7 @@
 #include "specdec/verify/drafted.hpp"
 #include "specdec/verify/verifier.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 namespace detail {
 
 /// The modified target of one position: t = (p − b·q)+ / mass. With b = 0 and mass = 1 it is the target itself.

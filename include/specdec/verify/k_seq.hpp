@@ -11,7 +11,7 @@
 #include "specdec/rows/read/residual.hpp"
 #include "specdec/verify/verifier.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// K-SEQ, for trees with siblings that are independent draws from one row. Lossless. K = 1 is token verification.
 ///

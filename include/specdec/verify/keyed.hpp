@@ -5,7 +5,7 @@
 #include "specdec/verify/sample_match.hpp"
 #include "specdec/verify/verifier.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// One seed gives one text, exactly the text of autoregressive<KeyedVerifier>: with any drafter, any draft length, any tree,
 /// alone or in a batch. The rule is SampleMatchVerifier with random numbers that depend on the place in the text only

@@ -9,7 +9,7 @@
 #include "specdec/error.hpp"
 #include "specdec/verify/verifier.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// Token verification with lenience l in (0, 1]. LOSSY for l < 1: the output does not follow the target. One bound holds:
 /// no token comes out with more than 1/l times the target's probability. l = 1 is token verification.

@@ -10,7 +10,7 @@
 #include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 // Each class here offers
 //

@@ -7,7 +7,7 @@
 #include "specdec/verify/sibling_residual.hpp"
 #include "specdec/verify/verifier.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// Recursive rejection. Lossless; accepts no more than traversal verification in expectation. On a line it is token
 /// verification.

@@ -4,7 +4,7 @@
 
 #include "specdec/verify/verifier.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// Lossless for any drafter, with or without q, since every emitted token is drawn from the target. The rule draws y_i from
 /// target row i, and accepts drafted tokens as long as each equals its y_i. Y is the first y_i that differs, or the bonus

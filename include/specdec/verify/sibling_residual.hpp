@@ -20,7 +20,7 @@
 #include "specdec/types.hpp"
 #include "specdec/verify/drafted.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// The rows and coefficients of a node's rejected children, up to child `last`. Refers to its arguments.
 template <class D>

@@ -8,7 +8,7 @@
 
 #include "specdec/verify/verifier.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// Token verification. Lossless: the output is distributed as if the target alone had written it.
 ///

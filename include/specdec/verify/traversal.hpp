@@ -9,7 +9,7 @@
 #include "specdec/verify/sibling_residual.hpp"
 #include "specdec/verify/verifier.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// Traversal verification, the best known rule for trees. Lossless. On a line it gives the verdict of block verification, if
 /// the random numbers are equal.

@@ -9,7 +9,7 @@
 #include "specdec/verify/links.hpp"
 #include "specdec/verify/verifier.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// Verifies a tree by a rule for linear drafts. Lossless if the rule is lossless.
 ///

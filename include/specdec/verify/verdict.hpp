@@ -8,7 +8,7 @@
 
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// The outcome of one verification: the step emits tokens[0..accepted) and then `token`.
 struct Verdict {

@@ -22,7 +22,7 @@
 #include "specdec/verify/drafted.hpp"
 #include "specdec/verify/verdict.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 namespace detail {
 
 /// A rule that can be asked, and what it answers.

@@ -23,7 +23,7 @@
 #include "specdec/verify/verdict.hpp"
 #include "specdec/verify/verifier.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// The result for one of many drafts: a verdict, or an error.
 struct BatchVerdict {

@@ -16,7 +16,7 @@
 #include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// Counts of which tokens followed which strings. A place is a position in the draft: place 0 is after the context, and each
 /// follow() makes the next place. A match is a number that stands for the last tokens before a place, if some token has

@@ -19,7 +19,7 @@
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// Finds where a string of tokens occurs in a text, and what follows it there.
 ///

@@ -22,7 +22,7 @@
 #include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// The options of a DatastoreDrafter.
 struct DatastoreOptions {

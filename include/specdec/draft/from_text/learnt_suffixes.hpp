@@ -18,7 +18,7 @@
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// The suffix automaton of several texts of token ids, each of which may still grow. Every string that occurs in a text leads
 /// from the root along its tokens to one state. Strings share a state if they end at the same places.

@@ -13,7 +13,7 @@
 #include "specdec/error.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// For each n-gram of a text, n = min_ngram..max_ngram, stores where its last entered occurrence ends. The n-grams are not
 /// copied: every call is given the text again.

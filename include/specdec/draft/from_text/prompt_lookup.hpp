@@ -15,7 +15,7 @@
 #include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// Prompt lookup: searches the context for its own last n tokens and proposes the tokens that followed them. It takes the
 /// largest n <= max_ngram with an earlier occurrence, and the latest of its occurrences. If no n >= min_ngram has one, it

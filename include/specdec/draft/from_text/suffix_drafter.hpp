@@ -18,7 +18,7 @@
 #include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// The form of a SuffixDrafter that drafts a tree. Without it the draft is a line.
 struct Branching {};

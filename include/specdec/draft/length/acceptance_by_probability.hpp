@@ -9,7 +9,7 @@
 #include <cmath>
 #include <cstddef>
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// P(a chosen token is accepted, given that its parent is), learnt by the token's draft probability q.
 ///

@@ -14,7 +14,7 @@
 #include "specdec/measure/step_record.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// What a step of one text costs in a batch whose texts share their calls, for EarlyStoppingLength and CostOptimalLength:
 ///

@@ -19,7 +19,7 @@
 #include "specdec/measure/step_record.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// The options of CostOptimalLength.
 struct CostOptimalOptions {

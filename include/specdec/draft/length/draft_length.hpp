@@ -14,7 +14,7 @@
 #include "specdec/rows/read/largest_probability.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 namespace detail {
 

@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// A draft length of which each text gets a copy: what each() returns.
 template <class Policy>

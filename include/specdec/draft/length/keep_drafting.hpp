@@ -13,7 +13,7 @@
 #include "specdec/rows/named_row.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// What a drafter asks the draft length. `remembers`: whether the verifier remembers its sequence. A bool, not the verifier's
 /// type: so a drafter is compiled once for all verifiers that do not remember.

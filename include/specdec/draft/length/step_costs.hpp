@@ -12,7 +12,7 @@
 #include "specdec/measure/step_record.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// Running estimates of costs: of drafts by depth, because a drafter makes a call for each level, and of target calls by
 /// tokens. Only times of a step's own work are entered: not calls that also took in a prompt, and not drafts where the

@@ -9,7 +9,7 @@
 
 #include "specdec/types.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// P(a drafted token survives, given that all tokens before it do), learnt by the confidence of a row: the largest probability
 /// of the row that the token, or the token before it, was drawn from.

@@ -16,7 +16,7 @@
 #include "specdec/measure/step_record.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// Learns which tokens of trees are accepted, and says which levels and which tokens of a tree are worth their time.
 ///

@@ -8,7 +8,7 @@
 #include "specdec/measure/step_record.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// When a draft length tries a draft that it does not expect to be the best.
 ///

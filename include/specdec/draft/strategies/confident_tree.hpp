@@ -21,7 +21,7 @@
 #include "specdec/types.hpp"
 #include "specdec/verify/draft_limit.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// Drafts the tokens that the model is most confident of. The confidence in a token is the product of the draft
 /// probabilities along its path. In each level the `width` nodes of largest confidence get their `width` likeliest tokens as

@@ -15,7 +15,7 @@
 #include "specdec/rows/read/dead_end.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// Draws token after token, each from the row after the previous token, up to the length asked for.
 /// A row in which no token has a positive probability ends the draft; where its length is fixed (DraftLimits), the token is

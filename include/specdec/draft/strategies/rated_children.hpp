@@ -13,7 +13,7 @@
 #include "specdec/lists.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// Chooses, before a level is drawn, how many children each node gets, and after it is drawn, which of its tokens are to have
 /// children, by what keep_drafting (detail::KeepDrafting) says of them.

@@ -19,7 +19,7 @@
 #include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// Siblings are drawn from the row q independently of one another, so they may be equal; all report q. If q gives one token
 /// all the probability, there is only one child: after its rejection, a second child with that token could not be accepted.

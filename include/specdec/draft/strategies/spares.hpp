@@ -24,7 +24,7 @@
 #include "specdec/types.hpp"
 #include "specdec/verify/draft_limit.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 namespace detail {
 
 /// How long the trunks are, and how many spares stand beside each token of the first trunk.

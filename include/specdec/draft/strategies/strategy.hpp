@@ -15,7 +15,7 @@
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// The tokens that the draft model is to take in next.
 struct DraftWish {

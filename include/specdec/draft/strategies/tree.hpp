@@ -24,7 +24,7 @@
 #include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 namespace detail {
 
 /// How many tokens of the trunk come before all other nodes: as many as limits.trunk asks for, within the other limits and

@@ -16,7 +16,7 @@
 #include "specdec/types.hpp"
 #include "specdec/verify/draft_limit.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// The shape of a tree: each node's parent, with nodes numbered breadth first. So the nodes of a level have consecutive
 /// numbers, and so have the children of a node; the first n nodes are a tree for every n.

@@ -13,7 +13,7 @@
 #include "specdec/rows/kinds/variant_rows.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// The draft model's distribution restricted to the tokens that the target has, too, and read with the target's ids.
 /// common_tokens() and no_common_tokens() make it.

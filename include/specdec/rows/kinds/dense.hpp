@@ -11,7 +11,7 @@
 #include "specdec/rows/numbers.hpp"
 #include "specdec/rows/read/prefix_sampler.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// One row of probabilities in memory; scalar and stride as in NumberRow.
 template <Real S, int Stride = 1>

@@ -20,7 +20,7 @@
 #include "specdec/rows/owning_temporary.hpp"
 #include "specdec/token_ids.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// Says that a list holds logits: the member, and the temperature that they are divided by.
 ///

@@ -12,7 +12,7 @@
 #include "specdec/rows/numbers.hpp"
 #include "specdec/rows/owning_temporary.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// How logits become probabilities.
 struct LogitsOptions {

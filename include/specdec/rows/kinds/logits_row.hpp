@@ -17,7 +17,7 @@
 #include "specdec/rows/numbers.hpp"
 #include "specdec/rows/read/prefix_sampler.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// A known log Σ exp(l/T) of a row of logits l.
 struct LogSumExp {

@@ -17,7 +17,7 @@
 #include "specdec/rows/read/largest_probability.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// A one-to-one map between the tokens of a draft vocabulary and of the target's vocabulary, for look-ups in both
 /// directions.

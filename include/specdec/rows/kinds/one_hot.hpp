@@ -6,7 +6,7 @@
 #include "specdec/rows/owning_temporary.hpp"
 #include "specdec/token_ids.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// The distribution that gives one token probability 1. Its vocabulary is the smallest one that holds the token.
 class OneHotRow {

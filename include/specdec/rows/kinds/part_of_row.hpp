@@ -13,7 +13,7 @@
 #include "specdec/rows/read/prefix_sampler.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// The tokens x with kept[x] != 0: the tokens of another vocabulary, for example. Tokens beyond the end of the list are not
 /// kept.

@@ -14,7 +14,7 @@
 #include "specdec/rows/kinds/sparse.hpp"
 #include "specdec/rows/read/segments.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// Memory for a copy of one row, reused from row to row. assign(row) copies the row and returns a View of the copy, which
 /// lives until the next assign().

@@ -10,7 +10,7 @@
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// `count` rows of a matrix from row `first` on: the rows of one sequence in the matrix of a batch, for example. It is a
 /// view, like the matrix.

@@ -11,7 +11,7 @@
 #include "specdec/rows/numbers.hpp"
 #include "specdec/rows/owning_temporary.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// A list of rows of one type as a matrix: row(i) is rows[i]. Use it for sparse rows, and for rows with a temperature each.
 /// The rows must outlive it; a temporary container of rows is refused.

@@ -11,7 +11,7 @@
 #include "specdec/rows/owning_temporary.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// Rows given as a range of vectors (or of arrays, spans or other contiguous ranges of numbers): row i is rows[i]. Every
 /// function that takes an Eigen matrix takes RowVectors. The rows must outlive it; a temporary container of rows is refused.

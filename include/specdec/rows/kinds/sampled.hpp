@@ -14,7 +14,7 @@
 #include "specdec/rows/list.hpp"
 #include "specdec/rows/owning_temporary.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// A row, and a token that was drawn from it. The first draw of the first sampler returns that token, without a pass over
 /// the row. All later draws, and all draws of other samplers, draw from the row.

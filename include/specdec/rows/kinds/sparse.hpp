@@ -15,7 +15,7 @@
 #include "specdec/rows/owning_temporary.hpp"
 #include "specdec/token_ids.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 /// A row of probabilities for some tokens only, by ascending id; all other tokens have probability 0.
 ///
 /// Pre: the probabilities sum to 1. The ids ascend and lie in the vocabulary. A full check would cost O(k), where a look-up

@@ -16,7 +16,7 @@
 #include "specdec/rows/named_row.hpp"
 #include "specdec/rows/numbers.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// A list of rows that stay valid: copies of the rows, or the rows themselves if they are `stable`. The rows are distributions
 /// or plain numbers. No allocation in steady state.

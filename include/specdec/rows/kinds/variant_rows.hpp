@@ -13,7 +13,7 @@
 #include "specdec/rows/read/dead_end.hpp"
 #include "specdec/rows/read/largest_probability.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// A row of one of the types R.... It offers argmax, sums or a list if all types offer them. It offers segments if each type
 /// has segments or a list, and not all have lists. So a residual against it is one fused pass, whichever row it holds.

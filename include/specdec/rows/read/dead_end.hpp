@@ -14,7 +14,7 @@
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/read/segments.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// Whether the row is known to be a dead end. False for a row with NaN, and for rows that are spread over ranks.
 ///

@@ -7,7 +7,7 @@
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/read/segments.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// −Σ p(x) log p(x): 0 if one token has all the mass, log V if all V tokens are equally likely.
 ///

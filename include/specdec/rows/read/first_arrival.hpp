@@ -16,7 +16,7 @@
 #include "specdec/rows/read/segments.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// Finds the token of a row that arrives first.
 class FirstOfRow {

@@ -9,7 +9,7 @@
 #include "specdec/rows/named_row.hpp"
 #include "specdec/rows/read/segments.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// The largest probability of any row: a draft length reads the draft model's confidence from rows without argmax(), too. A row
 /// that wraps another may know how to find it in the other row; it then has largest_probability().

@@ -12,7 +12,7 @@
 #include "specdec/rows/read/residual.hpp"
 #include "specdec/rows/read/segments.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 namespace detail {
 
 /// min(a·p, b·q), to be summed over rows.

@@ -11,7 +11,7 @@
 #include "specdec/rows/distribution.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 namespace detail {
 
 /// The rounding error of a small probability of the row. The row type tells it by a static member of this name; else it is

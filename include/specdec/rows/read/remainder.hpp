@@ -15,7 +15,7 @@
 #include "specdec/rows/read/segments.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// A factor for a one-hot row: it takes away all of the token.
 inline constexpr double all_of_it = std::numeric_limits<double>::max();

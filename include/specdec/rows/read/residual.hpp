@@ -17,7 +17,7 @@
 #include "specdec/rows/named_row.hpp"
 #include "specdec/rows/read/segments.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// (a·p(x) − b·q(x))+ for one token.
 ///

@@ -17,7 +17,7 @@
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/list.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// Calls visit(x, p(x)) for the tokens that may have mass, by ascending id.
 ///

@@ -19,7 +19,7 @@
 #include "specdec/rows/read/segments.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// A token of a row, and its probability.
 struct TopToken {

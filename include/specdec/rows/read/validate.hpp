@@ -12,7 +12,7 @@
 #include "specdec/rows/named_row.hpp"
 #include "specdec/rows/read/prefix_sampler.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 namespace detail {
 

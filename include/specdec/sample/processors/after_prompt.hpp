@@ -12,7 +12,7 @@
 #include "specdec/sample/text_processor.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// Hides the first tokens of the text, the prompt, from a processor. Rows inside the prompt are not changed:
 ///

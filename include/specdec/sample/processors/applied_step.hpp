@@ -12,7 +12,7 @@
 #include "specdec/sample/chain.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// Whether a sampler gets whole rows as its `Logits`. Over ranks a processor gets a PartialLogits.
 template <class Sampler, class Logits>

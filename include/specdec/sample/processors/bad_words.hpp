@@ -15,7 +15,7 @@
 #include "specdec/sample/partial_logits.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// Forbids the last token of each listed sequence wherever the text ends with the tokens before it. A sequence of one token
 /// is forbidden everywhere. So no sequence is ever completed.

@@ -15,7 +15,7 @@
 #include "specdec/sample/processors/finite_logit.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// What Dry needs to know. The defaults are those of llama.cpp, but for the multiplier, which is 0 (off) there.
 struct DrySettings {

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <limits>
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// The finite Scalar that is nearest to x. Not for NaN.
 template <class Scalar>

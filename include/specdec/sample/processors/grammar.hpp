@@ -17,7 +17,7 @@
 #include "specdec/sample/text_processor.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 namespace detail {
 
 /// The requirements of GrammarMatcher, and what it may also have.

@@ -13,7 +13,7 @@
 #include "specdec/sample/processors/finite_logit.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// A token and the bias that is added to its logit.
 struct TokenBias {

@@ -12,7 +12,7 @@
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// Forbids the tokens that end a text until it has n tokens, the prompt included:
 ///

@@ -18,7 +18,7 @@
 #include "specdec/sample/partial_logits.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// Forbids every token that would repeat an n-gram of the text, including the prompt (AfterPrompt leaves the prompt out).
 /// With n = 1 no token occurs twice.

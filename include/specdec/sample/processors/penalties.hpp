@@ -27,7 +27,7 @@
 #include "specdec/sample/processors/token_counts.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 namespace detail {
 
 /// Calls change(logit, count) for each counted token that has a logit.

@@ -15,7 +15,7 @@
 #include "specdec/sample/partial_logits.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 namespace detail {
 
 /// Looks for a sequence of tokens in a text, one token after another. A state says how many of the last tokens begin the

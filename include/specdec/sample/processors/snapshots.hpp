@@ -14,7 +14,7 @@
 #include "specdec/sample/text_processor.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// Makes a TextProcessor of a class that has apply() and push() and can be copied, but has no pop(). Keeps a copy from
 /// before each of the last tokens.

@@ -12,7 +12,7 @@
 #include "specdec/lists.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// Counts the last `window` tokens of a text that can grow and be rolled back.
 ///

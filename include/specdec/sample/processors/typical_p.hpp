@@ -13,7 +13,7 @@
 #include "specdec/sample/processors/applied_step.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// Keeps the tokens whose surprise −log p(x) is nearest to the row's entropy: the smallest set of them with mass at least p.
 /// The token that crosses p stays. At least min_keep tokens stay, if the row has as many. p = 1 keeps all.

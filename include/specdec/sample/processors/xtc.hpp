@@ -14,7 +14,7 @@
 #include "specdec/sample/processors/applied_step.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// At a place of the text, with the given probability: of the tokens with p(x) >= threshold, removes all but the least
 /// probable. If fewer than two tokens are that probable, or fewer than min_keep tokens would be left, nothing is removed.

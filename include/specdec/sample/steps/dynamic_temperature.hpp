@@ -12,7 +12,7 @@
 #include "specdec/sample/threshold/gather.hpp"
 #include "specdec/sample/threshold/token_weight.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// Divides the logits by a temperature between t − range and t + range (at least 0), which grows with the row's entropy H:
 ///

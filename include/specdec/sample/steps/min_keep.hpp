@@ -9,7 +9,7 @@
 #include "specdec/sample/chain.hpp"
 #include "specdec/sample/steps/top_k.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// Applies a step, but keeps at least the n largest of the logits that earlier steps have kept, if there are so many. The
 /// cut is the lower one of two: the step's and that of TopK{n}. n = 0 and n = 1 leave the step as it is, since every step

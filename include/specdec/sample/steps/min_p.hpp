@@ -9,7 +9,7 @@
 #include "specdec/error.hpp"
 #include "specdec/rows/kinds/logits_row.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// Keeps the tokens with p(x) >= min_p · max p, which is l(x) >= max l + T·log(min_p). This needs no normaliser,
 /// and does not depend on which tokens earlier steps removed. 0 keeps all tokens, 1 only those equal to the

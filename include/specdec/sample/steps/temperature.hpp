@@ -7,7 +7,7 @@
 #include "specdec/error.hpp"
 #include "specdec/rows/kinds/logits_row.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// Divides the logits by t: p(x) ∝ exp(l(x)/t). Multiplies the temperature that the row already has by t.
 ///

@@ -9,7 +9,7 @@
 #include "specdec/sample/threshold/threshold.hpp"
 #include "specdec/sample/threshold/token_weight.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// Keeps the k largest logits among the tokens that earlier steps have kept. k = 0 or k >= V keeps all.
 ///

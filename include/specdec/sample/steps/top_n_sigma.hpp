@@ -9,7 +9,7 @@
 #include "specdec/error.hpp"
 #include "specdec/rows/kinds/logits_row.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// Keeps the tokens with l(x) >= max l − n·σ. σ is the standard deviation of the finite logits that earlier steps have kept
 /// (divided by their number). n = 0 keeps all. A temperature does not change which tokens stay.

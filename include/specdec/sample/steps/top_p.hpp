@@ -11,7 +11,7 @@
 #include "specdec/sample/threshold/threshold.hpp"
 #include "specdec/sample/threshold/token_weight.hpp"
 
-namespace specdec {
+namespace specdec::inline v0_2_0 {
 
 /// Keeps the smallest set of most probable tokens with mass at least p: the token that crosses p stays. p = 1 keeps
 /// all. The mass is measured after the earlier steps, at the row's temperature.

@@ -10,7 +10,7 @@
 
 #include "specdec/kernels/machine_width.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// 1 if both are true, else 0; without a branch.
 SPECDEC_KERNEL constexpr std::uint8_t both(bool a, bool b) {

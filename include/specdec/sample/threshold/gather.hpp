@@ -20,7 +20,7 @@
 #include "specdec/sample/threshold/ordered_key.hpp"
 #include "specdec/sample/threshold/weighed.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// Calls f with a pointer to each chunk of the row in turn. Contiguous floats and doubles are read where they lie; other
 /// chunks are copied. The last chunk is filled up with −inf.

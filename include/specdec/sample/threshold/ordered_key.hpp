@@ -10,7 +10,7 @@
 #include <limits>
 #include <type_traits>
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// The integer type as wide as F: float or double.
 template <std::floating_point F>

@@ -17,7 +17,7 @@
 #include "specdec/sample/threshold/token_weight.hpp"
 #include "specdec/sample/threshold/weighed.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// A sample of a row. Its logits and weights lie in `gathered`, a buffer of the caller. They are gone when the caller uses the
 /// buffer for something else.

@@ -28,7 +28,7 @@
 #include "specdec/sample/threshold/token_weight.hpp"
 #include "specdec/sample/threshold/weighed.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// Finds the cut of one row. One object does one search, or a second one where cut_of_share() returned nothing: two objects
 /// would take twice the stack. Tokens of equal logit stay or go together.

@@ -24,7 +24,7 @@
 #include "specdec/sample/threshold/weighed.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// Every token weighs 1.
 template <class Scalar>

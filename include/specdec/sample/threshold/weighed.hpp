@@ -15,7 +15,7 @@
 #include "specdec/sample/threshold/flags.hpp"
 #include "specdec/sample/threshold/ordered_key.hpp"
 
-namespace specdec::detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// Numbers, stored as their ordered keys, and their weights. The code that fills in the weights chooses their unit. All are
 /// integers: so a sum is exact in any order, and each function is a few vectorised passes over a small buffer.
