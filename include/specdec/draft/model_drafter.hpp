@@ -83,7 +83,7 @@ class ModelDrafter
   friend detail::DraftForRequests<ModelDrafter, for_many>;
   static_assert(detail::can_be_wrapped<Value>());
   static_assert(
-      for_many ? BatchModel<Value> : Model<Value>,
+      detail::ConstModel<Value> || (for_many ? BatchModel<Value> : Model<Value>),
       "the draft model is no specdec::Model, and no specdec::BatchModel: its forward() returns rows of "
       "probabilities (a model of logits goes into a ProcessedModel)");
   static_assert(detail::fits_strategy<Strategy>());

@@ -16,15 +16,11 @@
 namespace specdec::inline v0_2_0 {
 namespace detail {
 
-/// The requirements of BatchModel, besides vocab_size(). A wrapper takes feeds, too, of a model whose rows are logits.
-template <class M>
-concept TakesFeeds = requires(M& model, std::span<const BatchFeed> feeds) { model.forward(feeds); };
+/// More requirements of BatchModel.
 template <class M>
 concept ReturnsProbabilitiesOfFeeds = requires(M& model, std::span<const BatchFeed> feeds) {
   { model.forward(feeds) } -> Probabilities;
 };
-template <class M>
-concept KeepsLength = requires(M& model, Index sequence, Index length) { model.keep(sequence, length); };
 template <class M>
 concept HasRelease = requires(M& model, Index sequence) { model.release(sequence); };
 
@@ -79,7 +75,8 @@ consteval bool keeps_and_releases() {
 /// Compiles only if M is a BatchModel; the error names the missing function. A model that is not called may be anything.
 template <class M, bool is_called = true>
 consteval bool fits_batch_model() {
-  static_assert(TakesFeeds<M> || !is_called,
+  if constexpr (is_called) fits_constness<M>();
+  static_assert(TakesFeeds<M> || !is_called || ConstModel<M>,
                 "the model has no forward(std::span<const specdec::BatchFeed> feeds) for many texts: see "
                 "specdec::BatchModel, and specdec::ModelPerSequence, which makes one of a model that can be "
                 "copied");

@@ -46,7 +46,9 @@ namespace specdec::inline v0_2_0::detail {
 template <class M, bool any_length = true>
 consteval bool can_be_wrapped() {
   if constexpr (any_length) fits_any_length<M>();
-  if constexpr (TakesFeeds<M>) {
+  if constexpr (ConstModel<M>) {
+    fits_constness<M>();
+  } else if constexpr (TakesFeeds<M>) {
     keeps_and_releases<M>();
   } else {
     sized_and_truncatable<M>();

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "specdec/error.hpp"
+#include "specdec/model/feed.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/types.hpp"
@@ -61,6 +62,29 @@ concept Model = detail::HasVocabSize<M> && detail::HasTruncate<M> && detail::Ret
 
 namespace detail {
 
+/// What a model for many texts has to offer, besides vocab_size(): see BatchModel. A wrapper takes feeds, too, of a model whose
+/// rows are logits.
+template <class M>
+concept TakesFeeds = requires(M& model, std::span<const BatchFeed> feeds) { model.forward(feeds); };
+template <class M>
+concept KeepsLength = requires(M& model, Index sequence, Index length) { model.keep(sequence, length); };
+
+template <class M>
+concept TakesCalls = (TakesTokens<M> && HasTruncate<M>) || (TakesFeeds<M> && KeepsLength<M>);
+
+/// Whether M is no model only because it is const.
+template <class M>
+concept ConstModel = std::is_const_v<M> && !TakesCalls<M> && TakesCalls<std::remove_const_t<M>>;
+
+/// Compiles unless that is so.
+template <class M>
+consteval bool fits_constness() {
+  static_assert(!ConstModel<M>,
+                "the model is const, and its calls change its context: pass a model that is not const, or a "
+                "copy of it");
+  return true;
+}
+
 /// Compiles only if a model has vocab_size() and truncate(); the error names the missing one. The result of forward() is
 /// checked elsewhere: some models return probabilities, others logits.
 template <class M>
@@ -97,7 +121,9 @@ consteval bool fits_any_length() {
 /// Compiles only if M is a Model; the error names the missing function. A model that is not called may be anything.
 template <class M, bool is_called = true>
 consteval bool fits_model() {
-  if constexpr (is_called && !Model<M>) {
+  if constexpr (is_called && ConstModel<M>) {
+    fits_constness<M>();
+  } else if constexpr (is_called && !Model<M>) {
     sized_and_truncatable<M>();
     static_assert(TakesTokens<M>,
                   "the model has no forward(std::span<const specdec::Token> tokens, specdec::Index rows) for "
