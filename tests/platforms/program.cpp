@@ -334,7 +334,7 @@ constexpr std::string_view rhyme =
 struct Texts {
   std::vector<Token> letters{rhyme.begin(), rhyme.end()};
   specdec::NgramModel model = specdec::NgramModel::train(letters, {.order = 6, .vocab_size = 128});
-  specdec::NgramModel small = model.with_order(3);
+  specdec::NgramModel coarse = model.with_order(3);
 
   void write(std::string_view name, auto target, auto drafter, auto verifier, auto source) const {
     specdec::SpecDec decoder{std::move(target), std::move(drafter), std::move(verifier)};
@@ -354,13 +354,13 @@ struct Texts {
 
   void write_lines() const {
     const specdec::PathByPath target{specdec::NgramModel(model)};
-    write("keyed", target, specdec::ModelDrafter{specdec::NgramModel(small)}, specdec::KeyedVerifier{},
+    write("keyed", target, specdec::ModelDrafter{specdec::NgramModel(coarse)}, specdec::KeyedVerifier{},
           specdec::Keyed(1));
     write("prompt lookup", target, specdec::PromptLookupDrafter{}, specdec::TokenVerifier{},
           specdec::Philox{2});
     write("tree", target,
           specdec::ModelDrafter{
-              specdec::PathByPath{specdec::NgramModel(small)},
+              specdec::PathByPath{specdec::NgramModel(coarse)},
               specdec::Tree{specdec::TreeShape{-1, -1, 0, 1, 2}, specdec::WithoutReplacement{}}},
           specdec::TraversalVerifier{}, std::mt19937_64{4});
   }
@@ -371,11 +371,11 @@ struct Texts {
                                specdec::MinP{0.01}};
     for (const std::uint64_t seed : {7u, 8u, 9u})
       write("processed", specdec::ProcessedModel{AsLogits{model}, steps, processors},
-            specdec::ModelDrafter{specdec::ProcessedModel{AsLogits{small}, steps, processors}},
+            specdec::ModelDrafter{specdec::ProcessedModel{AsLogits{coarse}, steps, processors}},
             specdec::BlockVerifier{}, std::mt19937_64{seed});
   }
   void write_batch() const {
-    specdec::ModelPerSequence large{model}, drafting{specdec::NgramModel(small)};
+    specdec::ModelPerSequence large{model}, drafting{specdec::NgramModel(coarse)};
     specdec::Batch batch{large, specdec::ModelDrafter{drafting}};
     for (const std::uint64_t seed : {5u, 6u})
       batch.add(letters, {.max_new_tokens = 40, .gamma = 3, .stop_tokens = {'.'}}, std::mt19937_64{seed});
