@@ -1,5 +1,6 @@
 // must say: the model is const, and its calls change its context: pass a model that is not const
 // A batch whose target is const.
+// SPDX-License-Identifier: MIT
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 
