@@ -1,8 +1,11 @@
 // Turns: an object that refers to a model learns that another one has used the model.
 // SPDX-License-Identifier: MIT
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <new>
+#include <random>
+#include <span>
 #include <specdec/model/turn.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
@@ -99,6 +102,60 @@ TEST_CASE("another model at an address that was used before is another model") {
   }
   Turns again = Turns::of<int&>(*model);
   CHECK_FALSE(turn.lasts(again));
+}
+
+TEST_CASE("the table of addresses forgets those that nobody uses any more") {
+  const auto known_with_one_more = [] {
+    int model = 0;
+    const Turns turns = Turns::of<int&>(model);
+    return Turns::known();
+  };
+  const std::size_t before = known_with_one_more();
+  {
+    const std::vector<int> models(100);
+    std::vector<Turns> users;
+    for (const int& model : models)
+      for (int user = 0; user < 2; ++user) users.push_back(Turns::of<const int&>(model));
+    CHECK(Turns::known() >= before - 1 + 100);
+    CHECK(Turns::known() <= before + 100);
+  }
+  CHECK(known_with_one_more() == before);
+}
+
+namespace {
+
+// What an engine's context is to C++: a handle, of which several may be made.
+struct Handle {
+  testing::TableModel<>* context;
+
+  Index vocab_size() const { return context->vocab_size(); }
+  auto forward(std::span<const Token> tokens, Index rows) { return context->forward(tokens, rows); }
+  void truncate(Index length) { context->truncate(length); }
+  std::vector<const void*> identities() const { return {context}; }
+};
+
+}  // namespace
+
+TEST_CASE("handles of one context that say so take turns, and write what each writes alone") {
+  std::mt19937_64 seed{1};
+  auto context = testing::TableModel<>::random(5, 2, seed), small = testing::TableModel<>::random(5, 2, seed);
+  const std::vector<Token> prompt{0, 1};
+  const Options options{.max_new_tokens = 20, .gamma = 3};
+  const auto alone = [&](std::uint64_t source) {
+    std::mt19937_64 rng{source};
+    return SpecDec{Handle{&context}, ModelDrafter{Handle{&small}}}.generate(prompt, options, rng).tokens;
+  };
+  const std::vector<std::vector<Token>> expected{alone(1), alone(2)};
+  SpecDec one{Handle{&context}, ModelDrafter{Handle{&small}}},
+      two{Handle{&context}, ModelDrafter{Handle{&small}}};
+  auto first = one.start(prompt, options), second = two.start(prompt, options);
+  std::mt19937_64 of_first{1}, of_second{2};
+  while (!first.done() || !second.done()) {
+    first.step(of_first);
+    second.step(of_second);
+  }
+  CHECK(first.result().tokens == expected[0]);
+  CHECK(second.result().tokens == expected[1]);
 }
 
 TEST_CASE("a wrapper that refers to a model has that model's identity, and one that holds a model its own") {

@@ -54,7 +54,8 @@ concept ReturnsProbabilities = requires(M& model, std::span<const Token> tokens,
 ///                                               it is not, a ModelDrafter proposes nothing. With a BatchModel:
 ///                                               can_draft(sequence, length)
 ///   std::vector<const void*> identities() const for a wrapper that refers to a model: returns specdec::identities(model).
-///                                               Wrappers around one model then know that they share its context.
+///                                               Wrappers around one model then know that they share its context. For a
+///                                               class that is a handle of an engine's context: the context's address
 ///
 /// A model that takes trees (takes_trees) has two more functions: see model/trees.hpp.
 template <class M>

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <stdexcept>
@@ -43,10 +44,23 @@ std::vector<const void*> shared_identities(const std::remove_reference_t<X>& x) 
 
 /// Counts the turns of a model, or of everything that a drafter refers to. All users share the count.
 ///
-/// Users that were handed a reference do not know each other. So a count is found by address, in one table of the program.
-/// The table is locked. It is used only when a decoder or a drafter is made.
+/// Users that were handed a reference do not know each other, and a model is any class, with no room for a count. So a count is
+/// found by the model's address, in one table. The table is locked, and used only when a decoder, a drafter or a search is made,
+/// never in a step. It forgets an address when nobody uses it any more: at the latest when the next one is looked up.
+///
+/// It is a variable of an inline function, so the linker decides how far it reaches. A program and the shared libraries that it
+/// is linked with have one table. A library may have a table of its own if it is loaded by dlopen(), if its symbols are hidden, or
+/// if it is a DLL: decoders in two such libraries must not refer to one model. Nor does a table know that two addresses are
+/// one context: a model that is a handle of an engine's context says so by identities().
 class Turns {
  public:
+  /// How many addresses the table knows, those included that were given up since the last one was looked up.
+  static std::size_t known() {
+    Table& all = table();
+    const Lock lock(all.locked);
+    return all.counts.size();
+  }
+
   /// The turns of a model or a drafter that is held by value (X) or referred to (X&).
   template <class X>
   static Turns of(const std::remove_reference_t<X>& x) {
@@ -92,10 +106,24 @@ class Turns {
     std::uint64_t turns = 0;
   };
 
+  struct Table {
+    std::atomic_flag locked;                     // a std::mutex is missing where the system has no threads
+    std::vector<std::shared_ptr<Count>> counts;  // of the addresses in use, and some that were given up since
+  };
+  static Table& table() {
+    static Table& only = *new Table;  // never destroyed: decoders may be static, too
+    return only;
+  }
   // Unlocks the table, also where memory runs out.
-  struct Unlock {
+  struct Lock {
+    explicit Lock(std::atomic_flag& flag) : locked(flag) {
+      while (locked.test_and_set(std::memory_order_acquire)) {
+      }
+    }
+    Lock(const Lock&) = delete;
+    Lock& operator=(const Lock&) = delete;
+    ~Lock() { locked.clear(std::memory_order_release); }
     std::atomic_flag& locked;
-    ~Unlock() { locked.clear(std::memory_order_release); }
   };
 
   Turns() = default;
@@ -107,23 +135,13 @@ class Turns {
   }
 
   static std::shared_ptr<Count> count_of(const void* address) {
-    struct Table {
-      std::atomic_flag locked;                     // a std::mutex is missing where the system has no threads
-      std::vector<std::shared_ptr<Count>> counts;  // of the addresses in use, and some that are free
-    };
-    static Table& table = *new Table;  // never destroyed: decoders may be static, too
-    while (table.locked.test_and_set(std::memory_order_acquire)) {
-    }
-    const Unlock unlock{table.locked};
-    std::shared_ptr<Count>* unused = nullptr;
-    for (std::shared_ptr<Count>& known : table.counts) {
-      if (known.use_count() == 1) unused = &known;
-      else if (known->address == address) return known;
-    }
-    std::shared_ptr<Count> count = new_count(address);
-    if (unused) *unused = count;
-    else table.counts.push_back(count);
-    return count;
+    Table& all = table();
+    const Lock lock(all.locked);
+    // Nobody else can take up a count that only the table holds: that needs the lock.
+    std::erase_if(all.counts, [](const auto& known) { return known.use_count() == 1; });
+    for (const std::shared_ptr<Count>& known : all.counts)
+      if (known->address == address) return known;
+    return all.counts.emplace_back(new_count(address));
   }
 
   std::vector<std::shared_ptr<Count>> counts_;
