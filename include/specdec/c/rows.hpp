@@ -39,7 +39,7 @@ using AnyRowOfC =
 template <class R, class... Rows>
 consteval std::size_t number_among(const std::variant<Rows...>*) {
   std::size_t number = 0;
-  (void)((std::same_as<R, Rows> || (++number, false)) || ...);
+  (void)((std::same_as<R, Rows> || (static_cast<void>(++number), false)) || ...);
   return number;
 }
 

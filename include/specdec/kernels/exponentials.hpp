@@ -81,7 +81,7 @@ struct Exponentials {
   static constexpr Scalar largest_power = std::numeric_limits<Scalar>::max_exponent;
   static constexpr Scalar least_power = 13 - largest_power;
   /// Above 2^least_power for any rounding.
-  static constexpr Scalar negligible = std::numeric_limits<Scalar>::min() * 0x1p13F;
+  static constexpr Scalar negligible = std::numeric_limits<Scalar>::min() * static_cast<Scalar>(0x1p13);
 
   SPECDEC_KERNEL bool has_cut() const { return cut > no_cut; }
 

@@ -26,8 +26,8 @@ class OnStep {
     if constexpr (std::same_as<std::invoke_result_t<F&, std::span<const Token>>, bool>)
       call_ = std::forward<F>(f);
     else
-      call_ = [f = std::forward<F>(f)](std::span<const Token> emitted) mutable {
-        f(emitted);
+      call_ = [call = std::forward<F>(f)](std::span<const Token> emitted) mutable {
+        call(emitted);
         return true;
       };
   }

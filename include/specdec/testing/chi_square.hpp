@@ -65,7 +65,10 @@ inline std::string worst_output(const Law& counts, const Law& law, Index samples
   const auto look = [&](const std::vector<Token>& tokens) {
     const double n = at(seen, tokens), mean = std::max(all * at(expected, tokens), 1e-300);
     const double surprise = mean - n + (n > 0 ? n * std::log(n / mean) : 0.0);
-    if (surprise > most) most = surprise, worst = tokens;
+    if (surprise > most) {
+      most = surprise;
+      worst = tokens;
+    }
   };
   for (const auto& [tokens, count] : seen) look(tokens);
   for (const auto& [tokens, p] : expected) look(tokens);

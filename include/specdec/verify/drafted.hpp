@@ -219,8 +219,10 @@ class Drafted {
 
   void look_up_all() const {
     if (rows_.all_looked_up) return;
-    for (Index i = 0; i < gamma(); ++i)
-      if (q(i), p(i) == 0 && linear) break;
+    for (Index i = 0; i < gamma(); ++i) {
+      (void)q(i);
+      if (p(i) == 0 && linear) break;
+    }
     if constexpr (!of_a_tree) rows_.all_looked_up = true;
   }
 

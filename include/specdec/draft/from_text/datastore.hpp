@@ -138,8 +138,12 @@ class Datastore {
     while (low < high) {
       const Index m = (low + high + 1) / 2;
       const Places places = find(context.last(static_cast<std::size_t>(m)));
-      if (followed(places)) best = places, low = m;
-      else high = m - 1;
+      if (followed(places)) {
+        best = places;
+        low = m;
+      } else {
+        high = m - 1;
+      }
     }
     return best;
   }

@@ -50,7 +50,8 @@ class LogitsRow {
   explicit LogitsRow(const NumberRow<S, Stride>& logits, double temperature = 1, Scalar cut = no_cut)
       : logits_(logits),
         temperature_(temperature),
-        inverse_temperature_(std::max<double>(1 / temperature, std::numeric_limits<Scalar>::min())),
+        inverse_temperature_(
+            std::max(1 / temperature, static_cast<double>(std::numeric_limits<Scalar>::min()))),
         cut_(cut),
         stretch_(stretch_for(logits.size())) {
     if (!(temperature >= 0)) detail::invalid_argument("temperature = ", temperature, " is not a number >= 0");

@@ -102,7 +102,10 @@ class Dry {
       Index n = k < to ? std::min(to - k, detail::at(repeats_, k - from)) : 0;
       while (k + n < size && at(n) == at(k + n)) ++n;
       detail::at(repeats_, k) = n;
-      if (k + n > to) from = k, to = k + n;
+      if (k + n > to) {
+        from = k;
+        to = k + n;
+      }
     }
   }
 
