@@ -250,7 +250,7 @@ TEST_CASE("an online drafter shows the rows up to the correction token, each wit
     const Draft<OneHotRows> draft = by_hand.draft(context, {3}, rng);
     REQUIRE(draft.tokens.size() == 3);
     records.learnt.clear();
-    by_hand.observe(rows, draft.tokens, {}, NodeVerdict{.node = node, .token = 0});
+    by_hand.observe(Judged<decltype(rows)>{rows, draft.tokens, {}, {.node = node, .token = 0}});
     REQUIRE(std::ssize(records.learnt) == std::min<Index>(node + 1, 3));
     for (Index i = 0; i < std::ssize(records.learnt); ++i) {
       const auto& [length, row] = records.learnt[static_cast<std::size_t>(i)];
@@ -259,7 +259,9 @@ TEST_CASE("an online drafter shows the rows up to the correction token, each wit
     }
   }
   records.learnt.clear();
-  by_hand.observe(rows.topRows(1), by_hand.draft(context, {0}, rng).tokens, {}, NodeVerdict{});
+  const auto first_row = rows.topRows(1);
+  by_hand.observe(
+      Judged<decltype(first_row)>{first_row, by_hand.draft(context, {0}, rng).tokens, {}, NodeVerdict{}});
   CHECK(records.learnt.empty());
   by_hand.truncate(4);
   CHECK(cut == 4);

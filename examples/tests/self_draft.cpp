@@ -323,7 +323,7 @@ class Head {
   void truncate(Index) {}
 
   void observe(const auto& judged) {
-    const Eigen::VectorXd x = target_->features().col(judged.verdict.node).cast<double>();
+    const Eigen::VectorXd x = target_->features().col(judged.verdict.node).template cast<double>();
     const Eigen::VectorXd normed = x.cwiseProduct(weights_->part(support::Part::final_norm).transpose());
     Index best = 0;
     (weights_->part(support::Part::classifier) * normed).maxCoeff(&best);
