@@ -497,6 +497,12 @@ TEST_CASE("the bytes of a memory are the same on all machines, and other bytes a
   auto none_left = bytes;
   none_left[8] = none_left[9] = 0;
   refused("modifications[0] has the ratio 0.75 for 0 tokens", load(none_left.data(), 16));
+  refused("modifications[0] has the ratio 0.75 for 4611686018427388162 tokens",
+          load(spoilt(15, 0x40).data(), 16));
+  std::array<unsigned char, 32> descending{};
+  std::copy(bytes.begin(), bytes.end(), std::copy(bytes.begin(), bytes.end(), descending.begin()));
+  descending[24] = 1;
+  refused("modifications[1] is for 257 tokens, the one before it for 258", load(descending.data(), 32));
   refused("size = 15, expected 16",
           specdec_greedy_block_save(&memory, written.data(), 15, error.data(), error.size()));
   refused("bytes is NULL", specdec_greedy_block_save(&memory, nullptr, 16, error.data(), error.size()));

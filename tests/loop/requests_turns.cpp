@@ -273,6 +273,42 @@ TEST_CASE(
             for (const Tokens& text : {turn, Tokens{}}) check(rule, most, steps, paused, in_flight, text);
 }
 
+namespace {
+
+// Notes what a batch tells a draft length that is one for all texts.
+struct Told {
+  std::vector<Index> texts = {}, most = {};
+
+  void batch(Index n) { texts.push_back(n); }
+  Index next(Index longest) {
+    most.push_back(longest);
+    return longest;
+  }
+  void observe(const specdec::StepRecord&) {}
+};
+
+}  // namespace
+
+TEST_CASE("a draft length for all texts does not hear of texts that have ended and stay") {
+  const Models models = models_of(6);
+  const Tokens prompt{0, 1, 2};
+  Bookkeeper target(models.target), small(models.small);
+  Told told;
+  Batch batch{target, Together{small}, Rule{}, told};
+  const Options longer{.max_new_tokens = 2, .gamma = 5};
+  batch.add({.prompt = prompt, .options = longer, .source = std::mt19937_64{1}, .stays = true});
+  CHECK(batch.run().size() == 1);
+  CHECK(told.most.front() == 5);
+  told = {};
+  CHECK(batch.step().empty());
+  CHECK(batch.propose().empty());
+  CHECK(told.texts.empty());
+  batch.add(prompt, options, std::mt19937_64{2});
+  batch.step();
+  CHECK(told.texts == std::vector<Index>{1});
+  CHECK(told.most == std::vector<Index>{options.gamma});
+}
+
 TEST_CASE("a turn that is refused leaves the text as before, with its proposal") {
   const Models models = models_of(7);
   const Tokens prompt{0, 1, 2};

@@ -206,7 +206,7 @@ SPECDEC_C_API specdec_status specdec_verify_tree(specdec_rule rule, const specde
 ///              where the rows are logits: one for each draft, in place of the rows' own temperature. At 0 the rows are
 ///              SPECDEC_GREEDY_LOGITS. May be NULL
 ///   chosen     one for each draft: if it is not 0, the tokens were chosen, as if the draft's rows were one-hot, and these rows
-///              are not read. May be NULL
+///              are not read, but `draft` must describe rows; one-hot rows will do. May be NULL
 ///   memories   for SPECDEC_GREEDY_BLOCK: one memory for each draft, of its text. Those of other rules are not looked at
 ///   rngs       one generator for each draft
 ///   paths      for rules for trees: room for offsets[drafts] numbers. The path of draft i begins at paths[offsets[i]], in the
@@ -258,8 +258,8 @@ SPECDEC_C_API specdec_status specdec_verify_batch(const specdec_batch* batch);
 ///   memories      pointers that the library has made. NULL if no rule is SPECDEC_GREEDY_BLOCK
 ///   parents       NULL if no rule is for trees
 ///
-/// Errors: see specdec_verify_batch. If kind, drafts, offsets or temperatures do not fit, or if `statuses` is NULL, no status is
-/// written, and the text is at the beginning of `errors`.
+/// Errors: see specdec_verify_batch. If kind, drafts or temperatures do not fit, or if `offsets`, `rules` or `statuses` is NULL,
+/// no status is written, and the text is at the beginning of `errors`.
 SPECDEC_C_API specdec_status specdec_verify_flat(specdec_row_kind kind, const float* target,
                                                  const float* draft, int64_t vocab_size,
                                                  const double* temperatures, const specdec_rule* rules,

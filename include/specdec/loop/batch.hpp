@@ -82,7 +82,7 @@ struct BatchOptions {
 /// under way at a time, for different sequences.
 ///
 /// A target, drafter or draft length that is passed as an lvalue is used by reference: it must outlive the batch. An rvalue is
-/// moved in. A batch can be moved at any time, and cannot be copied. All calls come from one thread.
+/// moved in. A batch can be moved between calls, and cannot be copied. All calls come from one thread.
 template <class TargetModel, class DraftSource, class V = BlockVerifier, class Length = FixedLength>
 class Batch {
   using Target = std::remove_reference_t<TargetModel>;
@@ -106,7 +106,7 @@ class Batch {
   using Request = specdec::Request<Source>;
 
   /// A sequence that was taken out of a batch, with all that belongs to it: its text, its rule with what that remembers, its
-  /// random numbers, its draft length and its callback, where stop strings have been looked for, its log-probabilities and
+  /// random numbers, its own draft length if it has one, and its callback, where stop strings have been looked for, its log-probabilities and
   /// statistics. It has no context in a model: the target reads the text again, unless add() is told that it need not.
   class Paused {
    public:

@@ -273,10 +273,11 @@ class BatchCore {
 
   void ask_shared_length() {
     if constexpr (shares_length) {
-      if (entries_.empty()) return;
+      if (size() == 0) return;
       Index most = 0;
       DraftedText text{.room = 0};
       for (const auto& entry : entries_) {
+        if (entry->seat().done()) continue;  // it stays for another turn
         const DraftedText own = entry->seat().drafted_text();
         most = std::max(most, entry->most());
         text = {std::max(text.context, own.context), std::max(text.room, own.room)};

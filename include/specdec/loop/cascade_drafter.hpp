@@ -59,14 +59,15 @@ namespace specdec::inline v0_2_0 {
 /// model's rows. For the outer loop a cascade differs from ModelDrafter{middle} only in speed.
 ///
 /// With a Model this is a OneTextDrafter. With a BatchModel this is a Drafter: the inner loops of all sequences go side by side,
-/// with one call of the model for each of their steps, and each sequence gets the draft that it would get alone.
+/// with one call of the model for each of their steps. Each sequence gets the draft that it would get alone, unless one draft
+/// length that learns or changes serves all of them.
 ///
 ///   CascadeDrafter drafter{many_middle, ModelDrafter{many_small, Tree{shape, WithoutReplacement{}}}, TraversalVerifier{}};
 ///   Batch batch{many_large, drafter, BlockVerifier{}};
 ///
-/// A model, drafter or draft length that is passed as an lvalue must outlive the cascade; an rvalue is moved in. A draft length is
-/// one for all sequences of a cascade; with each(policy) each sequence has a copy. The model is fed token 0 in place of a context token that it does not know
-/// (see token_ids.hpp). If the model's context is bounded (context_size), drafts end where it is full. A draft ends where no
+/// A model, drafter or draft length that is passed as an lvalue must outlive the cascade; an rvalue is moved in. A draft length
+/// is one for all sequences of a cascade; with each(policy) each sequence has a copy. The model is fed token 0 in place of a
+/// context token that it does not know (see token_ids.hpp). If the model's context is bounded (context_size), drafts end where it is full. A draft ends where no
 /// token has a positive probability in the model's row; where its length is fixed (DraftLimits), the token is drawn from a
 /// uniform row.
 /// Source: Chen et al., "Cascade Speculative Drafting for Even Faster LLM Inference", arXiv:2312.11462 (the vertical

@@ -137,7 +137,8 @@ class Sequence : private Shared::Driver::Seat {
   /// Takes one step, with one target call. Returns the emitted tokens; none when done(). The view lives until the next step.
   template <RandomSource Source>
   std::span<const Token> step(Source& source) & {
-    static_assert(Model<Target>, "an ExternalTarget is called by the caller: propose() and accept()");
+    static_assert(Model<Target> || detail::ConstModel<Target>,
+                  "an ExternalTarget is called by the caller: propose() and accept()");
     if constexpr (Model<Target>) return whole_step(source);
     else return {};
   }

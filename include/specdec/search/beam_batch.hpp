@@ -91,6 +91,7 @@ class BeamBatch {
       : target_(std::forward<TargetModel>(target)), draft_(std::forward<DraftModel>(draft)) {
     if constexpr (drafts) check_two_models();
   }
+  /// What was moved away holds no search and no model, and is only destroyed.
   BeamBatch(BeamBatch&&) noexcept = default;
   BeamBatch& operator=(BeamBatch&&) = delete;  // the models would not forget the searches before
   /// The models forget the remaining searches.

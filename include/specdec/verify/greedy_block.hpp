@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -65,14 +67,20 @@ class GreedyBlockVerifier : public detail::Callable<GreedyBlockVerifier> {
 
   GreedyBlockVerifier() = default;
 
-  /// The verifier of a text that goes on elsewhere: `live` are the modifications() that it had there.
+  /// The verifier of a text that goes on elsewhere, for verification by hand: `live` are the modifications() that it had there.
+  /// It is not for a SpecDec or a Batch: these give a copy of their verifier to each text, which must begin without a memory.
   ///
-  /// Throws: InvalidArgument unless 0 < ratio < 1 and left >= 1 for each of them.
+  /// Throws: InvalidArgument unless for each of them 0 < ratio < 1, and `left` is from 1 to 2^31 - 1 and not below that of the
+  /// one before it. All modifications() are so.
   explicit GreedyBlockVerifier(std::vector<Modification> live) : live_(std::move(live)) {
-    for (std::size_t k = 0; k < live_.size(); ++k)
-      if (!(live_[k].ratio > 0 && live_[k].ratio < 1 && live_[k].left >= 1))
-        detail::invalid_argument("modifications[", k, "] has the ratio ", live_[k].ratio, " for ",
-                                 live_[k].left, " tokens");
+    for (std::size_t k = 0; k < live_.size(); ++k) {
+      const auto [ratio, left] = live_[k];
+      if (!(ratio > 0 && ratio < 1 && left >= 1 && left <= std::numeric_limits<std::int32_t>::max()))
+        detail::invalid_argument("modifications[", k, "] has the ratio ", ratio, " for ", left, " tokens");
+      if (k > 0 && left < live_[k - 1].left)
+        detail::invalid_argument("modifications[", k, "] is for ", left, " tokens, the one before it for ",
+                                 live_[k - 1].left);
+    }
   }
 
   /// The live modifications, oldest first.
