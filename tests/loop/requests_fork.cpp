@@ -158,7 +158,7 @@ TEST_CASE("a twin writes what its text would have written, drafted by a cascade"
   Bookkeeper target(models.target), many_middle(middle);
   Batch batch{target,
               specdec::CascadeDrafter{many_middle, specdec::SuffixDrafter<>{}, specdec::BlockVerifier{}, 3,
-                                      specdec::ScheduledLength{1}},
+                                      specdec::each(specdec::ScheduledLength{1})},
               specdec::BlockVerifier{}};
   const Index first = batch.add(prompt, options, std::mt19937_64{1});
   batch.step();
