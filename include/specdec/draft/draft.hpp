@@ -40,8 +40,9 @@ struct Draft {
   std::span<const Index> parents = {};
 };
 
-/// What the target made of a draft, for drafters that learn. Tokens that were drafted but not fed (Feed) are left out; if one of
-/// them ended the text, it is verdict.token. The views live as long as the call that passes them on. It may get more fields.
+/// What the target made of a draft, for drafters that learn. Tokens that were drafted but not fed (Feed) are left out; if one
+/// of them ended the text, it is verdict.token. The views live as long as the call that passes them on. A later version may
+/// add fields.
 template <class Rows>
 struct Judged {
   const Rows& rows;                ///< the target's γ + 1 rows

@@ -55,8 +55,8 @@ namespace specdec::inline v0_2_0 {
 /// `window`: at least so many bytes before the new bytes are encoded again, together with them. `unlimited`: the whole text
 /// is encoded each time. The model is held and shared like a ModelDrafter's. It writes no more than its context
 /// (context_size) has room for. A tokenizer that is passed as an lvalue is referred to and must outlive the drafter and its
-/// copies; an rvalue is moved in. In a Batch that drafts on several threads, copies call a tokenizer that they refer to at a
-/// time.
+/// copies; an rvalue is moved in. In a Batch that drafts on several threads, these threads call such a tokenizer at the same
+/// time, so it must be safe for that.
 /// Throws: InvalidArgument on an empty context, a negative window, and a token of the draft's encoder that the model
 /// does not have; what the tokenizers throw. With a BatchModel these make only their own request fail.
 /// Random: one draw for each token of the draft model.

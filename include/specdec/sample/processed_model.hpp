@@ -70,8 +70,8 @@ struct NoHook {};
 ///
 ///   ShardedModel target{ProcessedModel{mine, Grammar{matcher}}, ranks, source, chain};      // on every rank
 ///
-/// A wrapper: see model/feeds.hpp. Chain and hook are taken by value, as functions are in the
-/// standard library; of a processor each text begins with a copy.
+/// A wrapper: see model/feeds.hpp. Chain and hook are taken by value, as functions are in the standard library. Each text
+/// begins with a copy of the processor.
 /// Throws: InvalidArgument if the model returns logits of the wrong shape, or if a processor refuses a token of the
 /// context or a token that it has not forbidden; what the model, the hook, the processor and the functions of the sequence's
 /// number throw. With a hook or a processor also InvalidCall on a line (a feed without parents) while the sequence's

@@ -17,11 +17,11 @@ struct Each {
 ///
 ///   specdec::Batch batch{target, drafter, verifier, specdec::each(specdec::ScheduledLength{3})};
 ///
-/// Without each(), one draft length serves all texts. A Batch then calls next() once for each step (for each propose_for(), if
-/// texts take part in turn), and batch(n) before it, with the number of texts, if the draft length has that function. A
-/// CascadeDrafter calls next() for each text and each step of its inner loop. observe() is called for the steps of all texts. If
-/// the draft length looks at rows (more(), acceptance()) and drafts are made on several threads, these functions must be safe to
-/// call for several drafts at a time.
+/// Without each(), one draft length serves all texts. A Batch then calls next() once for each step (for each propose_for(),
+/// if texts take part in turn), and batch(n) before it, with the number of texts, if the draft length has that function. A
+/// CascadeDrafter calls next() for each text and each step of its inner loop. observe() is called for the steps of all texts.
+/// If the draft length looks at rows (more(), acceptance()) and drafts are made on several threads, these functions must be
+/// safe to call for several drafts at a time.
 template <class Policy>
 Each<std::remove_cvref_t<Policy>> each(Policy&& policy) {
   return {std::forward<Policy>(policy)};
