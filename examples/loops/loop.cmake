@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Builds the loop in LANGUAGE with TOOL, and checks what it prints.
 cmake_minimum_required(VERSION 3.25)
 file(MAKE_DIRECTORY ${BUILD})

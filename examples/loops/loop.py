@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """An engine loop in Python that calls the shared library by ctypes: loop.py libspecdec_c.so. See loop.c."""
 
 import ctypes
