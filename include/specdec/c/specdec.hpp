@@ -23,7 +23,6 @@
 #include <new>
 #include <optional>
 #include <span>
-#include <stdexcept>
 #include <utility>
 #include <variant>
 #include <vector>

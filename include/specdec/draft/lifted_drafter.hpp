@@ -4,7 +4,6 @@
 
 #include <concepts>
 #include <span>
-#include <stdexcept>
 #include <type_traits>
 #include <unordered_map>
 #include <utility>

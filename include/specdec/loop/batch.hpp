@@ -12,7 +12,6 @@
 #include <limits>
 #include <memory>
 #include <span>
-#include <stdexcept>
 #include <type_traits>
 #include <unordered_map>
 #include <utility>

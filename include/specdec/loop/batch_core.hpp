@@ -8,7 +8,6 @@
 #include <iterator>
 #include <memory>
 #include <span>
-#include <stdexcept>
 #include <type_traits>
 #include <unordered_map>
 #include <utility>

@@ -9,7 +9,6 @@
 #include <iterator>
 #include <optional>
 #include <span>
-#include <stdexcept>
 #include <type_traits>
 #include <unordered_map>
 #include <utility>

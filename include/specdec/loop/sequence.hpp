@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <concepts>
 #include <span>
-#include <stdexcept>
 #include <type_traits>
 #include <utility>
 

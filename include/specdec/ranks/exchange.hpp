@@ -8,7 +8,6 @@
 #include <iterator>
 #include <limits>
 #include <span>
-#include <stdexcept>
 #include <vector>
 
 #include "specdec/error.hpp"

@@ -11,7 +11,6 @@
 #include <exception>
 #include <limits>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <vector>
 

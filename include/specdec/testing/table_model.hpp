@@ -9,7 +9,6 @@
 #include <iterator>
 #include <limits>
 #include <span>
-#include <stdexcept>
 #include <utility>
 #include <vector>
 
