@@ -4,6 +4,7 @@
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,9 @@ TEST_CASE("the difference of two laws covers outputs that only one of them has")
   CHECK(largest_difference(a, a).size == 0);
   CHECK(largest_difference(a, b).size == 0.5);
   CHECK(largest_difference(b, a).size == 0.5);
+  std::ostringstream printed;
+  printed << specdec::testing::Difference{0.5, {1, 2}, 0.75, 0.25};
+  CHECK(printed.str() == "0.5: output [1 2] has probability 0.75 and 0.25");
   CHECK(largest_difference(b, a).tokens == std::vector<Token>{1});
   CHECK(largest_difference(b, a).left == 0.5);
   CHECK(largest_difference(b, a).right == 0);

@@ -136,7 +136,8 @@ class Sequence : private Shared::Driver::Seat {
   /// Takes one step, with one target call. Returns the emitted tokens; none when done(). The view lives until the next step.
   template <RandomSource Source>
   std::span<const Token> step(Source& source) & {
-    static_assert(Model<Target> || detail::ConstModel<Target>,
+    // Of any other target SpecDec has said what is missing.
+    static_assert(!std::same_as<std::remove_cv_t<Target>, ExternalTarget>,
                   "an ExternalTarget is called by the caller: propose() and accept()");
     if constexpr (Model<Target>) return whole_step(source);
     else return {};

@@ -34,9 +34,14 @@ inline std::string to_string(std::span<const Token> tokens) {
 
 /// Where two laws differ most.
 struct Difference {
-  double size = 0;
-  std::vector<Token> tokens;
-  double left = 0, right = 0;
+  double size = 0;             ///< |left - right|
+  std::vector<Token> tokens;   ///< the output
+  double left = 0, right = 0;  ///< its probability under the first law, and under the second
+
+  friend std::ostream& operator<<(std::ostream& out, const Difference& difference) {
+    return out << difference.size << ": output " << to_string(difference.tokens) << " has probability "
+               << difference.left << " and " << difference.right;
+  }
 };
 
 /// The output whose probabilities under two laws are furthest apart.
