@@ -43,19 +43,20 @@ mutant("block-product-of-coins", "verify/rules/block.hpp", "tests/verify/block t
 
 mutant = promise("greedy block verification is lossless, over steps")
 mutant("greedy-modification-not-advanced", "verify/rules/greedy_block.hpp", "tests/verify/greedy_block tests/law_lossless",
-       "here.live[k].ratio * q / t", "here.live[k].ratio")
+       "old.ratio * q / target.probability(p, q)", "old.ratio")
 mutant("greedy-level-mass", "verify/rules/greedy_block.hpp", "tests/verify/greedy_block tests/law_lossless",
-       "next.b += m.ratio * next.mass;", "next.b += m.ratio;")
+       "next.b += layers_[k].modification.ratio * next.mass;", "next.b += layers_[k].modification.ratio;")
 mutant("greedy-clipped", "verify/rules/greedy_block.hpp", "tests/verify/greedy_block tests/law_lossless tests/law_step",
        "detail::bounded(at(i).g * detail::bounded(", "std::min(1.0, at(i).g * detail::bounded(")
 mutant("greedy-weight-not-in-modification", "verify/rules/greedy_block.hpp", "tests/verify/greedy_block tests/law_lossless",
-       "(here.g * here.levels.back().probability(p, q))", "here.levels.back().probability(p, q)")
+       "(here.g * here.target.probability(p, q))", "here.target.probability(p, q)")
 mutant("greedy-never-committed", "verify/verifier.hpp", "tests/verify/greedy_block tests/law_lossless",
        "if constexpr (has_commit<R>) rule.commit();", "")
 
 mutant = promise("a rule races against the rows of the place where it stops")
 mutant("race-at-previous-target-row", "verify/drafted.hpp", "tests/verify/block tests/law_lossless",
-       "    const auto p = target(i);\n", "    const auto p = target(i > 0 && i < gamma() ? i - 1 : i);\n")
+       "    const auto p = target(i);\n    return i == gamma()",
+       "    const auto p = target(i > 0 && i < gamma() ? i - 1 : i);\n    return i == gamma()")
 
 mutant = promise("argmax verification is greedy decoding")
 mutant("argmax-keeps-the-draft", "verify/rules/argmax.hpp", "tests/verify/argmax",
