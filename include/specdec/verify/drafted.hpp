@@ -17,18 +17,15 @@
 #include "specdec/rows/list.hpp"
 #include "specdec/rows/named_row.hpp"
 #include "specdec/rows/owning_temporary.hpp"
+#include "specdec/rows/read/residual.hpp"
 #include "specdec/rows/row_cache.hpp"
 #include "specdec/rows/scratch.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/verify/links.hpp"
+#include "specdec/verify/rules/weight.hpp"
 
 namespace specdec::inline v0_2_0 {
 namespace detail {
-
-/// Weights and ratios are cut to this, so that their products stay finite even if q is subnormal.
-inline constexpr double largest_weight = 1e300;
-
-inline double bounded(double weight) { return std::min(weight, largest_weight); }
 
 /// looks_up_together: the matrix returns the probabilities of tokens, one per row, in one call.
 /// cheap_look_ups: it returns them without a pass over a row, in one call or one by one.
@@ -83,10 +80,12 @@ struct DraftedRows {
 ///                       a token of the target row with probability min(1, w), else nothing
 ///   draw(chance, i)     a token from target row i, i <= γ, for the place depth(i) tokens after the context
 ///   depth(i)            how many drafted tokens stand before target row i; i in a linear draft
+///   argmax(i)           the most probable token of target row i, the lowest id among equals
 ///   target(i), draft(i) the rows themselves. An error about a row, or about what is computed from it, names the row
 ///   look_up_all()       looks up p and q of all tokens, up to one that the target rules out. For rules that judge a draft
 ///                       as a whole. Free where look-ups are cheap. If a look-up needs a pass over the row (logits), there
 ///                       are statistics of acceptance only for rules that call this
+///   scratch()           γ+1 numbers (double) for the rule's own use, not initialised
 ///
 /// A draft may be a tree. Node 0 is the context, node k + 1 stands after token k; target row i belongs to node i. Draft
 /// row k is the distribution of token k given its elder siblings. Rules for trees also use
@@ -151,6 +150,14 @@ class Drafted {
   Index gamma() const { return links_.gamma(); }
   /// The size of the target's vocabulary.
   Index vocab_size() const { return rows_.target.matrix().vocab_size(); }
+  void check_gamma(Index least, Index most, const char* rule) const {
+    if (gamma() < least)
+      detail::invalid_argument("tokens has ", gamma(), " drafted tokens, but ", rule,
+                               " still modifies the next ", least, ": draft at least that many");
+    if (gamma() > most)
+      detail::invalid_argument("tokens has ", gamma(), " drafted tokens, but this ", rule, " is for at most ",
+                               most);
+  }
   Token token(Index i) const {
     check_index(i, gamma());
     return token_at(links_.number(i));
@@ -205,6 +212,27 @@ class Drafted {
     return chance.draw(target(i), links_.depth(i));
   }
 
+  // Linear drafts only: what a rule with modified targets asks of any token, and of whole rows.
+
+  double p(Index i, Token x) const { return specdec::probability(target(i), x); }
+  double q(Index i, Token x) const { return specdec::probability(draft(i), x); }
+  double residual_mass(Index i, double b) const {
+    const auto p = target(i);
+    return specdec::residual_mass(1.0, p, b, draft(i));
+  }
+  template <class Chance>
+  std::optional<Token> residual_race(Chance& chance, double w, Index i, double b, double mass) const {
+    const auto p = target(i);
+    const auto q = draft(i);
+    return chance.race(w, ResidualRow(1.0, p, b, q, mass), q);
+  }
+
+  Token argmax(Index i) const {
+    const auto row = target(i);
+    static_assert(ArgmaxRow<decltype(row)>, "the target's rows are no specdec::ArgmaxRow");
+    return row.argmax();
+  }
+
   auto target(Index i) const& {
     check_index(i, gamma() + 1);
     return named("target", rows_.target, row_of(links_.row(i)));
@@ -225,6 +253,8 @@ class Drafted {
     }
     if constexpr (!of_a_tree) rows_.all_looked_up = true;
   }
+
+  detail::Scratch scratch() const { return detail::Scratch(gamma() + 1); }
 
   /// Whether p and q of all tokens, up to one that the target rules out, have been looked up. The values may be invalid.
   bool all_looked_up() const { return rows_.all_looked_up; }

@@ -1,0 +1,245 @@
+// Greedy block verification: accepts the most tokens that one step can, and modifies the target of the next tokens.
+// Source: Sun et al., "Block Verification Accelerates Speculative Decoding", ICLR 2025, arXiv:2403.10444,
+// Appendix C, Algorithms 4–6.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "specdec/error.hpp"
+#include "specdec/types.hpp"
+#include "specdec/verify/rules/callable.hpp"
+#include "specdec/verify/rules/fixed_list.hpp"
+#include "specdec/verify/rules/weight.hpp"
+
+namespace specdec::inline v0_2_0 {
+namespace detail {
+
+/// The modified target of one position: t = (p − b·q)+ / mass. With b = 0 and mass = 1 it is the target itself.
+struct TargetLevel {
+  double b = 0;
+  double mass = 1;
+
+  /// t(x) of a token x with p = p(x), q = q(x).
+  constexpr double probability(double p, double q) const {
+    return b == 0 ? p : std::max(p - b * q, 0.0) / mass;
+  }
+};
+
+}  // namespace detail
+
+/// Greedy block verification. Lossless. One step accepts Σ_i Σ min(p, q) tokens in expectation, where p and q are the joint
+/// probabilities of the first i tokens. No rule accepts more in one step, even if it knows all rows of both models. But a
+/// single step is biased. The verifier corrects the bias: it modifies the target of the next tokens. Over whole generations
+/// this costs more than the steps gain: in the paper and in our measurements, block verification is slightly ahead.
+///
+/// Source: Sun et al., Alg. 4–6. g_0 = 1, g_{i+1} = g_i·t_i(x_{i+1})/q_i(x_{i+1}), which is not clipped. The races have the
+/// weights g_i, with t_i in place of the target row. A stop at τ < γ with token Y leaves a modification (r, n) =
+/// (q_τ(Y)/(g_τ·t_τ(Y)), γ−τ−1). It changes the target of the next n tokens from t' to t ∝ (t' − r·q)+. After each token x,
+/// r becomes r·q(x)/t'(x). Since (max(a, 0) − b)+ = (a − b)+ for b >= 0, nested modifications of a row need only one
+/// coefficient on q (TargetLevel).
+///
+/// State: the live modifications of one sequence. SpecDec starts a new sequence with a fresh object. By hand, call the
+/// verifier on a variable, one for each sequence: a call on a temporary, which would lose the state, does not compile.
+/// Pre: q depends on the context only, so that a position has one q in all drafts. The draft's length is fixed before its
+/// first token is drawn, and is at least min_draft_length(). One-hot drafts need neither. A drafter that cannot promise
+/// this says `steady = false` (see Drafter); the loop then does not compile.
+/// Shapes: target (γ+1)×V, draft γ×V, tokens γ.
+/// Units: probabilities.
+/// Throws: wrong shapes, tokens that cannot have been drafted and numbers that are no probabilities are errors: see Drafted.
+/// InvalidArgument on a draft shorter than min_draft_length(). After an error the state is unchanged.
+/// Random: a race per position, from γ down to τ.
+/// Cost: that of block verification, and a pass over both rows per live modification of a position.
+/// Numeric: a modification is skipped where rounding leaves no mass in the modified row.
+///
+/// GreedyBlockVerifier is this rule for drafts of any length. GreedyBlockWithin<8> is this rule for drafts of at most 8
+/// tokens: its memory lies inside the object, so it runs where there is no heap.
+template <Index longest>
+class GreedyBlockWithin : public detail::Callable<GreedyBlockWithin<longest>> {
+  static_assert(longest > 0, "a draft has a token at least");
+
+ public:
+  /// The coefficient r, 0 < r < 1, and for how many more tokens it holds.
+  struct Modification {
+    double ratio = 0;
+    Index left = 0;
+    friend bool operator==(const Modification&, const Modification&) = default;
+  };
+  /// A std::vector if drafts may have any length.
+  using Modifications = detail::ListOfAtMost<Modification, longest>;
+
+  GreedyBlockWithin() = default;
+
+  /// The verifier of a text that goes on elsewhere, for verification by hand: `live` are the modifications() that it had there.
+  /// It is not for a SpecDec or a Batch: these give a copy of their verifier to each text, which must begin without a memory.
+  ///
+  /// Throws: InvalidArgument unless for each of them 0 < ratio < 1, and `left` is from 1 to 2^31 - 1 and not below that of the
+  /// one before it. All modifications() are so. If drafts have at most `longest` tokens, `left` must also leave a token for
+  /// each modification that comes later, as drafts of this length do.
+  explicit GreedyBlockWithin(Modifications live) : live_(std::move(live)) {
+    for (std::size_t k = 0; k < live_.size(); ++k) {
+      const auto [ratio, left] = live_[k];
+      if (!(ratio > 0 && ratio < 1 && left >= 1 && left <= most_left(k)))
+        detail::invalid_argument("modifications[", k, "] has the ratio ", ratio, " for ", left, " tokens");
+      if (k > 0 && left < live_[k - 1].left)
+        detail::invalid_argument("modifications[", k, "] is for ", left, " tokens, the one before it for ",
+                                 live_[k - 1].left);
+    }
+  }
+
+  /// The live modifications, oldest first.
+  constexpr const Modifications& modifications() const& { return live_; }
+  const Modifications& modifications() const&& = delete;  // the reference would dangle
+
+  /// The length of the longest live modification, at most γ−1: modified positions need q, so the next draft must cover
+  /// them.
+  constexpr Index min_draft_length() const {
+    Index most = 0;
+    for (const Modification& m : live_) most = std::max(most, m.left);
+    return most;
+  }
+
+  constexpr Verdict judge(const auto& drafted, auto& chance) {
+    drafted.check_gamma(min_draft_length(), longest, "greedy block verification");
+    drafted.look_up_all();
+    score(drafted);
+    const Verdict verdict = decide(drafted, chance);
+    modify(drafted, verdict);
+    return verdict;
+  }
+
+  /// Makes the last verdict's modifications live, for the tokens after Y.
+  constexpr void commit() { std::swap(live_, next_); }
+
+  friend constexpr bool operator==(const GreedyBlockWithin& a, const GreedyBlockWithin& b) {
+    return a.live_ == b.live_;
+  }
+
+ private:
+  // A modification of a row, and the row's target under the modifications before it.
+  struct Layer {
+    Modification modification;
+    detail::TargetLevel before;
+  };
+  // The state at row i, given the drafted tokens before it. Its layers are layers_[first], layers_[first + 1], ...
+  struct Position {
+    double g = 1;
+    std::size_t first = 0, count = 0;
+    detail::TargetLevel target;  // under all modifications
+  };
+
+  // A step that ends at a position leaves at most one modification, and none lives for more than longest − 1 tokens. So at
+  // most longest − 1 − i modifications are live at row i.
+  static constexpr Index most_layers =
+      longest == unlimited ? unlimited : std::max<Index>(longest * (longest - 1) / 2, 1);
+  static constexpr Index most_positions = longest == unlimited ? unlimited : longest + 1;
+
+  // The most tokens that live_[k] may be for.
+  constexpr Index most_left(std::size_t k) const {
+    if constexpr (longest == unlimited) return std::numeric_limits<std::int32_t>::max();
+    else return longest - static_cast<Index>(live_.size() - k);
+  }
+
+  constexpr Position& at(Index i) { return positions_[static_cast<std::size_t>(i)]; }
+
+  // Forward pass: g_i, the live modifications and the modified target of every row.
+  constexpr void score(const auto& drafted) {
+    const Index gamma = drafted.gamma();
+    reserve(static_cast<std::size_t>(gamma));
+    positions_.clear();
+    layers_.clear();
+    positions_.push_back({1, 0, live_.size(), {}});
+    for (const Modification& m : live_) layers_.push_back({m, {}});
+    for (Index i = 0; i < gamma; ++i) {
+      Position next{0, layers_.size(), 0, {}};
+      if (at(i).g > 0) {  // after a token that the target rules out, no row is used
+        stack_layers(drafted, i);
+        const double p = drafted.p(i), q = drafted.q(i);
+        const double t = at(i).target.probability(p, q);
+        next.g = detail::bounded(at(i).g * detail::bounded(t / q));
+        if (next.g > 0) pass(at(i), p, q, [&](const Modification& m) { layers_.push_back({m, {}}); });
+        next.count = layers_.size() - next.first;
+      }
+      positions_.push_back(next);
+    }
+  }
+
+  // Room for all live modifications: a stop adds one, which lives for less than γ tokens.
+  constexpr void reserve(std::size_t gamma) {
+    const std::size_t most = std::max(gamma, live_.size() + 1);
+    live_.reserve(most);
+    next_.reserve(most);
+    positions_.reserve(gamma + 1);
+    layers_.reserve(most * gamma);
+  }
+
+  // The target of row i under its first 0, 1, ... modifications.
+  constexpr void stack_layers(const auto& drafted, Index i) {
+    Position& here = at(i);
+    for (std::size_t k = here.first; k < here.first + here.count; ++k) {
+      layers_[k].before = here.target;
+      detail::TargetLevel next = here.target;
+      next.b += layers_[k].modification.ratio * next.mass;
+      next.mass = drafted.residual_mass(i, next.b);
+      if (next.mass > 0) here.target = next;
+    }
+  }
+
+  // Calls add(m) for each modification that stays live after a token of this row, with target probability p and draft
+  // probability q.
+  constexpr void pass(const Position& here, double p, double q, const auto& add) const {
+    const std::size_t end = here.first + here.count;
+    for (std::size_t k = here.first; k < end; ++k) {
+      const auto& [old, target] = layers_[k];
+      const Modification m{old.ratio * q / target.probability(p, q), old.left - 1};
+      if (is_live(m)) add(m);
+    }
+  }
+
+  static constexpr bool is_live(const Modification& m) { return m.left > 0 && m.ratio > 0 && m.ratio < 1; }
+
+  // Backward pass: the longest prefix with a won race.
+  constexpr Verdict decide(const auto& drafted, auto& chance) {
+    const Index gamma = drafted.gamma();
+    if (const std::optional<Token> y = drafted.race(chance, at(gamma).g, gamma)) return {gamma, *y};
+    for (Index i = gamma - 1;; --i) {
+      if (at(i).g == 0) continue;
+      if (const std::optional<Token> y = race(drafted, chance, i)) return {i, *y};
+    }
+  }
+
+  // The race of row i, with the modified target if there are live modifications.
+  constexpr std::optional<Token> race(const auto& drafted, auto& chance, Index i) {
+    const auto [b, mass] = at(i).target;
+    if (b == 0) return drafted.race(chance, at(i).g, i);
+    return drafted.residual_race(chance, at(i).g, i, b, mass);
+  }
+
+  // The modifications for the tokens after Y.
+  constexpr void modify(const auto& drafted, const Verdict& verdict) {
+    const Index stop = verdict.accepted;
+    next_.clear();
+    if (stop == drafted.gamma()) return;
+    const Position& here = at(stop);
+    const double p = drafted.p(stop, verdict.token), q = drafted.q(stop, verdict.token);
+    pass(here, p, q, [this](const Modification& m) { next_.push_back(m); });
+    const Modification fresh{q / (here.g * here.target.probability(p, q)), drafted.gamma() - stop - 1};
+    if (is_live(fresh)) next_.push_back(fresh);
+  }
+
+  Modifications live_;
+  Modifications next_;  // live_ after the last verdict
+  // Memory of judge():
+  detail::ListOfAtMost<Position, most_positions> positions_;
+  detail::ListOfAtMost<Layer, most_layers> layers_;
+};
+
+/// Greedy block verification for drafts of any length: see GreedyBlockWithin.
+using GreedyBlockVerifier = GreedyBlockWithin<unlimited>;
+
+}  // namespace specdec
