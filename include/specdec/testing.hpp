@@ -3,6 +3,7 @@
 #pragma once
 
 #include "specdec/testing/audited_drafter.hpp"
+#include "specdec/testing/audited_text.hpp"
 #include "specdec/testing/check_lossless.hpp"
 #include "specdec/testing/check_model.hpp"
 #include "specdec/testing/chi_square.hpp"
@@ -11,4 +12,6 @@
 #include "specdec/testing/enumerator.hpp"
 #include "specdec/testing/form_drafter.hpp"
 #include "specdec/testing/law.hpp"
+#include "specdec/testing/rescore.hpp"
 #include "specdec/testing/table_model.hpp"
+#include "specdec/testing/text_audit.hpp"

@@ -19,6 +19,17 @@ mutant("audit-not-randomised", "testing/draft_audit.hpp", "tests/testing/draft_a
 mutant("audit-kept-after-throw", "testing/draft_audit.hpp", "tests/testing/audited_drafter",
        "State next = state_;", "State& next = state_;")
 
+mutant = promise("an audit convicts a text that is not its rows', and no other")
+mutant("text-audit-not-randomised", "testing/text_audit.hpp", "tests/testing/text_audit",
+       "const double v = uniform01(source_);", "const double v = 0.5;")
+mutant("text-audit-reference-not-normalised", "testing/row_places.hpp", "tests/testing/text_audit",
+       "ratio_ * (total_ / reference_total_)", "ratio_")
+mutant("text-audit-forgets-its-largest", "testing/text_audit.hpp", "tests/testing/text_audit",
+       "largest_ = std::max(largest_, log_mean());", "largest_ = log_mean();")
+mutant("text-audit-row-of-the-parent", "testing/audited_text.hpp", "tests/testing/text_audit", "row = k + 1;", "row = k;")
+mutant("text-audit-merged-without-counts", "testing/place_bet.hpp", "tests/testing/text_audit",
+       "logs_[k] += log_gamma(hits(bin, width) + 0.5) - log_gamma(0.5);", "logs_[k] += other.logs_[k];")
+
 mutant = promise("a table's row of a tree depends on the way to its token")
 mutant("table-tree-row-of-token-alone", "testing/table_model.hpp", "tests/testing/table_model",
        "row + unit * state(context_, missing)", "row")

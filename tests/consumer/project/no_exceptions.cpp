@@ -13,6 +13,7 @@
 #include <specdec/analysis.hpp>
 #include <specdec/c/specdec.hpp>
 #include <specdec/specdec.hpp>
+#include <specdec/testing/text_audit.hpp>
 
 // A model whose rows are flat, but for one bad number.
 struct Flat {
@@ -52,7 +53,17 @@ void make_mistake(std::string_view mistake) {
     generate({}, specdec::CascadeDrafter{Flat{.bad = -1}, specdec::ModelDrafter{Flat{}}}, block);
 }
 
+// An engine may have the audit of its text in it.
+bool audit_says_nothing() {
+  specdec::testing::TextAudit audit;
+  const Eigen::RowVectorXf row = Eigen::RowVectorXf::Constant(2, 0.5F);
+  audit.add(row, 1);
+  audit.add(row, 0, row);
+  return audit.tokens() == 2 && !audit.convicts(1e-6);
+}
+
 int main(int count, char** arguments) {
+  if (!audit_says_nothing()) return 1;
   if (generate({}, specdec::ModelDrafter{Flat{}}, specdec::BlockVerifier{}) != 20) return 1;
   if (count > 2)
     specdec::set_error_handler([](const specdec::Error& error) {
