@@ -51,8 +51,9 @@ void add_options(CLI::App& app, Settings& settings) {
   draft->needs(target);
   app.add_option(
       "--call-cost", settings.call_costs,
-      "Costs of target calls over several tokens, in that unit, as TOKENS:COST. Costs in between and "
-      "beyond lie on straight lines. If none is given, every call costs as much as one over one token");
+      "Costs of target calls over several tokens, as TOKENS:COST, in the unit of --target-cost; with "
+      "--cost-ratio, in target calls over one token. Costs in between and beyond lie on straight lines. If "
+      "none is given, every call costs as much as one over one token");
   app.add_option("--most", settings.most, "The largest gamma to consider")->check(CLI::Range(1, 1000));
 }
 
@@ -64,6 +65,12 @@ struct Costs {
   specdec::CostCurve call{1.0};  // of a call, by its number of tokens
   std::set<Index> known;         // the token counts with a given cost
 };
+
+std::string plain(double number) {
+  std::ostringstream out;
+  out << number;
+  return out.str();
+}
 
 void add_call_cost(Costs& costs, const std::string& text, double unit) {
   std::istringstream in(text);
@@ -77,6 +84,12 @@ void add_call_cost(Costs& costs, const std::string& text, double unit) {
   if (!costs.known.insert(tokens).second)
     throw std::invalid_argument("--call-cost: more than one cost of a call over " + std::to_string(tokens) +
                                 " tokens");
+  // No formula holds for costs of two units: such a gain may lie above the oracle's.
+  if (cost < unit || cost > unit * static_cast<double>(tokens))
+    throw std::invalid_argument("--call-cost: " + text + " is outside " + plain(unit) + ".." +
+                                plain(unit * static_cast<double>(tokens)) + ", what one and what " +
+                                std::to_string(tokens) +
+                                " calls over one token cost: is it in the unit of the other costs?");
   costs.call.add(tokens, cost / unit);
 }
 

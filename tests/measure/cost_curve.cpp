@@ -123,6 +123,46 @@ TEST_CASE("impossible sizes and costs are named in the error, and nothing is lea
   CHECK(message_of([&] { CostCurve{1.5}; }) == "specdec: decay = 1.5 is outside [0, 1]");
 }
 
+TEST_CASE("bounds are what the nearest measured sizes leave open") {
+  const auto bounds = [](const CostCurve& curve, Index size) {
+    const auto [low, high] = curve.bounds(size);
+    return std::pair(low, high);
+  };
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  CostCurve curve;
+  CHECK(bounds(curve, 3) == std::pair(0.0, infinity));
+  curve.add(4, 8.0);
+  CHECK(bounds(curve, 4) == std::pair(8.0, 8.0));
+  CHECK(bounds(curve, 1) == std::pair(2.0, 8.0));   // no less per token than the larger call
+  CHECK(bounds(curve, 6) == std::pair(8.0, 12.0));  // no more per token than the smaller call
+  curve.add(8, 12.0);
+  CHECK(bounds(curve, 6) == std::pair(9.0, 12.0));
+  CHECK(bounds(curve, 16) == std::pair(12.0, 24.0));
+  curve.add(0, 0.5);
+  CHECK(bounds(curve, 2) == std::pair(4.0, 8.0));
+  curve = CostCurve();
+  curve.add(0, 0.5);
+  CHECK(bounds(curve, 2) == std::pair(0.5, infinity));
+  curve = CostCurve();
+  curve.add(2, 6.0);  // measured on a busy machine
+  curve.add(4, 5.0);
+  CHECK(bounds(curve, 3) == std::pair(5.0, 6.0));
+  CHECK(support::message_of([&] { curve.bounds(-1); }) == "specdec: size = -1 is negative");
+}
+
+TEST_CASE("sizes that were seldom measured can be left out") {
+  CostCurve curve;
+  for (int n = 0; n < 3; ++n) curve.add(5, 10.0);
+  curve.add(3, 1.0);
+  const CostCurve kept = curve.without_rare(2);
+  CHECK(kept.measured(5));
+  CHECK_FALSE(kept.measured(3));
+  CHECK(kept(1) == 10);
+  CHECK(curve(1) ==
+        Approx(1 / 3.0));  // the line through both falls below a third of the cost of three tokens
+  CHECK(curve.without_rare(1).measured(3));
+}
+
 TEST_CASE("only sizes with an added cost count as measured, size 0 among them") {
   CostCurve curve;
   curve.add(0, 0.5);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include <chrono>
+#include <cmath>
 #include <specdec/measure/stats_json.hpp>
 #include <specdec/specdec.hpp>
+#include <specdec/testing.hpp>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -23,7 +25,7 @@ TEST_CASE("statistics add up steps") {
   stats.add({.asked = 4, .drafted = 4, .accepted = 2}, 3);
   stats.add({.asked = 4, .drafted = 4, .accepted = 4}, 5);
   stats.add({}, 1);
-  stats.add({.asked = 5, .drafted = 2, .accepted = 2}, 1);  // a stop token cut off the rest
+  stats.add({.asked = 5, .drafted = 2, .accepted = 2}, 1);  // a callback cut off the rest
   CHECK(stats.target_calls == 4);
   CHECK(stats.drafted == 10);
   CHECK(stats.accepted == 7);
@@ -33,8 +35,74 @@ TEST_CASE("statistics add up steps") {
   CHECK(stats.accepted_lengths == std::vector<Index>{1, 1, 1, 0, 1});
   CHECK(stats.asked_by_position == std::vector<Index>{3, 3, 3, 3, 1});
   CHECK(stats.drafted_by_position == std::vector<Index>{3, 3, 2, 2});
+  CHECK(stats.reached_by_position == std::vector<Index>{3, 2, 2, 1, 0});
   CHECK(stats.accepted_by_position == std::vector<Index>{3, 2, 1, 1});
-  CHECK(stats.survival() == std::vector<double>{1, 2 / 3.0, 1 / 3.0, 1 / 3.0, 0});
+  CHECK(stats.survival() == std::vector<double>{1, 1, 0.5, 0.5});  // no step came to the fifth token
+}
+
+TEST_CASE("positions after a drafted token that ends the text are in no count by position") {
+  Stats stats;
+  stats.add({.asked = 6, .drafted = 4, .accepted = 4, .ending = 1},
+            2);  // the rule also accepts tokens after the end
+  CHECK(stats.asked_by_position == std::vector<Index>{1, 1});
+  CHECK(stats.drafted_by_position == std::vector<Index>{1, 1});
+  CHECK(stats.reached_by_position == std::vector<Index>{1, 1});
+  CHECK(stats.accepted_by_position == std::vector<Index>{1, 1});
+  CHECK(stats.drafted == 4);
+  stats.add({.asked = 6, .drafted = 2, .accepted = 1, .ending = 1},
+            2);                                             // the token that would end it is rejected
+  stats.add({.asked = 3, .drafted = 1, .accepted = 1}, 2);  // the drafter has no second token
+  CHECK(stats.asked_by_position == std::vector<Index>{3, 3, 1});
+  CHECK(stats.drafted_by_position == std::vector<Index>{3, 2});
+  CHECK(stats.reached_by_position == std::vector<Index>{3, 3, 0});
+  CHECK(stats.survival() == std::vector<double>{1, 1 / 3.0});
+  stats.add({.asked = 4, .drafted = 4, .accepted = 2}, 3);
+  CHECK(stats.survival() ==
+        std::vector<double>{1, 0.5, 0, 0});  // a third token was rejected, so a fourth is, too
+}
+
+namespace {
+
+// The statistics of many short texts under a rule. Token 0 ends a text, and so does the budget of 11 tokens.
+template <class V>
+Stats of_short_texts(const Eigen::RowVectorXd& p, const Eigen::RowVectorXd& q, V rule, int texts) {
+  using Model = testing::TableModel<>;
+  SpecDec decoder{Model::context_free(p), ModelDrafter{Model::context_free(q)}, rule};
+  Philox rng{7};
+  Stats stats;
+  const std::vector<Token> prompt{1};
+  for (int n = 0; n < texts; ++n)
+    stats += decoder.generate(prompt, {.max_new_tokens = 11, .gamma = 5, .stop_tokens = {0}}, rng).stats;
+  return stats;
+}
+
+}  // namespace
+
+TEST_CASE("survival is right where texts end inside of drafts") {
+  const Eigen::RowVector3d p{0.3, 0.4, 0.3};
+  const Stats sure = of_short_texts(p, p, BlockVerifier{}, 300);
+  const std::vector<double> ones(5, 1.0);
+  CHECK(sure.survival() == ones);
+  CHECK(sure.acceptance.token_survival() == ones);
+  CHECK(sure.acceptance.block_survival() == ones);
+  CHECK(sure.block_efficiency() < 3.2);  // the ends of the texts are in this number
+
+  // The drafter proposes the end too often, or too seldom.
+  for (const Eigen::RowVector3d& q : {Eigen::RowVector3d{0.5, 0.2, 0.3}, Eigen::RowVector3d{0.1, 0.6, 0.3}}) {
+    const double alpha = p.cwiseMin(q).sum();
+    const Stats stats = of_short_texts(p, q, TokenVerifier{}, 4000);
+    const std::vector<double> counted = stats.survival(), token = stats.acceptance.token_survival();
+    const std::vector<double> block = of_short_texts(p, q, BlockVerifier{}, 4000).survival();
+    const std::vector<double> of_block = stats.acceptance.block_survival();
+    for (std::size_t i = 0; i < 5; ++i) {
+      CAPTURE(q, i);
+      const double expected = std::pow(alpha, static_cast<double>(i) + 1);
+      CHECK(counted[i] == Approx(expected).margin(0.03));
+      CHECK(token[i] == Approx(expected).margin(0.015));
+      CHECK(block[i] ==
+            Approx(of_block[i]).margin(0.03));  // counted by one rule, expected from the drafts of another
+    }
+  }
 }
 
 TEST_CASE("costs leave out work that a step had to catch up") {
@@ -70,8 +138,12 @@ TEST_CASE("projections follow from counts and times") {
                         .fed = 3,
                         .draft_time = milliseconds{4},
                         .target_time = milliseconds{30}};
-  for (int n = 0; n < 3; ++n) stats.add(step, 2);
-  stats.add({.fed = 1, .target_time = milliseconds{20}}, 1);
+  for (int n = 0; n < 8; ++n) {
+    CHECK(project(stats, stats.survival()).empty());  // a size counts as measured after 8 calls
+    stats.add(step, 2);
+  }
+  stats.add(step, 2);  // the drafter was timed 8 times, too
+  for (int n = 0; n < 8; ++n) stats.add({.fed = 1, .target_time = milliseconds{20}}, 1);
   const auto projections = project(stats, stats.survival(), 3);  // survival is 1, 0, so it is 0 from there on
   REQUIRE(projections.size() == 4);
   CHECK(projections[0].time_per_token == Approx(0.020));
@@ -99,7 +171,7 @@ TEST_CASE("statistics print as a table, and leave the stream's format as it was"
         "accepted lengths   0 1 1\n"
         "position                1      2\n"
         "drafted                 2      2\n"
-        "accepted            1.000  0.500\n"
+        "survival            1.000  0.500\n"
         "0.123457");
   stats.acceptance.add(Numbers{0.2, 0.4}, Numbers{0.4, 0.4}, 2, 2);
   stats.acceptance.add(Numbers{0.4, 0.2}, Numbers{0.4, 0.4}, 2, 2);
@@ -118,13 +190,15 @@ TEST_CASE("statistics print as a table, and leave the stream's format as it was"
 TEST_CASE("projections work even if no call had a single token") {
   using std::chrono::milliseconds;
   Stats stats;
-  for (const Index gamma : {6, 8, 6, 8})  // a call over n tokens takes 90 + 10 n ms
+  for (int n = 0; n < 16; ++n) {  // a call over n tokens takes 90 + 10 n ms
+    const Index gamma = n % 2 == 0 ? 6 : 8;
     stats.add({.asked = gamma,
                .drafted = gamma,
                .accepted = gamma,
                .fed = gamma + 1,
                .target_time = milliseconds{100 + 10 * gamma}},
               gamma + 1);
+  }
   const auto projections = project(stats, stats.survival());
   CHECK(projections[0].time_per_token == Approx(0.100));
   CHECK(projections[5].speed_up == Approx(0.100 * 6 / 0.150));
@@ -223,6 +297,12 @@ TEST_CASE("an impossible step is named in the error, and nothing is counted") {
   bad.drafted = unlimited;
   CHECK(message_of([&] { stats.add(bad, 2); }) ==
         "specdec: step.drafted = 9223372036854775807 is more than 1048576, the longest draft");
+  for (const Index ending : {-2, 2}) {
+    bad = step;
+    bad.ending = ending;
+    CHECK(message_of([&] { stats.add(bad, 2); }) ==
+          "specdec: step.ending = " + std::to_string(ending) + " is outside -1..1");
+  }
   CHECK(message_of([&] { stats.reserve(-1); }) == "specdec: gamma = -1 is negative");
   CHECK(message_of([&] { stats.reserve(unlimited); }) ==
         "specdec: gamma = 9223372036854775807 is more than 1048576, the longest draft");

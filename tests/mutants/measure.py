@@ -19,9 +19,13 @@ mutant("agreement-without-what-is-alone", "analysis/keyed_agreement.hpp", "tests
 
 mutant = promise("statistics count by position, and project other draft lengths from that")
 mutant("projection-one-token-late", "measure/projection.hpp", "tests/measure/projection",
-       "continued(survival, gamma - 1)", "continued(survival, gamma)")
-mutant("survival-by-drafted", "measure/acceptance.hpp", "tests/measure/acceptance",
-       "token_survival() const { return per(asked, token); }", "token_survival() const { return per(drafted, token); }")
+       "continued(survival_, gamma - 1,", "continued(survival_, gamma,")
+mutant("survival-after-the-end", "measure/stats.hpp", "tests/measure/stats",
+       "std::min({asked, step.accepted + 1, step_emitted})", "std::min({asked, step.accepted + 1})")
+mutant("survival-of-all-drafts", "measure/acceptance.hpp", "tests/measure/acceptance",
+       "token_reached_[i] += token_survival;", "token_reached_[i] += 1;")
+mutant("projection-from-one-call", "measure/projection.hpp", "tests/measure/projection",
+       "stats.target_cost.without_rare(few)", "stats.target_cost")
 
 mutant = promise("the error of a rate takes into account that tokens of one draft depend on each other")
 mutant("rate-without-covariance", "measure/acceptance.hpp", "tests/measure/acceptance", "- 2 * alpha * product_ ", "")

@@ -26,8 +26,9 @@
 
 namespace specdec::inline v0_2_0 {
 
-/// P(τ > i) for i < γ. For all rules below, P(τ > i) depends on the first i + 1 tokens only. So these numbers hold for every
-/// draft length up to γ.
+/// P(τ > i) for i < γ, of a draft that begins in a given context. For all rules below, P(τ > i) depends on the first i + 1
+/// tokens only. So these numbers hold for every length up to γ of a draft that begins there. (In a text, drafts of another length
+/// begin in other contexts: see Acceptance.)
 struct Survival {
   std::vector<double> beyond;  ///< [i]: P(τ > i), called survival in project(), Stats and Acceptance, too
 

@@ -294,11 +294,13 @@ class StepBase {
             view_of(readings_.of_rows).first(std::min(readings_.of_rows.size(), offered().tokens.size())),
         .draft_time = offered().draft_time,
         .target_time = judged_at_ - offered().made,
-        .tree = branches_ ? tree_record() : TreeRecord{}};
+        .tree = branches_ ? tree_record() : TreeRecord{},
+        .ending = branches_ || feed_.whole() ? -1 : std::ssize(feed_.drafted())};
     stats_.add(last_, std::ssize(emitted));
-    // Tokens after the end of the text were drafted in vain, but the models do not differ there.
-    const Index judged = std::min(last_.drafted, std::ssize(feed_.drafted()) + 1);
-    if (told) stats_.acceptance.add(view_of(ps), view_of(qs), judged, last_.asked);
+    // Tokens after the end of the text were drafted in vain, and say nothing of the models.
+    const bool ends = last_.ending >= 0;
+    const Index judged = ends ? last_.ending + 1 : last_.drafted;
+    if (told) stats_.acceptance.add(view_of(ps), view_of(qs), judged, ends ? judged : last_.asked);
     const Index reached = std::min(accepted(), static_cast<Index>(emitted.size()));
     feed_.keep(path_.numbers().first(static_cast<std::size_t>(reached)));
     cached_ = before + feed_.kept_drafted();

@@ -11,6 +11,7 @@
 
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
+#include "specdec/measure/estimate.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0 {
@@ -66,7 +67,7 @@ inline double checked_decay(double decay) {
 /// A size is estimated if it was never measured, or if its weight has faded because it was measured long ago. Between two
 /// known sizes the estimate lies on the line between them. Outside it lies on the line through the nearest two, within two
 /// bounds: a larger call does not cost less than a smaller one, and a smaller call does not cost less per token than the
-/// smallest known one.
+/// smallest known one. A line through two sizes may be far off: bounds() says what follows from these two rules alone.
 ///
 /// Outliers (say, another process had the processor) are damped. A cost counts as at most twice the mean, so a real rise is
 /// followed within some steps. A cost below half the mean replaces the mean: then the mean was the outlier.
@@ -105,6 +106,14 @@ class CostCurve {
     return *this;
   }
 
+  /// A copy without the sizes whose costs weigh less than `costs` fresh ones.
+  CostCurve without_rare(double costs) const {
+    CostCurve kept = *this;
+    for (FadingMean& mean : kept.means_)
+      if (mean.weight() < costs) mean = {};
+    return kept;
+  }
+
   /// Whether costs of exactly this size were added and have not faded away.
   bool measured(Index size) const { return size >= 0 && size < sizes() && known(size); }
   /// One more than the largest size with an added cost.
@@ -122,6 +131,22 @@ class CostCurve {
     return before < 0 ? value(below) : std::max(value(below), on_line(before, below, size));
   }
 
+  /// What the cost of a call of this size can be: its mean, if that is measured. Else what the nearest measured sizes leave open,
+  /// if a larger call costs no less than a smaller one, and no more per token. From 0 to infinity if nothing is known.
+  Interval bounds(Index size) const {
+    check_size("size", size);
+    if (measured(size)) return {value(size), value(size)};
+    const Index below = last_known(size), above = first_known(size);
+    Interval out{0, std::numeric_limits<double>::infinity()};
+    if (below >= 0) out.low = value(below);
+    if (below > 0) out.high = per_token(below, size);
+    if (above >= 0) {
+      out.low = std::max(out.low, per_token(above, size));
+      out.high = std::min(out.high, value(above));
+    }
+    return {std::min(out.low, out.high), std::max(out.low, out.high)};
+  }
+
  private:
   static constexpr double faded = 0.1;
 
@@ -136,6 +161,11 @@ class CostCurve {
 
   bool known(Index size) const { return detail::at(means_, size).weight() > faded; }
   double value(Index size) const { return detail::at(means_, size).value(); }
+
+  // The cost of `size` tokens, each at the price of a token of the known size.
+  double per_token(Index known, Index size) const {
+    return value(known) * static_cast<double>(size) / static_cast<double>(known);
+  }
 
   // The nearest known size below or above; −1 where there is none.
   Index last_known(Index size) const {
@@ -152,8 +182,7 @@ class CostCurve {
   double before_all(Index size, Index above) const {
     const Index next = first_known(above);
     if (next < 0) return value(above);
-    const double least = value(above) * static_cast<double>(size) / static_cast<double>(above);
-    return std::clamp(on_line(above, next, size), least, value(above));
+    return std::clamp(on_line(above, next, size), per_token(above, size), value(above));
   }
 
   double on_line(Index a, Index b, Index size) const {

@@ -54,14 +54,14 @@ inline void print_positions(std::ostream& out, const Stats& stats) {
   };
   row("position", numbers_to(std::ssize(stats.drafted_by_position)));
   row("drafted", stats.drafted_by_position);
-  row("accepted", shares(stats.accepted_by_position, stats.drafted_by_position));
+  row("survival", stats.survival());
   if (!stats.offered_by_rank.empty()) {
     row("rank of sibling", numbers_to(std::ssize(stats.offered_by_rank)));
     row("accepted", stats.acceptance_by_rank());
   }
   if (stats.acceptance.drafted.empty()) return;
-  row("  expected, token", stats.acceptance.token_acceptance());
-  row("  expected, block", stats.acceptance.block_acceptance());
+  row("  expected, token", stats.acceptance.token_survival());
+  row("  expected, block", stats.acceptance.block_survival());
 }
 
 }  // namespace detail

@@ -20,7 +20,8 @@ namespace specdec::inline v0_2_0 {
 ///
 /// Position i learns from steps that asked for more than i tokens. So one long draft informs all shorter drafts. If a
 /// position is no longer asked for, its survival fades into an extrapolation, which keeps falling at the rate of the
-/// positions before. A position without data takes the proposal probability of the position before.
+/// positions before. A position without data takes the proposal probability of the position before. Tokens after the end of a
+/// text count as tokens that do not survive: they bring nothing. (Stats::survival leaves them out.)
 class RunningSurvival {
  public:
   /// `decay` is the fraction of a step's weight that is left after another step.

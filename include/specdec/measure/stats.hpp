@@ -33,16 +33,20 @@ inline std::vector<double> shares(const std::vector<Index>& part, const std::vec
 }  // namespace detail
 
 /// Counts over one generation, or the sum of several. A stop token, the budget or a callback may cut tokens off the output.
-/// These tokens count as drafted, and in the ranks of siblings, but in no other count.
+/// These tokens count as drafted, and in the ranks of siblings, but in no other count. Counts by position leave out the
+/// positions after a drafted token with which the text would end.
 struct Stats {
   Index target_calls = 0;
   Index drafted = 0;   ///< tokens proposed
   Index accepted = 0;  ///< proposed tokens that reached the output
   Index emitted = 0;   ///< tokens of the output
 
-  std::vector<Index> accepted_lengths;      ///< [k]: steps that accepted k tokens
-  std::vector<Index> asked_by_position;     ///< [i]: steps that asked for an (i+1)-th token
-  std::vector<Index> drafted_by_position;   ///< [i]: steps that proposed an (i+1)-th token
+  std::vector<Index> accepted_lengths;     ///< [k]: steps that accepted k tokens
+  std::vector<Index> asked_by_position;    ///< [i]: steps that asked for an (i+1)-th token
+  std::vector<Index> drafted_by_position;  ///< [i]: steps that proposed an (i+1)-th token
+  /// [i]: steps that can tell of an (i+1)-th token: it was asked for, the i tokens before it were accepted, and the text did not
+  /// end with one of these.
+  std::vector<Index> reached_by_position;
   std::vector<Index> accepted_by_position;  ///< [i]: steps that accepted an (i+1)-th token
 
   /// For drafts that branch, by the rank k of a sibling (0 for the eldest): how often the context or an accepted token had a
@@ -69,9 +73,11 @@ struct Stats {
   /// Tokens accepted per target call; 0 before the first call.
   double accepted_per_step() const { return detail::ratio(accepted, target_calls); }
 
-  /// [i]: P(τ > i) as counted, over the steps that asked for more than i tokens. `acceptance` has estimates with less noise
-  /// for token and block verification.
-  std::vector<double> survival() const { return detail::shares(accepted_by_position, asked_by_position); }
+  /// [i]: P(τ > i) as counted, in a text that goes on: see detail::survival_of. The list ends where no step came so far.
+  /// `acceptance` has estimates with less noise for token and block verification.
+  std::vector<double> survival() const {
+    return detail::survival_of(accepted_by_position, reached_by_position);
+  }
 
   /// [k]: how often the (k+1)-th child was accepted, over the nodes that were reached and have such a child.
   std::vector<double> acceptance_by_rank() const { return detail::shares(accepted_by_rank, offered_by_rank); }
@@ -82,6 +88,7 @@ struct Stats {
     detail::reserve(accepted_lengths, gamma + 1);
     detail::reserve(asked_by_position, gamma);
     detail::reserve(drafted_by_position, gamma);
+    detail::reserve(reached_by_position, gamma);
     detail::reserve(accepted_by_position, gamma);
     detail::reserve(offered_by_rank, gamma);
     detail::reserve(accepted_by_rank, gamma);
@@ -102,10 +109,7 @@ struct Stats {
     emitted += step_emitted;
     detail::resize(accepted_lengths, std::max(std::ssize(accepted_lengths), step.depth() + 1));
     ++detail::at(accepted_lengths, step_accepted);
-    detail::count(asked_by_position, step.tree.depth < 0 ? std::max(step.asked, step.drafted) : step.depth());
-    detail::count(drafted_by_position, step.depth());
-    detail::count(accepted_by_position, step_accepted);
-    accepted_by_position.resize(drafted_by_position.size());
+    count_positions(step, step_accepted, step_emitted);
     add_ranks(step.tree);
     draft_time += step.draft_time;
     target_time += step.target_time;
@@ -122,6 +126,7 @@ struct Stats {
     detail::add_elements(accepted_lengths, other.accepted_lengths);
     detail::add_elements(asked_by_position, other.asked_by_position);
     detail::add_elements(drafted_by_position, other.drafted_by_position);
+    detail::add_elements(reached_by_position, other.reached_by_position);
     detail::add_elements(accepted_by_position, other.accepted_by_position);
     detail::add_elements(offered_by_rank, other.offered_by_rank);
     detail::add_elements(accepted_by_rank, other.accepted_by_rank);
@@ -135,6 +140,18 @@ struct Stats {
   }
 
  private:
+  void count_positions(const StepRecord& step, Index step_accepted, Index step_emitted) {
+    const Index most = step.ending < 0 ? step.depth() : step.ending + 1;
+    const bool ends_as_drafted = step.ending >= 0 || step.tree.depth >= 0;
+    const Index asked = ends_as_drafted ? most : std::max(step.asked, step.drafted);
+    detail::count(asked_by_position, asked);
+    detail::count(drafted_by_position, most);
+    detail::count(reached_by_position, std::min({asked, step.accepted + 1, step_emitted}));
+    reached_by_position.resize(asked_by_position.size());
+    detail::count(accepted_by_position, std::min(step_accepted, most));
+    accepted_by_position.resize(drafted_by_position.size());
+  }
+
   void add_ranks(const TreeRecord& tree) {
     for (const Index children : tree.offered) detail::count(offered_by_rank, children);
     accepted_by_rank.resize(offered_by_rank.size());

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "specdec/measure/estimate.hpp"
 #include "specdec/measure/projection.hpp"
 #include "specdec/measure/stats.hpp"
 
@@ -83,6 +84,13 @@ inline void write_costs(JsonWriter& json, const CostCurve& cost) {
   json.close(']');
 }
 
+inline void write_range(JsonWriter& json, const Interval& range) {
+  json.open('[');
+  json.value(range.low);
+  json.value(range.high);
+  json.close(']');
+}
+
 inline void write_projections(JsonWriter& json, const std::vector<Projection>& projections) {
   json.open('[');
   for (const Projection& p : projections) {
@@ -91,6 +99,9 @@ inline void write_projections(JsonWriter& json, const std::vector<Projection>& p
     json.key("tokens_per_call").value(p.tokens_per_call);
     json.key("seconds_per_token").value(p.time_per_token);
     json.key("speed_up").value(p.speed_up);
+    write_range(json.key("tokens_per_call_range"), p.tokens_range);
+    write_range(json.key("seconds_per_token_range"), p.time_range);
+    write_range(json.key("speed_up_range"), p.speed_up_range);
     json.close('}');
   }
   json.close(']');
@@ -111,7 +122,8 @@ inline void write_rule(JsonWriter& json, const Stats& stats, double expected,
 /// All statistics as one JSON object in one line: the counts, the times and costs in seconds, and the acceptance rate with
 /// its 95 % interval. P(τ > i) and the projections for γ = 0..16 come three times: as counted for the rule in use
 /// ("counted"), and as expected for token and block verification ("token" and "block"). "acceptance_rate", "token" and
-/// "block" are absent if nothing is known of them. Numbers read back exactly; NaN and infinity are null.
+/// "block" are absent if nothing is known of them. A range is a list of its two ends: see Projection. Numbers read back exactly;
+/// NaN and infinity are null.
 inline std::string to_json(const Stats& stats) {
   const auto seconds = [](std::chrono::nanoseconds t) { return std::chrono::duration<double>(t).count(); };
   detail::JsonWriter json;
@@ -125,6 +137,7 @@ inline std::string to_json(const Stats& stats) {
   json.key("accepted_lengths").value(stats.accepted_lengths);
   json.key("asked_by_position").value(stats.asked_by_position);
   json.key("drafted_by_position").value(stats.drafted_by_position);
+  json.key("reached_by_position").value(stats.reached_by_position);
   json.key("accepted_by_position").value(stats.accepted_by_position);
   if (!stats.offered_by_rank.empty()) {
     json.key("offered_by_rank").value(stats.offered_by_rank);

@@ -51,6 +51,10 @@ struct StepRecord {
 
   TreeRecord tree = {};
 
+  /// Of a line: the number of the first drafted token with which the text would end (a stop token, the end of a stop string).
+  /// Tokens after it belong to no text. −1 if there is none.
+  Index ending = -1;
+
   /// The number of tokens of the longest path of the draft.
   Index depth() const { return tree.depth < 0 ? drafted : tree.depth; }
 
@@ -111,6 +115,8 @@ inline void check_step(const StepRecord& step) {
   if (step.accepted < 0 || step.accepted > step.drafted)
     invalid_argument("step.accepted = ", step.accepted, " is outside 0..", step.drafted,
                      ", the tokens that were drafted");
+  if (step.ending < -1 || step.ending >= step.drafted)
+    invalid_argument("step.ending = ", step.ending, " is outside -1..", step.drafted - 1);
   if (step.tree.depth >= 0) return check_tree(step);
   if (!step.tree.ranks.empty() || !step.tree.offered.empty() || !step.tree.probabilities.empty())
     invalid_argument("step.tree has ranks, offers or probabilities, but no depth");
