@@ -21,16 +21,14 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 #include "transformer/attention.hpp"
 #include "transformer/error.hpp"
+#include "transformer/file.hpp"
 #include "transformer/panels.hpp"
 #include "transformer/shape.hpp"
 
@@ -64,11 +62,9 @@ class Checkpoint {
   /// Throws: std::runtime_error if the file cannot be read, is not a checkpoint, has an unknown version, has numbers that
   /// make no model, has a wrong size, or asks for a context with far more memory than the file's size. The message names
   /// the file, what was expected and what was found.
-  explicit Checkpoint(const std::string& path) : path_(path), file_(path, std::ios::binary) {
-    std::error_code error;
-    const auto size = std::filesystem::file_size(path, error);  // fails for a directory; opening it does not
-    if (!file_ || error) fail("cannot be read");
-    file_size_ = static_cast<Index>(size);
+  explicit Checkpoint(const std::string& path) : path_(path), file_(path) {
+    if (!file_) fail("cannot be read");
+    file_size_ = static_cast<Index>(file_.size());
     read_header();
     check_shape();
     check_size();
@@ -112,7 +108,7 @@ class Checkpoint {
   }
 
   void read_bytes(char* bytes, std::size_t size) {
-    if (!file_.read(bytes, static_cast<std::streamsize>(size))) fail("cannot be read to its end");
+    if (!file_.read(bytes, size)) fail("cannot be read to its end");
   }
 
   void read_header() {
@@ -230,7 +226,7 @@ class Checkpoint {
   }
 
   std::string path_;
-  std::ifstream file_;
+  File file_;
   Index file_size_ = 0, version_ = 0, scalar_size_ = 4;
   Shape shape_;
 };

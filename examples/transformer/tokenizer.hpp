@@ -13,11 +13,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <queue>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -26,6 +23,7 @@
 #include <vector>
 
 #include "transformer/error.hpp"
+#include "transformer/file.hpp"
 
 namespace transformer {
 
@@ -42,9 +40,7 @@ class Tokenizer {
   Tokenizer(const std::string& path, std::int64_t vocab_size) : path_(path) {
     if (vocab_size < first_byte + 256)
       fail("expected a vocabulary of at least ", first_byte + 256, " tokens, found a model of ", vocab_size);
-    std::ifstream file(path, std::ios::binary);
-    bytes_.assign(std::istreambuf_iterator<char>(file), {});
-    if (!file) fail("cannot be read");
+    if (!read_file(path, bytes_)) fail("cannot be read");
     read(static_cast<std::size_t>(vocab_size));
     for (std::size_t i = 0; i < pieces_.size(); ++i)
       tokens_.emplace(pieces_[i].text, static_cast<Token>(i));  // keeps the first of equal pieces
@@ -87,8 +83,8 @@ class Tokenizer {
   /// Throws: std::out_of_range on a token that is not in the vocabulary.
   std::string_view decode(Token previous, Token token) const {
     if (token < 0 || token >= vocab_size())
-      throw std::out_of_range("transformer: token " + std::to_string(token) +
-                              " is outside the vocabulary 0.." + std::to_string(vocab_size() - 1));
+      transformer::fail<std::out_of_range>("transformer: token ", token, " is outside the vocabulary 0..",
+                                           vocab_size() - 1);
     std::string_view text = pieces_[static_cast<std::size_t>(token)].text;
     if (previous == begin_of_text && text.starts_with(' ')) text.remove_prefix(1);
     return byte_of(text).value_or(text);

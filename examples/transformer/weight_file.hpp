@@ -7,13 +7,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "transformer/error.hpp"
+#include "transformer/file.hpp"
 #include "transformer/panels.hpp"
 
 namespace transformer {
@@ -36,9 +35,7 @@ class WeightFile {
   /// `magic` and a version are what the file must begin with; `kind` is what such a file is, for the message.
   WeightFile(const std::string& path, std::uint32_t magic, const char* kind) : path_(path) {
     static_assert(std::endian::native == std::endian::little, "the file is little-endian");
-    std::ifstream file(path, std::ios::binary);
-    bytes_.assign(std::istreambuf_iterator<char>(file), {});
-    if (!file) refuse("cannot be read");
+    if (!read_file(path, bytes_)) refuse("cannot be read");
     if (bytes_.size() < header || static_cast<std::uint32_t>(at(0)) != magic || at(1) < 1 || at(1) > 2)
       refuse("is no ", kind, " of version 1 or 2");
   }

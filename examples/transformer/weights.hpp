@@ -48,7 +48,7 @@ struct Weights {
       const Checkpoint::Matrix& matrix = adapter ? changed : of_file;
       // The largest half is 65504; numbers from 65520 on would be rounded to infinity.
       if (std::is_same_v<Scalar, Eigen::half> && !(matrix.cwiseAbs().maxCoeff() < 65520))
-        throw std::runtime_error(path + ": holds a weight that is too large for half precision");
+        fail<std::runtime_error>(path, ": holds a weight that is too large for half precision");
       weights.set(part, layer, matrix);
     });
     return weights;
