@@ -17,16 +17,13 @@ template <class T, Index most>
 class FixedList {
  public:
   constexpr std::size_t size() const { return size_; }
-  constexpr bool empty() const { return size_ == 0; }
   constexpr T& operator[](std::size_t i) { return items_[i]; }
   constexpr const T& operator[](std::size_t i) const { return items_[i]; }
   constexpr const T* begin() const { return items_; }
   constexpr const T* end() const { return items_ + size_; }
-  constexpr const T& back() const { return items_[size_ - 1]; }
 
   constexpr void push_back(const T& item) { items_[size_++] = item; }
   constexpr void clear() { size_ = 0; }
-  constexpr void reserve(std::size_t) {}
 
   friend constexpr bool operator==(const FixedList& a, const FixedList& b) {
     if (a.size_ != b.size_) return false;

@@ -154,7 +154,7 @@ class GreedyBlockWithin : public detail::Callable<GreedyBlockWithin<longest>> {
     positions_.clear();
     layers_.clear();
     positions_.push_back({1, 0, live_.size(), {}});
-    for (const Modification& m : live_) layers_.push_back({m, {}});
+    for (const auto [ratio, left] : live_) layers_.push_back({{ratio, left}, {}});
     for (Index i = 0; i < gamma; ++i) {
       Position next{0, layers_.size(), 0, {}};
       if (at(i).g > 0) {  // after a token that the target rules out, no row is used
@@ -169,13 +169,15 @@ class GreedyBlockWithin : public detail::Callable<GreedyBlockWithin<longest>> {
     }
   }
 
-  // Room for all live modifications: a stop adds one, which lives for less than γ tokens.
+  // Room on the heap for all live modifications: a stop adds one, which lives for less than γ tokens.
   constexpr void reserve(std::size_t gamma) {
-    const std::size_t most = std::max(gamma, live_.size() + 1);
-    live_.reserve(most);
-    next_.reserve(most);
-    positions_.reserve(gamma + 1);
-    layers_.reserve(most * gamma);
+    if constexpr (longest == unlimited) {
+      const std::size_t most = std::max(gamma, live_.size() + 1);
+      live_.reserve(most);
+      next_.reserve(most);
+      positions_.reserve(gamma + 1);
+      layers_.reserve(most * gamma);
+    }
   }
 
   // The target of row i under its first 0, 1, ... modifications.
