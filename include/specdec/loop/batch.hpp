@@ -429,9 +429,7 @@ class Batch {
   // Throws: InvalidCall if the batch was moved away.
   Core& core() { return check_here(), *core_; }
   const Core& core() const { return check_here(), *core_; }
-  void check_here() const {
-    if (!core_) detail::invalid_call("the batch was moved away: ask what it was moved into");
-  }
+  void check_here() const { detail::check_here(core_ != nullptr, "batch"); }
 
   std::unique_ptr<Core> core_;  // views of a proposal point into it
   V verifier_;

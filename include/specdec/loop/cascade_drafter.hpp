@@ -210,9 +210,7 @@ class CascadeDrafter
   }
 
  private:
-  void check_here() const {
-    if (turns_.moved_away()) detail::invalid_call("the cascade was moved away: ask what it was moved into");
-  }
+  void check_here() const { detail::check_here(!turns_.moved_away(), "cascade"); }
 
   Index vocab_size() const { return model_.model().vocab_size(); }
 
