@@ -105,8 +105,9 @@ class Batch {
   using Request = specdec::Request<Source>;
 
   /// A sequence that was taken out of a batch, with all that belongs to it: its text, its rule with what that remembers, its
-  /// random numbers, its own draft length if it has one, and its callback, where stop strings have been looked for, its log-probabilities and
-  /// statistics. It has no context in a model: the target reads the text again, unless add() is told that it need not.
+  /// random numbers, its own draft length if it has one, its callback, where stop strings have been looked for, its
+  /// log-probabilities and statistics. It has no context in a model: the target reads the text again, unless add() is told
+  /// that it need not.
   class Paused {
    public:
     Index number() const { return entry().number(); }
