@@ -10,7 +10,6 @@
 #include <specdec/search/beam_search.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
-#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -75,7 +74,7 @@ TEST_CASE("a decoder that a function returns by name writes, and its sequences g
   auto sequence = here->start(prompt, options);
   sequence.step(again);
   auto there = std::make_unique<decltype(made)>(std::move(*here));
-  CHECK(message_of<std::logic_error>([&] { here->start(prompt, options); }) ==
+  CHECK(message_of<InvalidCall>([&] { here->start(prompt, options); }) ==
         "specdec: the decoder was moved away: ask what it was moved into");
   here.reset();
   while (!sequence.done()) {
@@ -93,7 +92,7 @@ TEST_CASE("a batch that a function returns by name writes, and its texts go wher
   const Index number = made.add(prompt, options, std::mt19937_64{7});
   made.step();
   auto moved = std::move(made);
-  CHECK(message_of<std::logic_error>([&] { made.size(); }) ==  // NOLINT: use after move is intended
+  CHECK(message_of<InvalidCall>([&] { made.size(); }) ==  // NOLINT: use after move is intended
         "specdec: the batch was moved away: ask what it was moved into");
   CHECK(text_of(moved, number) == expected());
   made = batch(false);

@@ -326,6 +326,11 @@ template <class... Parts>
   raise_joined<InvalidDistribution>({parts...});
 }
 
+/// Throws: InvalidCall if an object was moved away (`here` is false) and is used all the same.
+inline void check_here(bool here, const char* what) {
+  if (!here) invalid_call("the ", what, " was moved away: ask what it was moved into");
+}
+
 }  // namespace detail
 
 }  // namespace specdec

@@ -419,7 +419,7 @@ TEST_CASE(
     CHECK(drafted_by(own->get(), text, 5) == fresh(c.strategy, table, text, 5));
     const auto moved = own->moved();
     CHECK(drafted_by(moved->get(), text, 6) == fresh(c.strategy, table, text, 6));
-    CHECK(message_of<std::logic_error>([&] { drafted_by(own->get(), text, 7); }) ==
+    CHECK(message_of<InvalidCall>([&] { drafted_by(own->get(), text, 7); }) ==
           "specdec: a drafter drafts that was moved away, into a decoder, say: ask what it was moved into");
   }
 }

@@ -132,7 +132,7 @@ TEST_CASE("an engine is asked for the rows of the prompt first, and may try agai
 
   CHECK(message_of<std::invalid_argument>([&] { sequence.accept(rows.topRows(3), rng); }) ==
         "specdec: target has 3 rows, expected 8, one per token of the Feed");
-  CHECK_THROWS_AS(sequence.accept(rows, rng), std::logic_error);
+  CHECK_THROWS_AS(sequence.accept(rows, rng), InvalidCall);
   const double right = rows(5, 0);
   rows(5, 0) = std::numeric_limits<double>::quiet_NaN();  // of one of the ids
   sequence.propose(rng);
@@ -154,7 +154,7 @@ TEST_CASE("an engine is asked for the rows of the prompt first, and may try agai
   CHECK(sequence.tokens().empty());
   CHECK(sequence.propose(rng).from == all);
   auto other = copy;
-  CHECK_THROWS_AS(other.accept(rows, rng), std::logic_error);
+  CHECK_THROWS_AS(other.accept(rows, rng), InvalidCall);
 }
 
 TEST_CASE("of a prompt that is cached in part, only the part that is read is recorded") {
@@ -429,7 +429,7 @@ TEST_CASE("rows of a prompt that was proposed are refused once the text is anoth
   TableModel<> target(table);
   const auto& rows = target.forward(feed.tokens, feed.rows);
   sequence.resume(Tokens{3, 3, 1, 0}, asked);
-  CHECK_THROWS_AS(sequence.accept(rows, rng), std::logic_error);
+  CHECK_THROWS_AS(sequence.accept(rows, rng), InvalidCall);
   CHECK(sequence.kept() == 0);
 }
 

@@ -729,7 +729,7 @@ TEST_CASE("half steps out of order are errors that lose nothing") {
   Outside decoder = outside(small, script);
   std::mt19937_64 rng{1}, twin_rng{1};
   const Options options{.max_new_tokens = 20, .gamma = 3};
-  const auto complaint = [](auto&& f) { return message_of<std::logic_error>(f); };
+  const auto complaint = [](auto&& f) { return message_of<InvalidCall>(f); };
   auto sequence = decoder.start(prompt, options);
   const RowMajor<double> rows = uniform(4, 4);
   CHECK(complaint([&] { sequence.accept(rows, rng); }) ==
@@ -858,10 +858,10 @@ TEST_CASE("a context that the caller has filled is used as it is") {
   CHECK(message_of([&] { decoder.start(text, options, {.cached = -1}); }) ==
         "specdec: cached = -1 is outside 0..6, the length of the prompt");
   auto full = decoder.start(text, options, {.cached = 3});
-  CHECK(message_of<std::logic_error>([&] { full.release(); }) ==
+  CHECK(message_of<InvalidCall>([&] { full.release(); }) ==
         "specdec: a context that the caller had filled cannot be released");
   full.resume(std::vector<Token>{0, 1, 3}, options);  // of which the caller has filled in the first two
-  CHECK_THROWS_AS(full.release(), std::logic_error);
+  CHECK_THROWS_AS(full.release(), InvalidCall);
   full.resume(std::vector<Token>{3, 1}, options);  // and nothing of this
   full.release();
   std::mt19937_64 after{2}, afresh{2};
@@ -876,7 +876,7 @@ TEST_CASE("a context that the caller has filled is used as it is") {
   auto filled = decoder.start(text, options, {.cached = 3});
   auto other = decoder.start(prompt, options);
   other.step(rng);
-  CHECK(message_of<std::logic_error>([&] { filled.step(rng); }) ==
+  CHECK(message_of<InvalidCall>([&] { filled.step(rng); }) ==
         "specdec: the target's context, which the caller had filled, was used in between, by another "
         "sequence or by "
         "propose()");
@@ -952,7 +952,7 @@ TEST_CASE("copies of a sequence go on independently") {
   proposed.propose(c);
   auto twice = proposed;
   const RowMajor<double> rows = uniform(4, 4);
-  CHECK_THROWS_AS(twice.accept(rows, c), std::logic_error);  // a draft is drawn once, so it is accepted once
+  CHECK_THROWS_AS(twice.accept(rows, c), InvalidCall);  // a draft is drawn once, so it is accepted once
   proposed.accept(rows, c);
   CHECK(proposed.stats().target_calls == 1);
 }
@@ -1025,7 +1025,7 @@ void check_overwritten(const Half& one, const Half& other) {
   std::mt19937_64 rng{3};
   const Index rows = one.propose(rng);
   const Index other_rows = other.propose(rng);
-  CHECK_THROWS_AS(one.accept(rows, rng), std::logic_error);
+  CHECK_THROWS_AS(one.accept(rows, rng), InvalidCall);
   CHECK_NOTHROW(other.accept(other_rows, rng));
 }
 
@@ -1050,7 +1050,7 @@ TEST_CASE("wrappers held by value know that they share the model that they wrap"
   CHECK(copy(x.tokens()) == alone.generate(prompt, options, a_alone).tokens);
   CHECK(copy(y.tokens()) == alone.generate(prompt, options, b_alone).tokens);
   SpecDec itself{wrapped(engine), ModelDrafter{wrapped(engine)}, rule};
-  CHECK_THROWS_AS(itself.generate(prompt, options, a), std::logic_error);
+  CHECK_THROWS_AS(itself.generate(prompt, options, a), InvalidCall);
 
   const auto check = [](auto&& left, auto&& right) {
     auto left_decoder = drafting_by(std::move(left)), right_decoder = drafting_by(std::move(right));
@@ -1102,10 +1102,10 @@ struct Pointing {
 std::string said_after(const Half& first, const std::function<void(std::mt19937_64&)>& use_the_other) {
   std::mt19937_64 rng{1};
   // No error when used alone.
-  CHECK(message_of<std::logic_error>([&] { first.accept(first.propose(rng), rng); }).empty());
+  CHECK(message_of<InvalidCall>([&] { first.accept(first.propose(rng), rng); }).empty());
   const Index rows = first.propose(rng);
   use_the_other(rng);
-  return message_of<std::logic_error>([&] { first.accept(rows, rng); });
+  return message_of<InvalidCall>([&] { first.accept(rows, rng); });
 }
 
 }  // namespace
@@ -1184,7 +1184,7 @@ TEST_CASE("a target that is its own draft model is refused") {
   Referring decoder{model, ModelDrafter{model}, GreedyBlockVerifier{}};
   std::mt19937_64 rng{1};
   for (int n = 0; n < 2; ++n)
-    CHECK(message_of<std::logic_error>([&] { decoder.generate(prompt, {.max_new_tokens = 9}, rng); }) ==
+    CHECK(message_of<InvalidCall>([&] { decoder.generate(prompt, {.max_new_tokens = 9}, rng); }) ==
           "specdec: the drafter has used the target itself: give each a model of its own");
 }
 

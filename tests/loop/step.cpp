@@ -3,7 +3,6 @@
 #include <random>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
-#include <stdexcept>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -69,13 +68,13 @@ TEST_CASE("only an offered draft can be accepted, and only once", "[loop][errors
   RandomChance chance(engine.rng);
   const auto draft = engine.draft();
   const auto accept = [&](const auto& rows) {
-    return message_of<std::logic_error>([&] { engine.step.accept(rows, chance); });
+    return message_of<InvalidCall>([&] { engine.step.accept(rows, chance); });
   };
   const std::string complaint = "specdec: accept() has no draft to judge: offer() one, and accept it once";
   const auto rows = engine.rows({prompt, 0, 2});
   CHECK(accept(rows) == complaint);
   const auto kept = engine.rows(engine.step.offer(draft));
-  CHECK(message_of<std::logic_error>([&] { engine.step.commit(); }) ==
+  CHECK(message_of<InvalidCall>([&] { engine.step.commit(); }) ==
         "specdec: commit() has no verdict to commit: weigh() the offered draft");
   engine.step.withdraw();
   CHECK(accept(kept) == complaint);
@@ -84,7 +83,7 @@ TEST_CASE("only an offered draft can be accepted, and only once", "[loop][errors
   engine.step.offer(draft);
   CHECK(engine.step.accept(kept, chance).size() >= 1);
   CHECK(accept(kept) == complaint);
-  CHECK(message_of<std::logic_error>([&] { engine.step.offer(draft); }) ==
+  CHECK(message_of<InvalidCall>([&] { engine.step.offer(draft); }) ==
         "specdec: a draft is offered that no limits() were asked for");
 }
 

@@ -522,7 +522,7 @@ TEST_CASE("common tokens: maps, spellings and calls that do not fit are named in
           wrapped.forward(Tokens{1}, std::vector<Index>{0}, 1);
         }).starts_with("specdec: parents[0] = 0 is outside -1..-1"));
   wrapped.forward(Tokens{1}, std::vector<Index>{-1}, 1);
-  CHECK(message_of<std::logic_error>([&] {
+  CHECK(message_of<InvalidCall>([&] {
           wrapped.forward(Tokens{1}, 1);
         }).starts_with("specdec: forward(tokens, rows) while a tree is open"));
   CHECK(message_of([&] { wrapped.keep(std::vector<Index>{1}); }) == "specdec: path[0] = 1 is outside 0..0");

@@ -734,7 +734,7 @@ TEST_CASE("a layer as a model: what is refused, and that nothing has changed the
           eagle.forward(Tokens{1, 1}, Numbers{-1, 1}, 1);
         }) == "specdec: parents[1] = 1 is outside -1..0: a token follows the context or a token before it");
   eagle.forward(Tokens{1}, Numbers{-1}, 1);
-  CHECK(message_of<std::logic_error>([&] { eagle.forward(Tokens{1}, 1); }) ==
+  CHECK(message_of<InvalidCall>([&] { eagle.forward(Tokens{1}, 1); }) ==
         "specdec: forward(tokens, rows) while a tree is open: keep(path) or truncate(length) closes it");
   CHECK(says([&] { eagle.keep(Numbers{1}); }) == "specdec: path[0] = 1 is outside 0..0");
   eagle.truncate(3);

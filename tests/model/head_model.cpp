@@ -487,7 +487,7 @@ TEST_CASE("what is refused, and that nothing has changed then") {
           head.forward(Tokens{1, 1}, Numbers{-1, 1}, 1);
         }) == "specdec: parents[1] = 1 is outside -1..0: a token follows the context or a token before it");
   head.forward(Tokens{1}, Numbers{-1}, 1);
-  CHECK(message_of<std::logic_error>([&] { head.forward(Tokens{1}, 1); }) ==
+  CHECK(message_of<InvalidCall>([&] { head.forward(Tokens{1}, 1); }) ==
         "specdec: forward(tokens, rows) while a tree is open: keep(path) or truncate(length) closes it");
   CHECK(says([&] { head.keep(Numbers{1}); }) == "specdec: path[0] = 1 is outside 0..0");
   head.truncate(3);

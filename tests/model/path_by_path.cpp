@@ -377,7 +377,7 @@ TEST_CASE("PathByPath: with many texts a call feeds one branch of each, and its 
   for (Index i = 0; i < 5; ++i)
     for (Token x = 0; x < 3; ++x)
       CHECK(distributions(rows).row(i).probability(x) == table.distribution(ways[i]).probability(x));
-  CHECK(message_of<std::logic_error>([&] {
+  CHECK(message_of<InvalidCall>([&] {
           model.forward(std::vector<BatchFeed>{{{.tokens = text, .from = 2, .rows = 1}, 1}});
         }) == "specdec: feeds[0] has no parents while the tree of sequence 1 is open: keep() closes it");
   CHECK(message_of([&] {
@@ -403,7 +403,7 @@ TEST_CASE("PathByPath: bad calls are named in the error") {
   CHECK(message_of([&] { model.keep(Numbers{1}); }) == "specdec: path[0] = 1 follows 0, not -1");
   CHECK(message_of([&] { model.keep(Numbers{0, 1, 2}); }) == "specdec: path[2] = 2 follows 0, not 1");
   CHECK(message_of([&] { model.keep(Numbers{0, 3}); }) == "specdec: path[1] = 3 is outside 1..2");
-  CHECK(message_of<std::logic_error>([&] { model.forward(Tokens{0}, 1); }) ==
+  CHECK(message_of<InvalidCall>([&] { model.forward(Tokens{0}, 1); }) ==
         "specdec: forward(tokens, rows) while a tree is open: keep(path) or truncate(length) closes it");
   model.keep(Numbers{0, 1});
   // The last context token has not been fed yet, as nobody asked for its row. It is fed with this one, but its row

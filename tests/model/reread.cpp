@@ -205,7 +205,7 @@ TEST_CASE("Reread: reports what the model reports of itself, and names bad calls
   CHECK(message_of([&] { model.forward(Tokens{}, 0); }) ==
         "specdec: rows = 0 is outside 1..0, the number of tokens");
   model.forward(Tokens{1}, std::vector<Index>{-1}, 1);
-  CHECK(message_of<std::logic_error>([&] { model.forward(Tokens{1}, 1); }) ==
+  CHECK(message_of<InvalidCall>([&] { model.forward(Tokens{1}, 1); }) ==
         "specdec: forward(tokens, rows) while a tree is open: keep(path) or truncate(length) closes it");
 }
 

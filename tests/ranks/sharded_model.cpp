@@ -587,7 +587,7 @@ TEST_CASE("ranks with different seeds report it, and none waits") {
            decoder.generate(Tokens{1}, {.max_new_tokens = 50, .gamma = 4}, source);
          })) {
       REQUIRE(error);
-      CHECK(support::message_of<std::logic_error>([&] {
+      CHECK(support::message_of<InvalidCall>([&] {
               std::rethrow_exception(error);
             }).find("the ranks differ") != std::string::npos);
     }

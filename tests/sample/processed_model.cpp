@@ -431,7 +431,7 @@ TEMPLATE_TEST_CASE("a hook sees the path to a token of a tree", "", ForOne, ForM
   const auto rows = model.forward(tokens, parents, 3);
   CHECK(seen == Text{{1, 2, 0, 3}, {1, 2, 4}, {1, 2, 0, 3, 2}});
   for (Index i = 0; i < 3; ++i) CHECK(rows.row(i).probability(tokens[static_cast<std::size_t>(i) + 1]) == 1);
-  CHECK(message_of<std::logic_error>([&] { model.forward(tokens, 1); }) ==
+  CHECK(message_of<InvalidCall>([&] { model.forward(tokens, 1); }) ==
         (TestType::fails_at_once
              ? "specdec: forward(tokens, rows) while a tree is open: keep(path) or truncate(length) closes it"
              : "specdec: feeds[0] has no parents while the tree of sequence 7 is open: keep() closes it"));

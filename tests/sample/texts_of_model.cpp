@@ -385,7 +385,7 @@ TEST_CASE("a hook of a processed model of many texts sees the path to a token of
   CHECK(shown[0].context == Tokens{1, 2, 3, 5});
   CHECK(shown[1].context == Tokens{1, 2, 4, 0});
   const std::vector<BatchFeed> beside{feed(7, more, 1, 2)};
-  CHECK_THROWS_AS(tested.forward(beside), std::logic_error);
+  CHECK_THROWS_AS(tested.forward(beside), InvalidCall);
 
   tested.keep(7, std::span<const Index>(path));
   CHECK(model.kept[7] == path);

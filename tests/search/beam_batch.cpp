@@ -434,13 +434,13 @@ TEST_CASE("what cannot be searched is refused, and the other searches go on") {
     for (const FoundBeams& found : searches.step())
       check_same(found.result, BeamSearch{target}.generate(prompt, how));
 
-  CHECK(message_of<std::logic_error>([&] {
+  CHECK(message_of<InvalidCall>([&] {
           BeamBatch{target, target};
         }) == "specdec: target and draft model of a beam search are one model: give each its own");
   TableModel<> small = models.small;
   BeamBatch one{small};
   one.add(0, prompt, how);
-  CHECK(message_of<std::logic_error>([&] { one.add(1, prompt, how); }) ==
+  CHECK(message_of<InvalidCall>([&] { one.add(1, prompt, how); }) ==
         "specdec: a model for one text serves one beam search at a time");
   ForkedBranches branches{ModelPerSequence{models.target}};
   BeamBatch over_branches{branches};

@@ -227,7 +227,7 @@ TEST_CASE("what is asked of a search out of turn is refused") {
   const std::vector<Token> prompt{0, 1};
   const RowMajor<double> rows = RowMajor<double>::Constant(1, 2, 0.5);
   const auto check_logic = [](auto&& call, const std::string& message) {
-    CHECK(message_of<std::logic_error>(call) == "specdec: " + message);
+    CHECK(message_of<InvalidCall>(call) == "specdec: " + message);
   };
   Beams beams{prompt, {.max_new_tokens = 1, .width = 1}, {.vocabulary = 2}};
   check_logic([&] { beams.accept(rows); },

@@ -7,7 +7,6 @@
 #include <span>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
-#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -174,7 +173,7 @@ TEST_CASE("bad calls on a tree are named in the error, and leave context and tre
         "specdec: parents[0] = -2 is outside -1..2: a token follows the context or a token before it");
   CHECK(message_of([&] { model.keep(Numbers{0, 3}); }) == "specdec: path[1] = 3 is outside 1..2");
   CHECK(message_of([&] { model.keep(Numbers{1}); }) == "specdec: path[0] = 1 follows 0, not -1");
-  CHECK(message_of<std::logic_error>([&] { model.forward(Tokens{0}, 1); }) ==
+  CHECK(message_of<InvalidCall>([&] { model.forward(Tokens{0}, 1); }) ==
         "specdec: forward(tokens, rows) while a tree is open: keep(path) or truncate(length) closes it");
   CHECK(model.context().size() == 1);
   CHECK(complaint({0}, {3}, 1) ==  // exactly three tokens are still in the tree

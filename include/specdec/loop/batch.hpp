@@ -105,8 +105,9 @@ class Batch {
   using Request = specdec::Request<Source>;
 
   /// A sequence that was taken out of a batch, with all that belongs to it: its text, its rule with what that remembers, its
-  /// random numbers, its own draft length if it has one, and its callback, where stop strings have been looked for, its log-probabilities and
-  /// statistics. It has no context in a model: the target reads the text again, unless add() is told that it need not.
+  /// random numbers, its own draft length if it has one, its callback, where stop strings have been looked for, its
+  /// log-probabilities and statistics. It has no context in a model: the target reads the text again, unless add() is told
+  /// that it need not.
   class Paused {
    public:
     Index number() const { return entry().number(); }
@@ -429,9 +430,7 @@ class Batch {
   // Throws: InvalidCall if the batch was moved away.
   Core& core() { return check_here(), *core_; }
   const Core& core() const { return check_here(), *core_; }
-  void check_here() const {
-    if (!core_) detail::invalid_call("the batch was moved away: ask what it was moved into");
-  }
+  void check_here() const { detail::check_here(core_ != nullptr, "batch"); }
 
   std::unique_ptr<Core> core_;  // views of a proposal point into it
   V verifier_;

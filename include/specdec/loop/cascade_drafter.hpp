@@ -66,9 +66,9 @@ namespace specdec::inline v0_2_0 {
 ///
 /// A model, drafter or draft length that is passed as an lvalue must outlive the cascade; an rvalue is moved in. A draft length
 /// is one for all sequences of a cascade; with each(policy) each sequence has a copy. The model is fed token 0 in place of a
-/// context token that it does not know (see token_ids.hpp). If the model's context is bounded (context_size), drafts end where it is full. A draft ends where no
-/// token has a positive probability in the model's row; where its length is fixed (DraftLimits), the token is drawn from a
-/// uniform row.
+/// context token that it does not know (see token_ids.hpp). If the model's context is bounded (context_size), drafts end where
+/// it is full. A draft ends where no token has a positive probability in the model's row; where its length is fixed
+/// (DraftLimits), the token is drawn from a uniform row.
 /// Source: Chen et al., "Cascade Speculative Drafting for Even Faster LLM Inference", arXiv:2312.11462 (the vertical
 /// cascade); Spector and Ré, "Accelerating LLM Inference with Staged Speculative Decoding", arXiv:2308.04623.
 /// Pre: the inner rule draws from the model's rows (draws_from_target: not LenientVerifier, not ArgmaxVerifier). The inner
@@ -210,9 +210,7 @@ class CascadeDrafter
   }
 
  private:
-  void check_here() const {
-    if (turns_.moved_away()) detail::invalid_call("the cascade was moved away: ask what it was moved into");
-  }
+  void check_here() const { detail::check_here(!turns_.moved_away(), "cascade"); }
 
   Index vocab_size() const { return model_.model().vocab_size(); }
 

@@ -67,7 +67,7 @@ class SpecDec {
   /// negative max_new_tokens or gamma, a gamma above longest_draft that is not `unlimited`, and a `cached` that is
   /// negative or larger than the prompt; InvalidCall if the decoder was moved away.
   Sequence start(TokenIds prompt, const Options& options, Filled filled = {}) & {
-    if (!shared_) detail::invalid_call("the decoder was moved away: ask what it was moved into");
+    detail::check_here(shared_ != nullptr, "decoder");
     return Sequence(*shared_, verifier_, prompt, options, filled);
   }
   void start(TokenIds prompt, const Options& options,

@@ -41,8 +41,9 @@ concept HasRelease = requires(M& model, Index sequence) { model.release(sequence
 /// keep() and release() do nothing for an unknown number. No sequence is in two feeds of one call. A row must not depend on
 /// the other feeds of the call; otherwise a seed gives different texts in different batches. A model serves one Batch at a
 /// time, and the Batch chooses the numbers, unless a Request says them; others, such as a BeamBatch, may use other
-/// numbers. If contexts are bounded, a member `Index context_size() const` says how many tokens each one holds; if they can be cut
-/// back only so far, a member `Index reach() const` says how far. A model that takes trees (takes_trees) also has keep(sequence, path): see model/trees.hpp. A model may have
+/// numbers. If contexts are bounded, a member `Index context_size() const` says how many tokens each one holds; if they can be
+/// cut back only so far, a member `Index reach() const` says how far. A model that takes trees (takes_trees) also has
+/// keep(sequence, path): see model/trees.hpp. A model may have
 ///
 ///   fork(from, to)            gives the new number `to` a copy of the context of sequence `from`, without an open tree, so
 ///                             that two samples of a prompt read it once. After a throw all contexts are as before

@@ -89,7 +89,17 @@ inline constexpr bool rates_tokens = reads_rows<P> && requires(P& policy, const 
   { policy.acceptance(candidate) } -> std::convertible_to<double>;
 };
 
+template <class Policy>
+struct Each;  // see each.hpp
+
 namespace detail {
+
+template <class P>
+inline constexpr bool is_each = false;
+template <class P>
+inline constexpr bool is_each<Each<P>> = true;
+template <class P>
+inline constexpr bool is_each<const Each<P>> = true;
 
 template <class P>
 inline constexpr bool has_more = requires { &P::more; };
@@ -101,21 +111,28 @@ inline constexpr bool has_reading = requires(P& policy, const Row& row, Index i)
 /// Compiles only if P is a DraftLength; the error names the missing function.
 template <class P>
 consteval bool fits_draft_length() {
-  static_assert(
-      TellsLength<P>,
-      "the draft length has no next(specdec::Index most) that returns a number of tokens, an integer: see "
-      "specdec::DraftLength");
-  static_assert(
-      requires(P& policy, const StepRecord& step) { policy.observe(step); },
-      "the draft length has no observe(const specdec::StepRecord& step): see specdec::DraftLength");
-  static_assert(
-      reads_rows<P> || !has_more<P>,
-      "the draft length has a more() that is not more(const specdec::GrowingDraft& draft) and returns a "
-      "specdec::More: see specdec::DraftLength");
-  static_assert(rates_tokens<P> || !has_acceptance<P>,
-                "the draft length rates the tokens of trees, and has not both acceptance(const "
-                "specdec::CandidateToken& "
-                "candidate), which returns a probability, and more(draft): see specdec::DraftLength");
+  if constexpr (is_each<P>) {
+    static_assert(
+        !is_each<P>,
+        "each(length) gives each text of a Batch or a CascadeDrafter a draft length of its own; here is "
+        "one text: pass the draft length itself");
+  } else {
+    static_assert(
+        TellsLength<P>,
+        "the draft length has no next(specdec::Index most) that returns a number of tokens, an integer: see "
+        "specdec::DraftLength");
+    static_assert(
+        requires(P& policy, const StepRecord& step) { policy.observe(step); },
+        "the draft length has no observe(const specdec::StepRecord& step): see specdec::DraftLength");
+    static_assert(
+        reads_rows<P> || !has_more<P>,
+        "the draft length has a more() that is not more(const specdec::GrowingDraft& draft) and returns a "
+        "specdec::More: see specdec::DraftLength");
+    static_assert(rates_tokens<P> || !has_acceptance<P>,
+                  "the draft length rates the tokens of trees, and has not both "
+                  "acceptance(const specdec::CandidateToken& candidate), which returns a probability, and "
+                  "more(draft): see specdec::DraftLength");
+  }
   return true;
 }
 

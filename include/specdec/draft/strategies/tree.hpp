@@ -68,7 +68,8 @@ inline Index nodes_with_room(const TreeShape& shape, const DraftLimits& limits, 
 /// others, and a shape whose trunk is shorter gets further eldest children.
 /// If a row has too few tokens, its node has fewer children than in the shape, and none if no token has a positive
 /// probability. A stop token has no children (DraftLimits::ends_at). Near the end of a bounded context fewer nodes get
-/// children: see ModelDrafter. Where lengths are fixed (DraftLimits), a row without a token of positive probability is replaced by a uniform row.
+/// children: see ModelDrafter. Where lengths are fixed (DraftLimits), a row without a token of positive probability is replaced
+/// by a uniform row.
 /// Where siblings are drawn, a draft length that rates draws (EarlyStoppingLength, or one of your own: DraftLength) chooses,
 /// level by level, how many of the shape's children each node gets, and whether there is another level: before they are drawn,
 /// by the rows so far. Then the limits are numbers of drawn tokens and levels, and the shape may be larger.
