@@ -4,6 +4,7 @@
 //   generate "The white whale" --show-rejected
 //   generate --prompt "Call me" --verifier token --gamma 4 --temperature 0
 //   generate --temperature 0 --table-tokens 0 --svg picture.svg
+//   generate --tokens 400 --table-tokens 0 --audit
 //   generate --drafter suffix --gamma auto --compare drafters
 //   generate --compare lengths --most-gamma 6 --rounds 5
 //   generate --tree spares --tree-widths 6,4,3,3 --compare trees
@@ -28,6 +29,7 @@
 #include <utility>
 #include <vector>
 
+#include "generate/audited.hpp"
 #include "generate/comparison.hpp"
 #include "generate/drafters.hpp"
 #include "generate/last_draft.hpp"
@@ -97,6 +99,7 @@ struct Settings {
   bool show_rejected = false;
   std::string color = "auto";
   std::string svg;
+  bool audit = false;
 
   bool drafts_with_others() const {
     return compare == "vocabularies" || of_another_vocabulary(generate::drafter_named(drafter));
@@ -254,6 +257,10 @@ void add_options(CLI::App& app, Settings& settings) {
                  "Colours of --show: 'auto' uses them on a terminal only, and never if NO_COLOR is set")
       ->check(CLI::IsMember({"auto", "always", "never"}))
       ->group(seeing);
+  app.add_flag(
+         "--audit", settings.audit,
+         "Read the text again with both models, and say whether it is the target's; exit status 1 if not")
+      ->group(seeing);
   app.add_option("--svg", settings.svg, "SVG file to draw the text to, in the colours of --show")
       ->group(seeing);
 }
@@ -293,6 +300,8 @@ void check(const Settings& settings) {
   if (settings.prompt.empty()) throw std::invalid_argument("--prompt is empty: there is nothing to continue");
   if (!(settings.temperature >= 0))  // CLI::Range accepts a NaN
     throw std::invalid_argument("--temperature: nan is not in the range 0 to 100");
+  if (settings.audit && settings.temperature == 0)
+    throw std::invalid_argument("--audit is for a --temperature above 0: it looks at what was drawn");
   if (settings.color != "auto" && !settings.shows())
     throw std::invalid_argument("--color is for --show or --show-rejected");
   if (settings.most_gamma && !settings.draft_length().automatic && settings.compare != "lengths" &&
@@ -407,7 +416,8 @@ void draw(std::ofstream& picture, const generate::ShownText& text, const std::st
   if (!picture.flush()) throw std::runtime_error("cannot write to '" + settings.svg + "'");
 }
 
-void stream(generate::Pair& pair, const Settings& settings, Prepared& prepared) {
+/// Returns false if an audit was asked for, and convicts the text.
+bool stream(generate::Pair& pair, const Settings& settings, Prepared& prepared) {
   generate::ShownText text(settings.prompt, prepared.prompt.back(), pair.decode);
   generate::Printer printer(std::cout, settings.shows() && generate::colors(settings.color),
                             settings.show_rejected);
@@ -427,6 +437,10 @@ void stream(generate::Pair& pair, const Settings& settings, Prepared& prepared) 
   std::cout << '[' << (prepared.way.tree ? settings.tree + ", " : "") << settings.verifier << ": " << counted
             << (result.stop_reason == specdec::StopReason::context ? "; the context is full" : "") << "]\n";
   if (!settings.svg.empty()) draw(prepared.picture, text, counted, settings);
+  if (!settings.audit) return true;
+  const auto report = generate::audited(pair, settings.temperature, prepared.prompt, result.tokens);
+  std::cout << "[audit: " << report << "]\n";
+  return !report.convicts(1e-6);
 }
 
 std::vector<generate::Way> ways(generate::Pair& pair, const Settings& settings,
@@ -444,8 +458,8 @@ std::vector<generate::Way> ways(generate::Pair& pair, const Settings& settings,
 bool run(generate::Pair pair, const Settings& settings) {
   Prepared prepared = prepare(pair, settings);
   std::cout << pair.description << '\n';
-  stream(pair, settings, prepared);
-  if (settings.table_tokens == 0) return true;
+  const bool passed = stream(pair, settings, prepared);
+  if (settings.table_tokens == 0 || !passed) return passed;
   std::cout << '\n';
   const generate::Texts texts{
       .prompts = std::move(prepared.prompts),

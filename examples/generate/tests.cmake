@@ -120,7 +120,15 @@ else()
   specdec_on_terminal(terminal_unasked "target calls" "${escape}" "")
 endif()
 
+# A text that is read again by both models is the target's.
+specdec_expects(example/generate/audit generate
+  OUTPUT "audit: 120 tokens, evidence 10.[^\n]*: nothing speaks against the text" ARGUMENTS --audit --tokens 120 --table-tokens 0)
+specdec_expects(example/generate/audit_ngrams generate
+  OUTPUT "audit: 400 tokens, evidence 10.[^\n]*: nothing speaks against the text"
+  ARGUMENTS --ngram --temperature 1 --audit --tokens 400 --table-tokens 0)
+
 # Bad input.
+specdec_refuses(generate audit_of_no_draw "--temperature above 0" --audit --temperature 0)
 specdec_refuses(generate unknown_option "nonsense" --nonsense)
 specdec_refuses(generate unknown_verifier "oracle" --verifier oracle)
 specdec_refuses(generate bad_number "gamma" --gamma many)

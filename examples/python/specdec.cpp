@@ -1,4 +1,4 @@
-// The Python module specdec: rules, the check of a sampler, the audit of a drafter. Numbers of numpy and of PyTorch are read
+// The Python module specdec: rules, the check of a sampler, the audits of a drafter and of texts. Numbers of numpy and of PyTorch are read
 // where they lie.
 // SPDX-License-Identifier: MIT
 #include <pybind11/numpy.h>
@@ -21,6 +21,7 @@ namespace py = pybind11;
 using namespace py::literals;
 using namespace in_python;
 using specdec::testing::DraftAudit, specdec::testing::DraftAuditReport;
+using specdec::testing::TextAudit, specdec::testing::TextAuditReport;
 
 std::string printed(const auto& object) {
   std::ostringstream text;
@@ -38,6 +39,37 @@ void add_to_audit(DraftAudit& audit, const py::object& rows, const py::object& t
   for (Index i = 0; i < ids.size(0); ++i)  // what is no Token is -1, which has probability 0 in any row
     drafted.push_back(std::in_range<Token>(ids.view()[i]) ? static_cast<Token>(ids.view()[i]) : Token{-1});
   audit.add(reported.view(), drafted);
+}
+
+// Rows [n, V] and tokens [n], or a padded batch of both.
+void add_text(TextAudit& audit, const py::object& rows, const py::object& tokens,
+              const py::object& references, Temperature temperature, Temperature reference_temperature) {
+  const bool batch = py::hasattr(tokens, "shape") && py::len(tokens.attr("shape")) == 2;
+  const Index dimensions = batch ? 2 : 1;
+  const Ids ids("tokens", tokens, dimensions);
+  const Rows target("rows", rows, temperature, dimensions + 1);
+  std::optional<Rows> beside;
+  if (!references.is_none())
+    beside.emplace("references", references, reference_temperature ? reference_temperature : temperature,
+                   dimensions + 1);
+  for (Index k = 0; k < dimensions; ++k) {
+    if (target.size(k) != ids.size(k))
+      refuse("rows has ", target.size(k), " entries in dimension ", k, ", tokens has ", ids.size(k));
+    if (beside && beside->size(k) != ids.size(k))
+      refuse("references has ", beside->size(k), " entries in dimension ", k, ", tokens has ", ids.size(k));
+  }
+  for (Index i = 0; i < ids.view().size(); ++i) {
+    if (dimensions == 2 && ids.view()[i] < 0) continue;  // padding
+    const Token x = std::in_range<Token>(ids.view()[i]) ? static_cast<Token>(ids.view()[i]) : Token{-1};
+    if (beside) audit.add(target.view().row(i), x, beside->view().row(i));
+    else audit.add(target.view().row(i), x);
+  }
+}
+
+using Numbers = py::array_t<double, py::array::c_style | py::array::forcecast>;
+void add_numbers(TextAudit& audit, const Numbers& p, const Numbers& r) {
+  if (p.size() != r.size()) refuse("p has ", p.size(), " numbers, r has ", r.size());
+  for (Index i = 0; i < p.size(); ++i) audit.add(p.data()[i], r.data()[i]);
 }
 
 void add_rules(py::module_& module) {
@@ -147,13 +179,55 @@ false_alarm  the largest probability, over all cases, that a right sampler is co
       .def("report", &DraftAudit::report);
 }
 
+void add_text_audit(py::module_& module) {
+  py::class_<TextAuditReport>(module, "TextAuditReport", "What an audit of texts found.")
+      .def_property_readonly("fault", [](const TextAuditReport& report) { return printed(report.fault); })
+      .def_readonly("evidence", &TextAuditReport::evidence)
+      .def_readonly("largest_evidence", &TextAuditReport::largest_evidence)
+      .def_readonly("tokens", &TextAuditReport::tokens)
+      .def_readonly("impossible", &TextAuditReport::impossible)
+      .def_readonly("unreadable", &TextAuditReport::unreadable)
+      .def_readonly("bad_sums", &TextAuditReport::bad_sums)
+      .def("convicts", &TextAuditReport::convicts, "alpha"_a)
+      .def("__str__", &printed<TextAuditReport>);
+  py::class_<TextAudit>(module, "TextAudit",
+                        R"(Is the text that an engine writes its target's? May be asked at any time.
+
+What is added must depend on the text before a token alone, never on the step that emitted it: add all tokens, not those that
+were accepted; rows of the target, not residuals; a reference row for every token, by a model that reads the text.
+
+tolerance    how much the natural logarithm of a probability may be wrong
+stream       of the audit's random numbers: audits that will be merged need distinct ones)")
+      .def(py::init([](double tolerance, std::uint64_t seed, std::uint64_t stream) {
+             return TextAudit({.tolerance = tolerance, .seed = seed, .stream = stream});
+           }),
+           py::kw_only(), "tolerance"_a = 1e-3, "seed"_a = 1, "stream"_a = 0)
+      .def(
+          "add", add_text, "rows"_a, "tokens"_a, "references"_a = py::none(), py::kw_only(),
+          "temperature"_a = py::none(), "reference_temperature"_a = py::none(),
+          R"(Adds tokens with the target's rows, and with those of a reference: the draft model, after the same text.
+
+rows, references  [n, V] with tokens [n]; or [B, n, V] with tokens [B, n], where places of negative ids are padding
+temperature       None: rows are probabilities. A number: rows are logits. reference_temperature is this one, by default)")
+      .def("add_numbers", add_numbers, "p"_a, "r"_a,
+           "Adds tokens by their probabilities under the target and under the reference: numbers, or arrays "
+           "of them.")
+      .def("merge", &TextAudit::merge, "other"_a, "Adds the tokens of another audit.")
+      .def_property_readonly("evidence", &TextAudit::evidence, "log10 of the evidence now.")
+      .def_property_readonly("largest_evidence", &TextAudit::largest_evidence, "The largest so far.")
+      .def("convicts", &TextAudit::convicts, "alpha"_a,
+           "Whether the text is not its rows': wrongly with probability alpha at most, at any time.")
+      .def("report", &TextAudit::report);
+}
+
 PYBIND11_MODULE(specdec, module) {
-  module.doc() = "Lossless rules of speculative decoding, and checks of samplers and drafters.";
+  module.doc() = "Lossless rules of speculative decoding, and checks of samplers, drafters and texts.";
   // The other errors are what pybind11 makes of the standard's classes: ValueError and RuntimeError.
   py::register_exception<specdec::InvalidDistribution>(module, "InvalidDistribution", PyExc_ValueError);
   add_rules(module);
   add_expectations(module);
   add_checks(module);
+  add_text_audit(module);
   // Made here, by the one thread that imports: in a call, another thread could wait for them with the lock of Python.
   const auto& answers = in_python::Answers::get();
   module.attr("Verdict") = answers.verdict;

@@ -114,6 +114,30 @@ static void check_draws(void) {
         "a row that sums to 1.1 has a status");
 }
 
+static void check_audit(void) {
+  const specdec_rows target_rows = rows_of(gamma, target), draft_rows = rows_of(gamma, draft);
+  specdec_text_audit* audit = NULL;
+  specdec_philox rng = {3, 0, 0};
+  char text[1000];
+  int trial;
+  check(specdec_text_audit_create(&audit, 1e-6, 1, 0, text, sizeof text) == SPECDEC_OK, text);
+  for (trial = 0; trial < 1000; ++trial) { /* the target writes, then the draft model */
+    int32_t tokens[gamma];
+    int64_t i;
+    for (i = 0; i < gamma; ++i)
+      check(specdec_draw(trial < 500 ? &target_rows : &draft_rows, i, &rng, &tokens[i], text, sizeof text) ==
+                SPECDEC_OK,
+            text);
+    check(specdec_text_audit_add(audit, &target_rows, &draft_rows, tokens, text, sizeof text) == SPECDEC_OK,
+          text);
+    if (trial == 499) check(specdec_text_audit_evidence(audit) < 4, "a right text is not convicted");
+  }
+  check(specdec_text_audit_evidence(audit) > 4, "the draft model's text is convicted");
+  check(specdec_text_audit_report(audit, text, sizeof text) == SPECDEC_OK, text);
+  check(strncmp(text, "3000 tokens, ", 13) == 0, text);
+  specdec_text_audit_destroy(audit);
+}
+
 static void check_errors(void) {
   const specdec_rows target_rows = rows_of(gamma + 1, target), draft_rows = rows_of(gamma, draft);
   const int32_t unknown[gamma] = {0, 4, 0};
@@ -198,6 +222,7 @@ int main(void) {
   check_law(SPECDEC_GREEDY_BLOCK, memory, &draft_rows, "greedy block");
   specdec_greedy_block_destroy(memory);
   check_draws();
+  check_audit();
   check_errors();
   check_trees_together();
   printf("%d failures\n", failures);

@@ -549,6 +549,27 @@ void check_draws(const specdec_rows& c_rows, const auto& rows) {
     }
 }
 
+// An audit in C, which is destroyed at the end.
+struct AuditInC {
+  specdec_text_audit* held = nullptr;
+  std::array<char, 2000> text{'?'};
+
+  explicit AuditInC(std::uint64_t stream = 0) {
+    REQUIRE(specdec_text_audit_create(&held, 1e-3, 5, stream, text.data(), text.size()) == SPECDEC_OK);
+  }
+  AuditInC(const AuditInC&) = delete;
+  AuditInC& operator=(const AuditInC&) = delete;
+  ~AuditInC() { specdec_text_audit_destroy(held); }
+
+  specdec_status add(const specdec_rows* target, const specdec_rows* references, const std::int32_t* tokens) {
+    return specdec_text_audit_add(held, target, references, tokens, text.data(), text.size());
+  }
+  std::string report() {
+    CHECK(specdec_text_audit_report(held, text.data(), text.size()) == SPECDEC_OK);
+    return text.data();
+  }
+};
+
 specdec_status validated(const specdec_rows& rows, std::string& text, double tolerance = 1e-3) {
   std::array<char, 200> error{'?'};
   const specdec_status status = specdec_validate(&rows, tolerance, error.data(), error.size());
@@ -557,6 +578,47 @@ specdec_status validated(const specdec_rows& rows, std::string& text, double tol
 }
 
 }  // namespace
+
+TEST_CASE("an audit in C is the audit of C++") {
+  const Pair pair;
+  const RowMajor<float> references = pair.draft.cast<float>();
+  const specdec_rows target = described(SPECDEC_PROBABILITIES, SPECDEC_DOUBLE, gamma, pair.target.data());
+  const specdec_rows beside = described(SPECDEC_PROBABILITIES, SPECDEC_FLOAT, gamma, references.data());
+  const RowMajor<double> rows = pair.target.topRows(gamma);
+  AuditInC c, other(1);
+  testing::TextAudit expected({.tolerance = 1e-3, .seed = 5});
+  Philox rng(1);
+  std::vector<Token> tokens(gamma);
+  for (int n = 0; n < 20; ++n) {  // the reference writes
+    for (Index i = 0; i < gamma; ++i)
+      tokens[static_cast<std::size_t>(i)] = RandomChance(rng).draw(distributions(references).row(i));
+    CHECK(c.add(&target, &beside, tokens.data()) == SPECDEC_OK);
+    expected.add(rows, tokens, references);
+    CHECK(specdec_text_audit_evidence(c.held) == expected.largest_evidence());
+  }
+  CHECK(other.add(&target, nullptr, tokens.data()) == SPECDEC_OK);
+  specdec_text_audit_add_numbers(other.held, 0.1, 0.9);
+  CHECK(specdec_text_audit_merge(c.held, other.held, c.text.data(), c.text.size()) == SPECDEC_OK);
+  CHECK_THAT(c.report(), Catch::Contains("106 tokens, evidence 10^"));
+
+  const auto refused = [&](const std::string& words, specdec_status status) {
+    CHECK(status == SPECDEC_INVALID_ARGUMENT);
+    CHECK_THAT(c.text.data(), Catch::Contains(words));
+  };
+  refused("target is NULL", c.add(nullptr, nullptr, tokens.data()));
+  refused("tokens is NULL", c.add(&target, nullptr, nullptr));
+  specdec_rows fewer = beside;
+  fewer.rows = 2;
+  refused("references has 2 rows, expected 5", c.add(&target, &fewer, tokens.data()));
+  refused("one seed and one stream", specdec_text_audit_merge(c.held, c.held, c.text.data(), c.text.size()));
+  refused("other is NULL", specdec_text_audit_merge(c.held, nullptr, c.text.data(), c.text.size()));
+  specdec_text_audit* none = nullptr;
+  refused("tolerance = -1", specdec_text_audit_create(&none, -1, 0, 0, c.text.data(), c.text.size()));
+  CHECK(none == nullptr);
+  CHECK(specdec_text_audit_evidence(nullptr) == 0);
+  specdec_text_audit_add_numbers(nullptr, 0.5, 0.5);
+  CHECK(specdec_text_audit_report(nullptr, nullptr, 0) == SPECDEC_INVALID_ARGUMENT);
+}
 
 TEST_CASE("draws in C are the draws of C++") {
   const Pair pair;

@@ -309,7 +309,7 @@ TEST_CASE("a conviction stays") {
   for (int i = 0; i < 30; ++i) audit.add(0.1, 0.9);
   const double most = audit.evidence();
   CHECK(audit.convicts(1e-6));
-  for (int i = 0; i < 100; ++i) audit.add(0.9, 0.1);
+  for (int i = 0; i < 300; ++i) audit.add(0.9, 0.1);
   CHECK(audit.evidence() < 1);
   CHECK(audit.largest_evidence() == most);
   CHECK(audit.convicts(1e-6));

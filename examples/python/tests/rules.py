@@ -298,5 +298,63 @@ class Audits(unittest.TestCase):
         self.assertEqual(audit.report().tokens, 0)
 
 
+class AuditOfTexts(unittest.TestCase):
+    def setUp(self):
+        self.target, self.draft, _ = drafts(np.random.default_rng(3), 100, 8, 5)
+        self.target = np.ascontiguousarray(self.target[:, :8])
+
+    def drawn(self, rows):
+        return np.minimum((rows.cumsum(-1) < np.random.default_rng(4).random(rows.shape[:-1] + (1,))).sum(-1), 4)
+
+    def test_right_and_wrong(self):
+        for rows, convicted in (self.target, False), (self.draft, True):
+            tokens, batch, lines, tensors = self.drawn(rows), *(specdec.TextAudit() for _ in range(3))
+            batch.add(self.target, tokens, self.draft)
+            for p, q, x in zip(self.target, self.draft, tokens):
+                lines.add(p, x, q)
+                tensors.add(torch.tensor(p).log(), torch.tensor(x), torch.tensor(q).log(), temperature=1.0)
+            self.assertEqual(batch.evidence, lines.evidence)
+            self.assertAlmostEqual(batch.evidence, tensors.evidence, places=3)
+            self.assertEqual(batch.convicts(1e-4), convicted)
+            self.assertEqual(batch.report().convicts(1e-4), convicted)
+            self.assertEqual(batch.report().tokens, 800)
+        self.assertIn("tokens that the reference likes come too often", batch.report().fault)
+        self.assertIn("bets: rank", str(batch.report()))
+
+    def test_padding_and_impossible(self):
+        audit = specdec.TextAudit()
+        audit.add(np.ascontiguousarray(self.target[:2, :2]), np.array([[1, -1], [0, 2]]))
+        self.assertEqual(audit.report().tokens, 3)
+        audit.add(self.target[0, :1], np.array([-1]))
+        self.assertEqual(audit.report().impossible, 1)
+        self.assertTrue(audit.convicts(1e-9))
+
+    def test_numbers_and_merge(self):
+        one, two = specdec.TextAudit(stream=1), specdec.TextAudit(stream=2)
+        one.add_numbers(np.full(20, 0.1), torch.full((20,), 0.9))
+        two.add_numbers(0.1, 0.9)
+        before = one.evidence
+        one.merge(two)
+        self.assertGreater(one.evidence, before)
+        self.assertEqual(one.report().tokens, 21)
+        with self.assertRaisesRegex(ValueError, "one seed and one stream"):
+            one.merge(one)
+
+    def test_errors(self):
+        audit = specdec.TextAudit()
+        for wanted, arguments in (
+            ("rows has 8 entries in dimension 0, tokens has 7", (self.target[0], np.zeros(7, int))),
+            ("references has 7 entries", (self.target[0], np.zeros(8, int), self.draft[0, :7])),
+            ("rows has the shape", (self.target, np.zeros(8, int))),
+        ):
+            with self.assertRaisesRegex(ValueError, wanted):
+                audit.add(*arguments)
+        with self.assertRaisesRegex(ValueError, "p has 2 numbers, r has 1"):
+            audit.add_numbers([0.5, 0.5], [0.5])
+        with self.assertRaises(TypeError):
+            audit.add(self.target[0], [1] * 8)
+        self.assertEqual(audit.report().tokens, 0)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -17,8 +17,8 @@
 //   may be NULL. A call that fails changes nothing else: no verdict, no offset of a generator, no memory of a rule. No C++
 //   exception leaves a function.
 // Ownership: all memory belongs to the caller. A function reads what it is given during the call, and keeps no pointer.
-//   The exception is specdec_greedy_block, an object that is created and destroyed by functions.
-// Threads: there is no global state. Calls on distinct generators, outputs and specdec_greedy_block objects may run at the
+//   The exceptions are specdec_greedy_block and specdec_text_audit, objects that are created and destroyed by functions.
+// Threads: there is no global state. Calls on distinct generators, outputs and objects may run at the
 //   same time; they may read the same rows.
 // Units: counts and strides count numbers, not bytes. Numbers are aligned as C aligns their type.
 // Cost: that of the C++ rules, and one branch for each question to a row. Each list that is used is checked by one pass over
@@ -339,6 +339,56 @@ SPECDEC_C_API specdec_status specdec_verify_greedy_block(specdec_greedy_block* m
                                                          int64_t gamma, specdec_philox* rng,
                                                          specdec_verdict* verdict, char* error,
                                                          size_t error_size);
+
+/// An audit of the texts that an engine writes: whether their tokens are drawn from the target's rows. It may be asked at any time,
+/// and convicts a right engine with the stated probability at most. See examples/pages/prove.md, which tells the trap, too: what is
+/// added must depend on the text before a token, never on the step that emitted it.
+typedef struct specdec_text_audit specdec_text_audit;
+
+/// Creates an audit, and sets *audit. The caller destroys it. `tolerance` is how much the natural logarithm of a probability may be
+/// wrong: 1e-6 for the rows that were drawn from, 1e-3 for rows that were computed again. Audits that will be merged need
+/// distinct streams.
+///
+/// Errors: SPECDEC_INVALID_ARGUMENT on a null pointer, or a tolerance that is no finite number >= 0; SPECDEC_OUT_OF_MEMORY.
+SPECDEC_C_API specdec_status specdec_text_audit_create(specdec_text_audit** audit, double tolerance,
+                                                       uint64_t seed, uint64_t stream, char* error,
+                                                       size_t error_size);
+
+/// Frees the audit. NULL is allowed.
+SPECDEC_C_API void specdec_text_audit_destroy(specdec_text_audit* audit);
+
+/// Adds tokens, each with the target's row after the text before it.
+///
+///   target      a row for each token
+///   references  NULL; or a row for each token, of the draft model after the same text: more mistakes are found, and sooner
+///   tokens      as many ids as there are rows
+///
+/// Numbers that are no probabilities are counted, and their token is left out. A token outside the vocabulary has probability 0.
+/// Errors: SPECDEC_INVALID_ARGUMENT on a null pointer, or where rows do not fit; SPECDEC_INVALID_DISTRIBUTION on a list of an
+/// unfit form. The tokens before such a list were added.
+/// Cost: a pass over each row. No allocation.
+SPECDEC_C_API specdec_status specdec_text_audit_add(specdec_text_audit* audit, const specdec_rows* target,
+                                                    const specdec_rows* references, const int32_t* tokens,
+                                                    char* error, size_t error_size);
+
+/// Adds a token by two numbers: its probabilities in the target's row and in the reference's. A null audit is left alone.
+SPECDEC_C_API void specdec_text_audit_add_numbers(specdec_text_audit* audit, double p, double r);
+
+/// Adds what another audit has seen, which must be other tokens.
+///
+/// Errors: SPECDEC_INVALID_ARGUMENT on a null pointer, on audits of one seed and one stream, and on unequal tolerances.
+SPECDEC_C_API specdec_status specdec_text_audit_merge(specdec_text_audit* audit,
+                                                      const specdec_text_audit* other, char* error,
+                                                      size_t error_size);
+
+/// log10 of the largest evidence so far: if the texts are right it ever reaches k with probability 10^-k at most. 0 for NULL.
+SPECDEC_C_API double specdec_text_audit_evidence(const specdec_text_audit* audit);
+
+/// Writes in words what the texts look like, cut to `size` bytes with the 0 at the end.
+///
+/// Errors: SPECDEC_INVALID_ARGUMENT on a null pointer; SPECDEC_OUT_OF_MEMORY. `text` then tells the error.
+SPECDEC_C_API specdec_status specdec_text_audit_report(const specdec_text_audit* audit, char* text,
+                                                       size_t size);
 
 #ifdef __cplusplus
 }

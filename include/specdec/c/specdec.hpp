@@ -23,6 +23,7 @@
 #include <new>
 #include <optional>
 #include <span>
+#include <sstream>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -33,6 +34,7 @@
 #include "specdec/error.hpp"
 #include "specdec/rows/named_row.hpp"
 #include "specdec/rows/read/validate.hpp"
+#include "specdec/testing/text_audit.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/argmax.hpp"
@@ -49,6 +51,10 @@
 
 struct specdec_greedy_block {  // NOLINT: a name in C
   specdec::GreedyBlockVerifier rule;
+};
+
+struct specdec_text_audit {  // NOLINT: a name in C
+  specdec::testing::TextAudit audit;
 };
 
 namespace specdec::inline v0_2_0::detail {
@@ -473,6 +479,22 @@ inline Index flat_tokens(int64_t drafts, const int64_t* offsets) {
   return offsets[drafts];
 }
 
+inline void check_references(const RowsOfC& target, const RowsOfC& references) {
+  if (references.rows() != target.rows())
+    invalid_argument("references has ", references.rows(), " rows, expected ", target.rows());
+}
+
+/// Adds each token with its row; `references` may be null.
+inline void add_to_audit(testing::TextAudit& audit, const RowsOfC& target, const RowsOfC* references,
+                         const int32_t* tokens) {
+  for (Index i = 0; i < target.rows(); ++i)
+    in_row("target", i, [&] {
+      const RowOfC row = target.row(i);
+      if (references == nullptr) audit.add(row, tokens[i]);
+      else audit.add(row, tokens[i], references->row(i));
+    });
+}
+
 }  // namespace specdec::detail
 
 // NOLINTBEGIN: names and types of C; one file of a program defines these functions
@@ -640,6 +662,62 @@ specdec_status specdec_verify_greedy_block(specdec_greedy_block* memory, const s
     check_not_null(verdict, "verdict");
     const DraftOfC given(target, draft, DraftOfC::ids_of("tokens", tokens, gamma), true);
     *verdict = judge_line(SPECDEC_GREEDY_BLOCK, memory, given, *rng);
+  });
+}
+
+specdec_status specdec_text_audit_create(specdec_text_audit** audit, double tolerance, uint64_t seed,
+                                         uint64_t stream, char* error, size_t error_size) {
+  using namespace specdec::detail;
+  return status_of({error, error_size}, [&] {
+    check_not_null(audit, "audit");
+    *audit = new specdec_text_audit{
+        specdec::testing::TextAudit({.tolerance = tolerance, .seed = seed, .stream = stream})};
+  });
+}
+
+void specdec_text_audit_destroy(specdec_text_audit* audit) { delete audit; }
+
+specdec_status specdec_text_audit_add(specdec_text_audit* audit, const specdec_rows* target,
+                                      const specdec_rows* references, const int32_t* tokens, char* error,
+                                      size_t error_size) {
+  using namespace specdec::detail;
+  return status_of({error, error_size}, [&] {
+    check_not_null(audit, "audit");
+    check_not_null(target, "target");
+    const RowsOfC p("target", *target);
+    if (p.rows() > 0) check_not_null(tokens, "tokens");
+    if (references == nullptr) return add_to_audit(audit->audit, p, nullptr, tokens);
+    const RowsOfC r("references", *references);
+    check_references(p, r);
+    add_to_audit(audit->audit, p, &r, tokens);
+  });
+}
+
+void specdec_text_audit_add_numbers(specdec_text_audit* audit, double p, double r) {
+  if (audit != nullptr) audit->audit.add(p, r);
+}
+
+specdec_status specdec_text_audit_merge(specdec_text_audit* audit, const specdec_text_audit* other,
+                                        char* error, size_t error_size) {
+  using namespace specdec::detail;
+  return status_of({error, error_size}, [&] {
+    check_not_null(audit, "audit");
+    check_not_null(other, "other");
+    audit->audit.merge(other->audit);
+  });
+}
+
+double specdec_text_audit_evidence(const specdec_text_audit* audit) {
+  return audit == nullptr ? 0 : audit->audit.largest_evidence();
+}
+
+specdec_status specdec_text_audit_report(const specdec_text_audit* audit, char* text, size_t size) {
+  using namespace specdec::detail;
+  return status_of({text, size}, [&] {
+    check_not_null(audit, "audit");
+    std::ostringstream words;
+    words << audit->audit.report();
+    ErrorText{text, size}.set(words.str().c_str());
   });
 }
 
