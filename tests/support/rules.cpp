@@ -4,9 +4,6 @@
 
 namespace support {
 
-// Many tests judge rows that sum to anything, and count what they read.
-const specdec::Index default_sum_checks = specdec::check_every(0);
-
 template specdec::Verdict AnyVerifier::operator()(const RowMajor<float>&, const RowMajor<float>&,
                                                   specdec::TokenIds, std::mt19937_64&);
 template specdec::Verdict AnyVerifier::operator()(const RowMajor<double>&, const RowMajor<double>&,
