@@ -61,3 +61,9 @@ mutant("failed-rank-gives-zero", "ranks/exchange.hpp", "tests/ranks/sharded",
 mutant("mpi-ranks-backwards", "ranks/mpi.hpp", "tests/mpi/mpi",
        "std::ranges::copy(frame(r).subspan(1, first), out)",
        "std::ranges::copy(frame(size_ - 1 - r).subspan(1, first), out)")
+
+mutant = promise("all rows take turns where sums are checked")
+mutant("sum-check-of-the-first-row", "rows/read/sum_check.hpp", "tests/rows/read/sum_check",
+       "const Index i = number % rows.rows();", "const Index i = 0;")
+mutant("sum-check-of-unused-rows", "rows/read/sum_check.hpp", "tests/rows/read/sum_check",
+       "else if (needs_draft) check_sum_of", "else check_sum_of")

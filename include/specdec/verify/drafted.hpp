@@ -21,6 +21,7 @@
 #include "specdec/rows/read/overlap.hpp"
 #include "specdec/rows/read/remainder.hpp"
 #include "specdec/rows/read/residual.hpp"
+#include "specdec/rows/read/sum_check.hpp"
 #include "specdec/rows/row_cache.hpp"
 #include "specdec/rows/scratch.hpp"
 #include "specdec/token_ids.hpp"
@@ -108,8 +109,8 @@ struct DraftedRows {
 /// Throws: InvalidArgument, before the rule runs, on wrong shapes, on ids outside both vocabularies, on tokens that
 /// cannot have been drawn (q = 0), on a parent that is not before its child, and on equal siblings that were both chosen
 /// (q = 1). If a look-up needs a pass over the row, q = 0 is found later, when q(i) is asked for, unless the token's logit
-/// shows it. Later: InvalidArgument on an index out of range; InvalidDistribution if a number that is asked for is no
-/// probability, or if a row cannot be drawn from.
+/// shows it. Now and then, as check_every() says: InvalidDistribution if a row does not sum to 1. Later: InvalidArgument on an
+/// index out of range; InvalidDistribution if a number that is asked for is no probability, or if a row cannot be drawn from.
 /// Cost: p and q of all tokens are looked up once, at the start; where a look-up needs a pass, on demand. Rows are made on
 /// first use, and cache their results. No allocation for γ <= 64.
 template <DistributionMatrix Target, DistributionMatrix Draft, class Links = detail::LineLinks>
@@ -368,6 +369,8 @@ class Drafted {
     check_shapes();
     detail::check_tokens("tokens", rows_.tokens, known_ids());
     look_up(use == detail::DraftRows::needed);
+    if (detail::checks_sums()) [[unlikely]]
+      detail::check_a_sum(rows_.target.matrix(), rows_.draft.matrix(), use == detail::DraftRows::needed);
   }
 
   void check_shapes() const {

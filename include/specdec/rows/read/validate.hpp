@@ -10,19 +10,11 @@
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/rows/list.hpp"
 #include "specdec/rows/named_row.hpp"
-#include "specdec/rows/read/prefix_sampler.hpp"
+#include "specdec/rows/read/sum_check.hpp"
 
 namespace specdec::inline v0_2_0 {
 
 namespace detail {
-
-/// How much the rounding of stored numbers may change the sum of a row. The row type tells its rounding.
-template <class R>
-double rounding_of_sum(Index vocab_size) {
-  double rounding = static_cast<double>(vocab_size) * rounding_of_small<R>;
-  if constexpr (requires { R::rounding; }) rounding += R::rounding;
-  return rounding;
-}
 
 template <Distribution R>
 void validate_row(const R& row, Index vocab_size, double tolerance) {
@@ -45,7 +37,7 @@ void validate_row(const R& row, Index vocab_size, double tolerance) {
 /// stored as half or bfloat16 is allowed for. If a row lists its tokens, the ids must ascend and lie in the vocabulary.
 ///
 /// The verifiers do not call this: they check in O(γ) only the numbers that they use. They notice a row that does not sum to 1
-/// only where they draw from it, and not always there. Call it for rows from code that you do not trust, or while a backend is
+/// only where they draw from it, and not always there. (check_every() sums a row now and then.) Call it for rows from code that you do not trust, or while a backend is
 /// new. The error message calls the matrix `name`.
 /// Throws: InvalidDistribution if the check fails; InvalidArgument unless tolerance >= 0.
 /// Cost: one pass over all rows.
