@@ -106,9 +106,8 @@ class ShownText {
 
 /// Rejected tokens on one line and in whole characters, because they are not part of the text's lines and characters.
 inline std::string aside(std::string_view text) {
-  WholeCharacters characters;
   std::string line;
-  for (const char c : characters.add(text) + characters.end())
+  for (const char c : whole_characters(text))
     if (c == '\n') line += "\xE2\x86\xB5";  // U+21B5, an arrow for a return
     else line += c;
   return line;

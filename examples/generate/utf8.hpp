@@ -68,4 +68,12 @@ class WholeCharacters {
   std::string held_;  // the beginning of a character
 };
 
+/// The text with replacement characters for broken bytes, and for a character that the end cuts.
+inline std::string whole_characters(std::string_view text) {
+  WholeCharacters characters;
+  std::string whole = characters.add(text);
+  whole += characters.end();  // after add(): in one expression their order would be the compiler's choice
+  return whole;
+}
+
 }  // namespace generate

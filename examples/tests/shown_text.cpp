@@ -144,6 +144,12 @@ TEST_CASE("Characters: a character is given back with its last byte") {
   CHECK(characters.end() == "");
 }
 
+TEST_CASE("Characters: a text is made whole, and its cut end is shown") {
+  CHECK(generate::whole_characters("a\xE2\x82\xAC") == "a\xE2\x82\xAC");
+  CHECK(generate::whole_characters("a\xE2\x82") == "a" + replacement);
+  CHECK(generate::aside("\n\xE2") == "\xE2\x86\xB5" + replacement);
+}
+
 TEST_CASE("Lines: broken between words, at ends of lines, and in words that are too long") {
   using Lines = std::vector<std::string>;
   const auto lines = [](const std::string& text) { return lines_of({{Kind::accepted, text}}, 7); };
