@@ -7,17 +7,18 @@ import { Wasi } from './wasi.js';
 export const rules = ['block', 'token', 'sample-match'];
 export const drafters = ['model', 'suffix'];
 
-/** The milliseconds that blocks took, by the totals of the first and the last: for a token, and for a target call with its draft.
-    The first block does not count, because it reads the prompt. */
+/** The milliseconds that a text took: for a token, and on average for a target call and for its draft. Two kinds of calls do not
+    count: the first, because it reads the prompt, and the slowest tenth, when the machine did something else. */
 export function milliseconds(blocks) {
-  const first = blocks[0], last = blocks.at(-1);
-  const between = (total) => total(last) - total(first);
-  const calls = between((block) => block.calls);
-  return {
-    token: between(({ ms }) => ms.target + ms.draft + ms.verify) / between((block) => block.tokens),
-    call: between(({ ms }) => ms.target) / calls,
-    draft: between(({ ms }) => ms.draft) / calls,
-  };
+  const calls = blocks.slice(1).map(({ ms }, k) => {
+    const before = blocks[k].ms;
+    const [target, draft, verify] = ['target', 'draft', 'verify'].map((part) => ms[part] - before[part]);
+    return { target, draft, all: target + draft + verify };
+  });
+  const counted = calls.sort((a, b) => a.all - b.all).slice(0, Math.ceil(0.9 * calls.length));
+  const mean = (part) => counted.reduce((sum, call) => sum + call[part], 0) / counted.length;
+  const tokens = blocks.at(-1).tokens - blocks[0].tokens;
+  return { token: mean('all') * calls.length / tokens, call: mean('target'), draft: mean('draft') };
 }
 
 export class Engine {

@@ -22,7 +22,8 @@ export function showMeasures({ efficiency, speed, costs }, blocks, most, alone) 
     bar('ours', fastest / token, make('b', '', (1000 / token).toFixed(0)), ` with drafts: ${(alone / token).toFixed(2)} ×`),
     bar('', fastest / alone, `${(1000 / alone).toFixed(0)} by the target alone`));
   const measured = 'Measured here and now: the text was computed at one go, and is shown at your pace.';
-  costs.textContent = most === 0 ? measured : `${measured} A target call over a draft took ${(call / alone).toFixed(1)} × the time ` +
-    `of one over a single token, and making the draft ${(draft / alone).toFixed(1)} ×. The dearer these are, the less drafts ` +
-    'gain: “auto” finds the γ that pays. A browser computes four numbers at a time, a native program up to sixteen.';
+  const times = `A target call over a draft took ${(call / alone).toFixed(1)} × the time of one over a single token, and making ` +
+    `the draft ${(draft / alone).toFixed(1)} ×. The dearer these are, the less drafts gain: “auto” finds the γ that pays. A ` +
+    'browser computes four numbers at a time, a native program up to sixteen.';
+  costs.textContent = most === 0 ? measured : `${measured} ${times}`;
 }

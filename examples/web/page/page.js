@@ -65,8 +65,8 @@ async function begin() {
   chosen = -1;
   text.begin(own.prompt);
   part.steps.hidden = true;
-  part.measures.hidden = blocks.length < 2;
-  if (blocks.length > 1) showMeasures(part, blocks, own.gamma, alone);
+  part.measures.hidden = !(blocks.length > 1 && alone > 0);  // a text may end with its first block
+  if (!part.measures.hidden) showMeasures(part, blocks, own.gamma, alone);
 }
 
 /** Shows the next block. The block that is told step by step follows, if it was the last one. */
@@ -75,8 +75,9 @@ function showNext() {
   text.add(block);
   if (chosen === run.shown - 2) choose(run.shown - 1);
   else showPlace();
-  const ends = { length: 'The end: enough tokens.', context: 'The end: the context is full.' };
-  say(`${block.tokens} tokens in ${block.calls} target calls${block.done ? `. ${ends[block.done] ?? 'The end of the text.'}` : ''}`);
+  const ends = { length: '. The end: enough tokens.', context: '. The end: the context is full.' };
+  const end = block.done ? ends[block.done] ?? '. The end of the text.' : '';
+  say(`${block.tokens} tokens in ${block.calls} target calls${end}`);
 }
 
 async function writeOn() {
@@ -175,7 +176,7 @@ part['show-rejected'].addEventListener('change', ({ target }) => {
 const rounded = (number) => number >= 1e6 ? `${(number / 1e6).toFixed(1)} million` : `${Math.round(number / 1e3)} thousand`;
 
 showChoices();
-text.begin('');
+text.begin(form.prompt.value);
 act(async () => {
   const models = await client.ask('load');
   part['target-size'].textContent = rounded(models.target);

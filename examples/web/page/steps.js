@@ -25,14 +25,14 @@ function row(block, i, rule) {
     own.setAttribute('aria-label', `${loneToken(token)}: ${numbers}`);
     return own;
   });
-  const card = make('div', 'row', make('h4', '',
-    drafted ? `token ${i + 1}` : block.drafted.length > 0 ? 'after the draft' : 'after the text',
-    drafted ? piece(drafted[0], i < block.accepted ? 'accepted' : 'rejected') : null), make('table', '', make('tbody', '', ...lines)));
+  const place = drafted ? `token ${i + 1}` : block.drafted.length > 0 ? 'after the draft' : 'after the text';
+  const token = drafted ? piece(drafted[0], i < block.accepted ? 'accepted' : 'rejected') : null;
+  const card = make('div', 'row', make('h4', '', place, token), make('table', '', make('tbody', '', ...lines)));
   if (!drafted) return card;
   const [, p, q, survival] = drafted;
   const numbers = [['p', shown(p)], ['q', shown(q)]];
   if (rule !== 'sample-match') numbers.push(['p / q', shown(p / q)]);
-  numbers.push([rule === 'block' ? `w${'₁₂₃₄₅₆₇₈'[i]}` : 'to here', shown(survival)]);
+  numbers.push([rule === 'block' ? `w${'₁₂₃₄₅₆₇₈'[i]}` : 'P(stays)', shown(survival)]);
   card.append(make('dl', 'numbers', ...numbers.flatMap(([name, value]) => [make('dt', '', name), make('dd', '', value)])));
   return card;
 }
@@ -77,7 +77,8 @@ function race({ w, events }, kind) {
       told.push(plain(kind, 'The target draws ', piece(event[1]), event[3] === null ? `, p = ${shown(event[2])}` :
         `, p = ${shown(event[2])}, q = ${shown(event[3])}`));
     } else if (drawn?.[0] === 'draw') {
-      told.push(coin(event, [piece(drawn[1]), ' wins with (w p − q)₊ / w p'], ['wins', 'again'], kind));
+      const wins = w < 1 ? ' wins with (w p − q)₊ / w p' : ' wins with (p − q)₊ / p';
+      told.push(coin(event, [piece(drawn[1]), wins], ['wins', 'again'], kind));
     } else if (w < 1) {
       told.push(coin(event, ['The race goes on with w'], ['goes on', 'lost'], kind));
     }
@@ -93,24 +94,28 @@ const decisions = {
   // From the longest prefix down to the first that is kept: one race each.
   block: (block) => races(block.events).flatMap((one, k) => {
     const kept = block.drafted.length - k;
-    if (one.w <= 0) return [plain('', `${places(kept)}: w${sub(kept)} = 0, never.`)];
-    const name = kept === 0 ? `${places(kept)}: a race that is never lost` : `${places(kept)}? A race of weight w${sub(kept)} = ${shown(one.w)}`;
+    if (block.drafted.length === 0) return race(one, '');
+    if (one.w <= 0) return [plain('', make('b', '', `${places(kept)}?`), ` w${sub(kept)} = 0: never`)];
+    const name = kept === 0 ? `${places(kept)}: a race that is never lost`
+      : `${places(kept)}? A race of weight w${sub(kept)} = ${shown(one.w)}`;
     return [plain('', make('b', '', name)), ...race(one, 'inner')];
   }),
   // From the first token on, until one is rejected.
   token: (block) => {
     const coins = block.events.findIndex(([kind]) => kind !== 'coin');
     const told = block.events.slice(0, coins).map((event, i) => coin(event,
-      ['Keep ', piece(block.drafted[i][0]), ` with min(1, p / q)`], ['kept', 'rejected']));
+      ['Keep ', piece(block.drafted[i][0]), ' with min(1, p / q)'], ['kept', 'rejected']));
     const rest = block.events.slice(coins);
-    if (rest[0]?.[0] === 'draw') return [...told, plain('', 'The target draws ', piece(rest[0][1]), `, p = ${shown(rest[0][2])}`)];
-    return [...told, plain('', make('b', '', 'A token in its place, from (p − q)₊: a race of weight 1')), ...race(races(rest)[0], 'inner')];
+    if (rest[0][0] === 'draw') return [...told, plain('', 'The target draws ', piece(rest[0][1]), `, p = ${shown(rest[0][2])}`)];
+    const name = 'A token in its place, from (p − q)₊: a race of weight 1';
+    return [...told, plain('', make('b', '', name)), ...race(races(rest)[0], 'inner')];
   },
   // The target draws; the draft is right or wrong.
   'sample-match': (block) => block.events.map(([, token, p], i) => {
     const drafted = block.drafted[i];
     const what = !drafted ? '' : drafted[0] === token ? ': as drafted' : ': not the draft’s ';
-    return plain('', 'The target draws ', piece(token), `, p = ${shown(p)}`, what, drafted && drafted[0] !== token && piece(drafted[0]));
+    const other = drafted && drafted[0] !== token ? piece(drafted[0]) : null;
+    return plain('', 'The target draws ', piece(token), `, p = ${shown(p)}`, what, other);
   }),
 };
 
