@@ -57,7 +57,7 @@ struct Model {
   }
 };
 
-specdec::Stats run(auto length, Index gamma) {
+specdec::Stats statistics_of(auto length, Index gamma) {
   Model target, small{.noise = 1.2f};
   specdec::SpecDec decoder{target, specdec::ModelDrafter{small}, specdec::BlockVerifier{}, length};
   specdec::Philox rng{1};
@@ -87,7 +87,7 @@ void print(const std::vector<specdec::Projection>& projections) {
 }  // namespace
 
 int main() {
-  specdec::Stats stats = run(AnyLength{}, 8);
+  specdec::Stats stats = statistics_of(AnyLength{}, 8);
   make_up_times(stats, 0, 8);
   const auto projections = specdec::project(stats, stats.acceptance.block_survival(), 10);
   std::cout << "A run with drafts of 0..8 tokens\n";
@@ -95,9 +95,9 @@ int main() {
 
   const Index best = std::ranges::min_element(projections, {}, &specdec::Projection::time_per_token)->gamma;
   std::cout << "\nThe best: gamma " << best << ". A run with it has "
-            << run(specdec::FixedLength{}, best).block_efficiency() << " tokens per call.\n";
+            << statistics_of(specdec::FixedLength{}, best).block_efficiency() << " tokens per call.\n";
 
-  specdec::Stats fixed = run(specdec::FixedLength{}, 4);
+  specdec::Stats fixed = statistics_of(specdec::FixedLength{}, 4);
   make_up_times(fixed, 4, 4);
   std::cout << "\nA run with gamma 4 only\n";
   print(specdec::project(fixed, fixed.acceptance.block_survival(), 6));
