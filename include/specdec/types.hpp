@@ -4,9 +4,9 @@
 
 #include "specdec/platform.hpp"
 
-#include <Eigen/Core>
 #include <algorithm>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
@@ -16,8 +16,8 @@ namespace specdec::inline v0_2_0 {
 /// A token id: 0 <= id < vocabulary size.
 using Token = std::int32_t;
 
-/// Row numbers, lengths and vocabulary sizes: Eigen's signed index.
-using Index = Eigen::Index;
+/// Row numbers, lengths and vocabulary sizes: signed, and the type of Eigen::Index (eigen.hpp checks this).
+using Index = std::ptrdiff_t;
 
 /// The largest Index: "no limit" for Options::max_new_tokens, Options::gamma and the size of a model's context.
 inline constexpr Index unlimited = std::numeric_limits<Index>::max();

@@ -10,7 +10,7 @@ mutant("worth-tokens-cancelled", "analysis/speed_up.hpp", "tests/analysis/speed_
 mutant = promise("expected acceptance is that of the verifiers")
 mutant("survival-greedy-clipped", "analysis/survival.hpp", "tests/analysis/survival",
        "return bounded(before * bounded(p / q));", "return std::min(1.0, before * bounded(p / q));")
-mutant("block-survival-clipped-twice", "verify/block.hpp", "tests/measure/acceptance",
+mutant("block-survival-clipped-twice", "verify/rules/block.hpp", "tests/measure/acceptance",
        "std::min(1.0, before * (p / q))", "before * std::min(1.0, p / q)")
 
 mutant = promise("keyed agreement is the sum of its definition")

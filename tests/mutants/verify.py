@@ -10,19 +10,19 @@ mutant("half-looked-up", "verify/drafted.hpp", "tests/verify/drafted",
        "return detail::is_probability(rows_.p[k]) && drawn(rows_.q[k]);", "return drawn(rows_.q[k]);")
 
 mutant = promise("token verification is lossless")
-mutant("token-correction-from-target", "verify/token.hpp", "tests/verify/token tests/law_lossless",
+mutant("token-correction-from-target", "verify/rules/token.hpp", "tests/verify/token tests/law_lossless",
        "*drafted.race(chance, 1.0, i)", "drafted.draw(chance, i)")
-mutant("token-correction-from-next-row", "verify/token.hpp", "tests/verify/token tests/law_lossless",
+mutant("token-correction-from-next-row", "verify/rules/token.hpp", "tests/verify/token tests/law_lossless",
        "*drafted.race(chance, 1.0, i)", "*chance.race(1.0, drafted.target(i + 1), drafted.draft(i))")
 mutant("ratio-epsilon", "verify/drafted.hpp", "tests/law_lossless",
        "detail::bounded(p(i) / q(i))", "detail::bounded(p(i) / (q(i) + 1e-5))")
 
 mutant = promise("block verification is lossless")
-mutant("block-weight-unclipped", "verify/block.hpp", "tests/verify/block tests/law_lossless",
+mutant("block-weight-unclipped", "verify/rules/block.hpp", "tests/verify/block tests/law_lossless",
        "return std::min(1.0, before * (p / q));", "return before * (p / q);")
-mutant("block-weight-forgotten", "verify/block.hpp", "tests/verify/block tests/law_lossless",
+mutant("block-weight-forgotten", "verify/rules/block.hpp", "tests/verify/block tests/law_lossless",
        "drafted.race(chance, w[i], i)", "drafted.race(chance, 1.0, i)")
-mutant("block-stops-at-first-failure", "verify/block.hpp", "tests/verify/block tests/law_lossless",
+mutant("block-stops-at-first-failure", "verify/rules/block.hpp", "tests/verify/block tests/law_lossless",
        "    for (Index i = gamma; i > 0; --i)\n"
        "      if (const auto y = drafted.race(chance, w[i], i)) return {i, *y};\n",
        "\n"
@@ -33,7 +33,7 @@ mutant("block-stops-at-first-failure", "verify/block.hpp", "tests/verify/block t
        "      longest = Verdict{i, *y};\n"
        "    }\n"
        "    if (longest) return *longest;\n")
-mutant("block-product-of-coins", "verify/block.hpp", "tests/verify/block tests/law_lossless",
+mutant("block-product-of-coins", "verify/rules/block.hpp", "tests/verify/block tests/law_lossless",
        "    for (Index i = gamma; i > 0; --i)\n"
        "      if (const auto y = drafted.race(chance, w[i], i)) return {i, *y};\n",
        "\n"
@@ -42,13 +42,13 @@ mutant("block-product-of-coins", "verify/block.hpp", "tests/verify/block tests/l
        "    if (kept > 0) return {kept, *drafted.race(chance, 1.0, kept)};\n")
 
 mutant = promise("greedy block verification is lossless, over steps")
-mutant("greedy-modification-not-advanced", "verify/greedy_block.hpp", "tests/verify/greedy_block tests/law_lossless",
+mutant("greedy-modification-not-advanced", "verify/rules/greedy_block.hpp", "tests/verify/greedy_block tests/law_lossless",
        "here.live[k].ratio * q / t", "here.live[k].ratio")
-mutant("greedy-level-mass", "verify/greedy_block.hpp", "tests/verify/greedy_block tests/law_lossless",
+mutant("greedy-level-mass", "verify/rules/greedy_block.hpp", "tests/verify/greedy_block tests/law_lossless",
        "next.b += m.ratio * next.mass;", "next.b += m.ratio;")
-mutant("greedy-clipped", "verify/greedy_block.hpp", "tests/verify/greedy_block tests/law_lossless tests/law_step",
+mutant("greedy-clipped", "verify/rules/greedy_block.hpp", "tests/verify/greedy_block tests/law_lossless tests/law_step",
        "detail::bounded(at(i).g * detail::bounded(", "std::min(1.0, at(i).g * detail::bounded(")
-mutant("greedy-weight-not-in-modification", "verify/greedy_block.hpp", "tests/verify/greedy_block tests/law_lossless",
+mutant("greedy-weight-not-in-modification", "verify/rules/greedy_block.hpp", "tests/verify/greedy_block tests/law_lossless",
        "(here.g * here.levels.back().probability(p, q))", "here.levels.back().probability(p, q)")
 mutant("greedy-never-committed", "verify/verifier.hpp", "tests/verify/greedy_block tests/law_lossless",
        "if constexpr (has_commit<R>) rule.commit();", "")
@@ -58,19 +58,19 @@ mutant("race-at-previous-target-row", "verify/drafted.hpp", "tests/verify/block 
        "    const auto p = target(i);\n", "    const auto p = target(i > 0 && i < gamma() ? i - 1 : i);\n")
 
 mutant = promise("argmax verification is greedy decoding")
-mutant("argmax-keeps-the-draft", "verify/argmax.hpp", "tests/verify/argmax",
+mutant("argmax-keeps-the-draft", "verify/rules/argmax.hpp", "tests/verify/argmax",
        "return {i, best};", "return {i, i == drafted.gamma() ? best : drafted.token(i)};")
 
 mutant = promise("sample-and-match emits the target's own draws")
-mutant("match-draws-again", "verify/sample_match.hpp", "tests/verify/sample_match tests/law_lossless",
+mutant("match-draws-again", "verify/rules/sample_match.hpp", "tests/verify/sample_match tests/law_lossless",
        "return {i, y};", "return {i, drafted.draw(chance, i)};")
 
 mutant = promise("the law of lenient verification is within its bound")
-mutant("lenience-not-in-correction", "verify/lenient.hpp", "tests/verify/lenient tests/law_step",
+mutant("lenience-not-in-correction", "verify/rules/lenient.hpp", "tests/verify/lenient tests/law_step",
        "*drafted.race(chance, 1 / lenience_, i)", "*drafted.race(chance, 1.0, i)")
 
 mutant = promise("a keyed text is the one that is written without a draft")
-mutant("keyed-rule-accepts-unseen", "verify/keyed.hpp", "tests/verify/keyed",
+mutant("keyed-rule-accepts-unseen", "verify/rules/keyed.hpp", "tests/verify/keyed",
        "return SampleMatchVerifier{}.judge(drafted, chance);",
        "return {drafted.gamma(), drafted.draw(chance, drafted.gamma())};")
 mutant("keyed-depth-of-a-tree", "verify/links.hpp", "tests/verify/keyed",
@@ -91,14 +91,14 @@ mutant("dead-end-gives-its-mass-to-siblings", "verify/sibling_residual.hpp", "te
        "if (mass_[node] == 0 && is_dead_end(p)) mass_[node] = before;", "")
 
 mutant = promise("the rules on trees are lossless")
-mutant("traversal-weight-of-the-root", "verify/traversal.hpp", "tests/law_trees tests/verify/tree_rules",
+mutant("traversal-weight-of-the-root", "verify/rules/traversal.hpp", "tests/law_trees tests/verify/tree_rules",
        "w[above] * (rest.probability(k) / drafted.q(k))", "rest.probability(k) / drafted.q(k)")
-mutant("k-seq-corrects-without-threshold", "verify/k_seq.hpp", "tests/law_trees tests/verify/tree_rules",
+mutant("k-seq-corrects-without-threshold", "verify/rules/k_seq.hpp", "tests/law_trees tests/verify/tree_rules",
        "const ResidualRow rest(1.0, p, rho, q);", "const ResidualRow rest(1.0, p, 1.0, q);")
 
 mutant = promise("a rule on a trunk remembers the step, and is told of it before the spares are looked at")
-mutant("spares-forget", "verify/trunk_and_spares.hpp", "tests/law_tree_loop", "    std::swap(rule_, next_);", "")
-mutant("spares-commit-late", "verify/trunk_and_spares.hpp", "tests/law_tree_loop",
+mutant("spares-forget", "verify/rules/trunk_and_spares.hpp", "tests/law_tree_loop", "    std::swap(rule_, next_);", "")
+mutant("spares-commit-late", "verify/rules/trunk_and_spares.hpp", "tests/law_tree_loop",
        "      detail::commit(rule);\n"
        "      node =",
        "      node =")
@@ -108,7 +108,7 @@ mutant("trunk-of-a-trunk-by-its-own-numbers", "verify/links.hpp", "tests/verify/
        "nodes_[i] = tree.row(node);", "nodes_[i] = node;")
 
 mutant = promise("rows after a token that the target rules out are not read")
-mutant("block-reads-on", "verify/block.hpp", "tests/verify/drafted", "w[i] > 0 ? ", "true ? ")
+mutant("block-reads-on", "verify/rules/block.hpp", "tests/verify/drafted", "w[i] > 0 ? ", "true ? ")
 
 mutant = promise("drafts judged together are judged as alone")
 mutant("batch-first-rows-for-all", "rows/kinds/row_range.hpp", "tests/verify/verify_batch",

@@ -13,6 +13,7 @@
 #include <variant>
 
 #include "specdec/c/specdec.h"
+#include "specdec/eigen.hpp"
 #include "specdec/error.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/dense.hpp"

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <Eigen/Core>
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
@@ -14,6 +13,7 @@
 
 #include "specdec/chance/random.hpp"
 #include "specdec/draft/draft.hpp"
+#include "specdec/eigen.hpp"
 #include "specdec/error.hpp"
 #include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/sample/text_processor.hpp"

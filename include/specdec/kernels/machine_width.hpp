@@ -18,6 +18,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include "specdec/eigen.hpp"  // EIGEN_ALWAYS_INLINE
 #include "specdec/types.hpp"
 
 /// The most bits that a vector may have. At 128 the compiler's flags decide. It must be equal in the whole program.

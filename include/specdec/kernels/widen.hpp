@@ -6,6 +6,7 @@
 #include <concepts>
 #include <cstdint>
 
+#include "specdec/eigen.hpp"
 #include "specdec/kernels/machine_width.hpp"
 
 namespace specdec::inline v0_2_0::detail {

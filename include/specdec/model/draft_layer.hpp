@@ -3,13 +3,13 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <Eigen/Core>
 #include <cstddef>
 #include <iterator>
 #include <span>
 #include <type_traits>
 #include <utility>
 
+#include "specdec/eigen.hpp"
 #include "specdec/error.hpp"
 #include "specdec/model/batch_model.hpp"
 #include "specdec/model/feed.hpp"

@@ -6,7 +6,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <Eigen/Core>
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
@@ -15,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "specdec/eigen.hpp"
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/model/draft_layer.hpp"

@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <Eigen/Core>
 #include <span>
 
+#include "specdec/eigen.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/rows/numbers.hpp"
 #include "specdec/types.hpp"

@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "specdec/eigen.hpp"
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/model/ngram_counts.hpp"

@@ -3,10 +3,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <Eigen/Core>
 #include <algorithm>
 #include <utility>
 
+#include "specdec/eigen.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/list.hpp"
 #include "specdec/types.hpp"

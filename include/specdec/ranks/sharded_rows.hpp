@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <Eigen/Core>
 #include <span>
 
+#include "specdec/eigen.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/ranks/communicator.hpp"
 #include "specdec/ranks/rank_part.hpp"

@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "specdec/eigen.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0 {

@@ -12,6 +12,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "specdec/eigen.hpp"
 #include "specdec/error.hpp"
 #include "specdec/kernels/machine_width.hpp"
 #include "specdec/kernels/reductions.hpp"

@@ -2,13 +2,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "specdec/platform.hpp"
-
-#include <Eigen/Core>
 #include <concepts>
 #include <cstddef>
 #include <span>  // and std::ranges::range, which it needs itself: <ranges> takes a while to compile
 #include <type_traits>
+
+#include "specdec/eigen.hpp"
 
 namespace specdec::inline v0_2_0::detail {
 

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <Eigen/Core>
 #include <concepts>
 #include <type_traits>
 
+#include "specdec/eigen.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0 {

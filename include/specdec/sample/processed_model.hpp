@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <Eigen/Core>
 #include <concepts>
 #include <cstddef>
 #include <span>
 #include <type_traits>
 #include <utility>
 
+#include "specdec/eigen.hpp"
 #include "specdec/error.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"

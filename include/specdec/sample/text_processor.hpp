@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <Eigen/Core>
 #include <concepts>
 
+#include "specdec/eigen.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0 {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "specdec/chance/random.hpp"
+#include "specdec/eigen.hpp"
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/model/batch_model.hpp"

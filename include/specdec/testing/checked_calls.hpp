@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <Eigen/Core>
 #include <cstddef>
 #include <map>
 #include <span>
 #include <vector>
 
+#include "specdec/eigen.hpp"
 #include "specdec/model/batch_model.hpp"
 #include "specdec/model/feeds.hpp"
 #include "specdec/model/model.hpp"

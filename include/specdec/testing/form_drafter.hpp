@@ -13,6 +13,7 @@
 #include "specdec/chance/chance.hpp"
 #include "specdec/chance/random.hpp"
 #include "specdec/draft/draft.hpp"
+#include "specdec/eigen.hpp"
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/rows/kinds/dense.hpp"

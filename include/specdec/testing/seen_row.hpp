@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <Eigen/Core>
 #include <cmath>
 #include <iterator>
 #include <string>
 #include <vector>
 
+#include "specdec/eigen.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"

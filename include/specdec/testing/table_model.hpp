@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "specdec/chance/random.hpp"
+#include "specdec/eigen.hpp"
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/model/trees.hpp"

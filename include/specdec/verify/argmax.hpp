@@ -1,42 +1,6 @@
-// Argmax verification: greedy decoding (temperature 0), faster, with exactly the same tokens.
+// Argmax verification, ready to be called on rows. Without rows and Eigen: specdec/verify/rules/argmax.hpp.
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "specdec/chance/random.hpp"
-#include "specdec/rows/distribution.hpp"
-#include "specdec/rows/kinds/one_hot.hpp"
+#include "specdec/verify/rules/argmax.hpp"
 #include "specdec/verify/verifier.hpp"
-
-namespace specdec::inline v0_2_0 {
-
-/// The output is exactly the output of greedy decoding with the target alone. Drafted tokens are accepted as long as each is
-/// the target's argmax. Y is the argmax where the rule stops. Among equal maxima the lowest id wins.
-///
-/// Source: Leviathan et al., arXiv:2211.17192, §2.2: temperature 0, with the argmax as a degenerate distribution.
-/// Shapes: target (γ+1)×V, tokens γ; the draft's rows, γ×V, are not read and may be left out.
-/// Units: probabilities.
-/// Throws: InvalidArgument on wrong shapes or tokens, InvalidDistribution on NaN.
-/// Random: none.
-/// Cost: one pass over each of τ+1 target rows.
-struct ArgmaxVerifier : detail::Callable<ArgmaxVerifier> {
-  static constexpr bool draws_from_target = false, needs_draft = false;
-
-  using Callable::operator();
-  template <Probabilities Target>
-  Verdict operator()(const Target& target, TokenIds tokens) const {
-    SplitMix64 unused(0);
-    return verify(*this, target, OneHotRows(tokens), tokens, unused);
-  }
-
-  Verdict judge(const auto& drafted, auto&) const {
-    static_assert(ArgmaxRow<decltype(drafted.target(0))>, "the target's rows are no specdec::ArgmaxRow");
-    for (Index i = 0;; ++i) {
-      const Token best = drafted.target(i).argmax();
-      if (i == drafted.gamma() || best != drafted.token(i)) return {i, best};
-    }
-  }
-
-  friend bool operator==(const ArgmaxVerifier&, const ArgmaxVerifier&) = default;
-};
-
-}  // namespace specdec

@@ -83,10 +83,12 @@ struct DraftedRows {
 ///                       a token of the target row with probability min(1, w), else nothing
 ///   draw(chance, i)     a token from target row i, i <= γ, for the place depth(i) tokens after the context
 ///   depth(i)            how many drafted tokens stand before target row i; i in a linear draft
+///   argmax(i)           the most probable token of target row i, the lowest id among equals
 ///   target(i), draft(i) the rows themselves. An error about a row, or about what is computed from it, names the row
 ///   look_up_all()       looks up p and q of all tokens, up to one that the target rules out. For rules that judge a draft
 ///                       as a whole. Free where look-ups are cheap. If a look-up needs a pass over the row (logits), there
 ///                       are statistics of acceptance only for rules that call this
+///   scratch()           γ+1 numbers (double) for the rule's own use, not initialised
 ///
 /// A draft may be a tree. Node 0 is the context, node k + 1 stands after token k; target row i belongs to node i. Draft
 /// row k is the distribution of token k given its elder siblings. Rules for trees also use
@@ -205,6 +207,12 @@ class Drafted {
     return chance.draw(target(i), links_.depth(i));
   }
 
+  Token argmax(Index i) const {
+    const auto row = target(i);
+    static_assert(ArgmaxRow<decltype(row)>, "the target's rows are no specdec::ArgmaxRow");
+    return row.argmax();
+  }
+
   auto target(Index i) const& {
     check_index(i, gamma() + 1);
     return named("target", rows_.target, row_of(links_.row(i)));
@@ -225,6 +233,8 @@ class Drafted {
     }
     if constexpr (!of_a_tree) rows_.all_looked_up = true;
   }
+
+  detail::Scratch scratch() const { return detail::Scratch(gamma() + 1); }
 
   /// Whether p and q of all tokens, up to one that the target rules out, have been looked up. The values may be invalid.
   bool all_looked_up() const { return rows_.all_looked_up; }

@@ -1,52 +1,6 @@
-// Lenient verification: trades exactness for acceptance. LOSSY.
-// Source: Leviathan et al., arXiv:2211.17192, Appendix A.5.
+// Lenient verification, ready to be called on rows. Without rows and Eigen: specdec/verify/rules/lenient.hpp.
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <algorithm>
-#include <cmath>
-
-#include "specdec/error.hpp"
+#include "specdec/verify/rules/lenient.hpp"
 #include "specdec/verify/verifier.hpp"
-
-namespace specdec::inline v0_2_0 {
-
-/// Token verification with lenience l in (0, 1]. LOSSY for l < 1: the output does not follow the target. One bound holds:
-/// no token comes out with more than 1/l times the target's probability. l = 1 is token verification.
-///
-/// Source: Leviathan et al., App. A.5: accept with min(1, p/(l·q)), correct from (p − l·q)+. A race of weight 1/l (race.hpp)
-/// has this residual, divided by l.
-/// Shapes: target (γ+1)×V, draft γ×V, tokens γ.
-/// Units: probabilities.
-/// Throws: wrong shapes, tokens that cannot have been drafted and numbers that are no probabilities are errors: see Drafted.
-/// The constructor: InvalidArgument unless 0 < l <= 1.
-class LenientVerifier : public detail::Callable<LenientVerifier> {
- public:
-  static constexpr bool draws_from_target = false;
-
-  LenientVerifier() = default;
-  explicit LenientVerifier(double lenience) : lenience_(lenience) {
-    if (!(lenience > 0 && lenience <= 1 && std::isfinite(1 / lenience)))
-      detail::invalid_argument("lenience = ", lenience, " is outside (0, 1]");
-  }
-
-  double lenience() const { return lenience_; }
-
-  Verdict judge(const auto& drafted, auto& chance) const {
-    for (Index i = 0; i < drafted.gamma(); ++i)
-      if (!chance.coin(drafted.ratio(i) / lenience_)) return {i, *drafted.race(chance, 1 / lenience_, i)};
-    return {drafted.gamma(), drafted.draw(chance, drafted.gamma())};
-  }
-
-  /// Each token survives with probability min(1, p/(l·q)), independently.
-  double survival(double before, double p, double q) const {
-    return before * std::min(1.0, p / (lenience_ * q));
-  }
-
-  friend bool operator==(const LenientVerifier&, const LenientVerifier&) = default;
-
- private:
-  double lenience_ = 1.0;
-};
-
-}  // namespace specdec

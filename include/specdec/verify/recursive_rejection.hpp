@@ -1,48 +1,6 @@
-// Recursive rejection: tries siblings one after the other, and goes on below the first one that is accepted.
-// Source: Miao et al., "SpecInfer", arXiv:2305.09781, Algorithm 2; Yang et al., "Multi-Candidate Speculative Decoding",
-// arXiv:2401.06706.
+// Recursive rejection, ready to be called on rows. Without rows and Eigen: specdec/verify/rules/recursive_rejection.hpp.
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "specdec/verify/sibling_residual.hpp"
+#include "specdec/verify/rules/recursive_rejection.hpp"
 #include "specdec/verify/verifier.hpp"
-
-namespace specdec::inline v0_2_0 {
-
-/// Recursive rejection. Lossless; accepts no more than traversal verification in expectation. On a line it is token
-/// verification.
-///
-/// Source: SpecInfer, Alg. 2. At a node, t is first the target's row. Each child x in turn is accepted with probability
-/// min(1, t(x)/q(x)); if it is rejected, t ← (t − q)+ normalised. The rule goes on at the accepted child. If all children
-/// are rejected, Y ~ t. For the last child, a race of weight 1 (race.hpp) replaces the residual.
-/// Shapes: see verify.
-/// Throws: see verify.
-/// Units: probabilities.
-/// Random: a coin for each child that is judged, then a race or, at a leaf, a draw.
-/// Cost: a look-up of p and q for each token that is judged, and of its elder siblings' q; one race or draw. For some
-/// rejected tokens also a pass: see TraversalVerifier. No allocation (γ <= 64).
-/// Numeric: where rounding leaves nothing of t, Y ~ p.
-struct RecursiveRejectionVerifier : detail::Callable<RecursiveRejectionVerifier> {
-  NodeVerdict judge(const auto& drafted, auto& chance) const {
-    detail::SiblingResiduals rest(drafted);
-    rest.enter(0);
-    Index node = 0, k = drafted.first_child(node);
-    while (k >= 0) {
-      if (chance.coin(detail::bounded(rest.probability(k) / drafted.q(k)))) {
-        node = k + 1;
-        rest.enter(node);
-        k = drafted.first_child(node);
-        continue;
-      }
-      const Index next = drafted.next_sibling(k);
-      if (next < 0) return {node, *rest.race(chance, 1.0, k)};
-      if (rest.reject(k, 1.0) == 0) break;
-      k = next;
-    }
-    return {node, drafted.draw(chance, node)};
-  }
-
-  friend bool operator==(const RecursiveRejectionVerifier&, const RecursiveRejectionVerifier&) = default;
-};
-
-}  // namespace specdec

@@ -20,6 +20,7 @@
 #include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/drafted.hpp"
+#include "specdec/verify/rules/callable.hpp"
 #include "specdec/verify/verdict.hpp"
 
 namespace specdec::inline v0_2_0 {
@@ -107,13 +108,6 @@ inline constexpr bool tells_survival = requires(const R& rule) {
 template <class R>
 inline constexpr bool draws_from_target = [] {
   if constexpr (requires { R::draws_from_target; }) return static_cast<bool>(R::draws_from_target);
-  else return true;
-}();
-
-/// Whether the rule asks for q or the draft's rows. The default is true.
-template <class R>
-inline constexpr bool needs_draft = [] {
-  if constexpr (requires { R::needs_draft; }) return static_cast<bool>(R::needs_draft);
   else return true;
 }();
 
@@ -225,10 +219,6 @@ NodeVerdict judge_at_node(R& rule, const D& drafted, C& chance, Index vocab_size
   }
 }
 
-/// Whether the rule has commit().
-template <class R>
-inline constexpr bool has_commit = requires(R& rule) { rule.commit(); };
-
 template <class R>
 void commit(R& rule) {
   if constexpr (has_commit<R>) rule.commit();
@@ -328,51 +318,16 @@ std::conditional_t<sizeof...(More) == 2, Verdict, TreeVerdict> verify(R&&, const
 
 namespace detail {
 
-/// Gives a rule of the library its call operator: rule(target, draft, tokens, source), or for trees rule(target, draft,
-/// tokens, parents, source). It calls verify(). If the rule needs no draft rows (needs_draft), `draft` may be left out. A
-/// rule that remembers its sequence must be a variable: a temporary would lose its memory.
-template <class R>
-class Callable {
- public:
-  template <class Target, class Draft, RandomSource Source>
-    requires(!has_commit<R> && !judges_trees<R>)
-  Verdict operator()(const Target& target, const Draft& draft, TokenIds tokens, Source& source) const {
-    return verify(self(), target, draft, tokens, source);
-  }
-  template <class Target, class Draft, RandomSource Source>
-    requires(!has_commit<R> && judges_trees<R>)
-  TreeVerdict operator()(const Target& target, const Draft& draft, TokenIds tokens, TokenIds parents,
-                         Source& source) const {
-    return verify(self(), target, draft, tokens, parents, source);
-  }
-  template <class Target, class Draft, RandomSource Source>
-    requires(has_commit<R> && !judges_trees<R>)
-  Verdict operator()(const Target& target, const Draft& draft, TokenIds tokens, Source& source) & {
-    return verify(self(), target, draft, tokens, source);
-  }
-  template <class Target, class Draft, RandomSource Source>
-    requires(has_commit<R> && judges_trees<R>)
-  TreeVerdict operator()(const Target& target, const Draft& draft, TokenIds tokens, TokenIds parents,
-                         Source& source) & {
-    return verify(self(), target, draft, tokens, parents, source);
-  }
-  template <class Target, RandomSource Source>
-    requires(!has_commit<R> && !judges_trees<R> && !needs_draft<R>)
-  Verdict operator()(const Target& target, TokenIds tokens, Source& source) const {
-    return verify(self(), target, OneHotRows(tokens), tokens, source);
-  }
-  template <class Target, RandomSource Source>
-    requires(!has_commit<R> && judges_trees<R> && !needs_draft<R>)
-  TreeVerdict operator()(const Target& target, TokenIds tokens, TokenIds parents, Source& source) const {
-    return verify(self(), target, OneHotRows(tokens), tokens, parents, source);
-  }
-
-  friend bool operator==(const Callable&, const Callable&) = default;
-
- private:
-  const R& self() const { return static_cast<const R&>(*this); }
-  R& self() { return static_cast<R&>(*this); }
-};
+/// verify() for a rule that needs no draft rows, without them.
+template <class R, Probabilities Target, RandomSource Source>
+Verdict verify_undrafted(R&& rule, const Target& target, TokenIds tokens, Source& source) {
+  return verify(rule, target, OneHotRows(tokens), tokens, source);
+}
+template <class R, Probabilities Target, RandomSource Source>
+TreeVerdict verify_undrafted(R&& rule, const Target& target, TokenIds tokens, TokenIds parents,
+                             Source& source) {
+  return verify(rule, target, OneHotRows(tokens), tokens, parents, source);
+}
 
 }  // namespace detail
 }  // namespace specdec

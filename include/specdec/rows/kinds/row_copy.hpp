@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "specdec/eigen.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/dense.hpp"

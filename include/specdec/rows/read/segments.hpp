@@ -11,6 +11,7 @@
 #include <concepts>
 #include <type_traits>
 
+#include "specdec/eigen.hpp"
 #include "specdec/kernels/machine_width.hpp"
 #include "specdec/kernels/reductions.hpp"
 #include "specdec/lists.hpp"

@@ -1,0 +1,87 @@
+// What the rules of the library have in common: the call operator. It is only declared here what is called, so this header
+// needs no rows, and no Eigen.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "specdec/token_ids.hpp"
+#include "specdec/verify/verdict.hpp"
+
+namespace specdec::inline v0_2_0 {
+
+/// Whether the rule asks for q or the draft's rows. The default is true.
+template <class R>
+inline constexpr bool needs_draft = [] {
+  if constexpr (requires { R::needs_draft; }) return static_cast<bool>(R::needs_draft);
+  else return true;
+}();
+
+namespace detail {
+
+/// Whether the rule has commit().
+template <class R>
+inline constexpr bool has_commit = requires(R& rule) { rule.commit(); };
+
+// verify() and verify_undrafted() are found by the namespace of the rule, where a call is compiled: a program that calls a rule
+// includes specdec/verify/verifier.hpp, or the header of the rule in specdec/verify/, which includes it.
+
+/// Gives a rule for lines its call operator: rule(target, draft, tokens, source). It calls verify(). If the rule needs no draft
+/// rows (needs_draft), `draft` may be left out. A rule that remembers its sequence must be a variable: a temporary would lose
+/// its memory.
+template <class R>
+class Callable {
+ public:
+  template <class Target, class Draft, class Source>
+    requires(!has_commit<R>)
+  Verdict operator()(const Target& target, const Draft& draft, TokenIds tokens, Source& source) const {
+    return verify(self(), target, draft, tokens, source);  // include <specdec/verify/verifier.hpp>
+  }
+  template <class Target, class Draft, class Source>
+    requires has_commit<R>
+  Verdict operator()(const Target& target, const Draft& draft, TokenIds tokens, Source& source) & {
+    return verify(self(), target, draft, tokens, source);  // include <specdec/verify/verifier.hpp>
+  }
+  template <class Target, class Source>
+    requires(!has_commit<R> && !needs_draft<R>)
+  Verdict operator()(const Target& target, TokenIds tokens, Source& source) const {
+    return verify_undrafted(self(), target, tokens, source);  // include <specdec/verify/verifier.hpp>
+  }
+
+  friend bool operator==(const Callable&, const Callable&) = default;
+
+ private:
+  const R& self() const { return static_cast<const R&>(*this); }
+  R& self() { return static_cast<R&>(*this); }
+};
+
+/// Gives a rule for trees its call operator: rule(target, draft, tokens, parents, source).
+template <class R>
+class CallableOnTrees {
+ public:
+  template <class Target, class Draft, class Source>
+    requires(!has_commit<R>)
+  TreeVerdict operator()(const Target& target, const Draft& draft, TokenIds tokens, TokenIds parents,
+                         Source& source) const {
+    return verify(self(), target, draft, tokens, parents, source);  // include <specdec/verify/verifier.hpp>
+  }
+  template <class Target, class Draft, class Source>
+    requires has_commit<R>
+  TreeVerdict operator()(const Target& target, const Draft& draft, TokenIds tokens, TokenIds parents,
+                         Source& source) & {
+    return verify(self(), target, draft, tokens, parents, source);  // include <specdec/verify/verifier.hpp>
+  }
+  template <class Target, class Source>
+    requires(!has_commit<R> && !needs_draft<R>)
+  TreeVerdict operator()(const Target& target, TokenIds tokens, TokenIds parents, Source& source) const {
+    return verify_undrafted(self(), target, tokens, parents,
+                            source);  // include <specdec/verify/verifier.hpp>
+  }
+
+  friend bool operator==(const CallableOnTrees&, const CallableOnTrees&) = default;
+
+ private:
+  const R& self() const { return static_cast<const R&>(*this); }
+  R& self() { return static_cast<R&>(*this); }
+};
+
+}  // namespace detail
+}  // namespace specdec

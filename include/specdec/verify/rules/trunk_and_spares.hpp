@@ -1,0 +1,117 @@
+// Trunk and spares: uses a rule for linear drafts on trees.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <concepts>
+#include <utility>
+
+#include "specdec/verify/drafted.hpp"
+#include "specdec/verify/links.hpp"
+#include "specdec/verify/verifier.hpp"
+
+namespace specdec::inline v0_2_0 {
+
+/// Verifies a tree by a rule for linear drafts. Lossless if the rule is lossless.
+///
+/// The trunk is the path of eldest children; all other tokens are spares. The rule judges the trunk, and stops with a token
+/// Y. If a spare at this place equals Y, the target call already has the rows after the spare. The rule then judges the
+/// trunk that begins after the spare, like the draft of a next step; and so on. So a spare may be any token, chosen or
+/// drawn. But the tokens after a spare must be drafted from rows that follow the spare.
+///
+///   TrunkAndSpares<BlockVerifier>         the best rule for linear drafts, with one more look-up per stop
+///   TrunkAndSpares<SampleMatchVerifier>   sample-and-match on a tree: follows the child that equals the target's own draw.
+///                                         Optimal for trees of chosen tokens
+///   TrunkAndSpares<KeyedVerifier>         sample-and-match with a Keyed: one seed gives one text, whatever is drafted
+///   TrunkAndSpares<ArgmaxVerifier>        greedy decoding (T = 0) on a tree, with exactly its tokens
+///
+/// On a line the verdict is the rule's own. A rule that remembers its sequence takes one step for each trunk, and stops
+/// before a trunk that is shorter than min_draft_length() (DraftLimits::trunk tells a drafter this length). For greedy
+/// block verification, the rows of every trunk must depend on the context only: its tokens are drawn, not chosen.
+/// Shapes: see verify.
+/// Throws: what verify and the rule throw. The rule then keeps its old memory.
+/// Random: the rule's, for each trunk that is judged.
+/// Cost: the rule's, for each trunk that is judged. Allocates nothing more (γ <= 64).
+template <class V>
+class TrunkAndSpares : public detail::CallableOnTrees<TrunkAndSpares<V>> {
+  static_assert(Verifier<V> && !judges_trees<V>,
+                "TrunkAndSpares takes a rule for lines: see specdec::Verifier");
+  // Whether the rule has commit(), or a judge() that is not const.
+  static constexpr bool remembers =
+      detail::has_commit<V> ||
+      !requires(const V& rule,
+                const Drafted<DenseRows<RowPointers<double>>, DenseRows<RowPointers<double>>>& drafted,
+                RandomChance<SplitMix64>& chance) { rule.judge(drafted, chance); };
+
+ public:
+  static constexpr bool draws_from_target = specdec::draws_from_target<V>;
+  static constexpr bool needs_draft = specdec::needs_draft<V>;
+  static constexpr bool draws_keyed = specdec::draws_keyed<V>;
+
+  TrunkAndSpares()
+    requires std::default_initializable<V>
+  = default;
+  explicit TrunkAndSpares(const V& rule) : rule_(rule), next_(rule) {}
+
+  /// The rule, with what it remembers of its sequence.
+  const V& rule() const& { return rule_; }
+  const V& rule() const&& = delete;
+
+  Index min_draft_length() const
+    requires remembers_sequence<V>
+  {
+    return specdec::min_draft_length(rule_);
+  }
+
+  NodeVerdict judge(const auto& drafted, auto& chance)
+    requires remembers
+  {
+    next_ = rule_;
+    return judge_by(next_, drafted, chance);
+  }
+  NodeVerdict judge(const auto& drafted, auto& chance) const
+    requires(!remembers)
+  {
+    V rule = rule_;
+    return judge_by(rule, drafted, chance);
+  }
+
+  /// Adds the last verdict to the rule's memory.
+  void commit()
+    requires remembers
+  {
+    std::swap(rule_, next_);
+  }
+
+  friend bool operator==(const TrunkAndSpares& a, const TrunkAndSpares& b)
+    requires std::equality_comparable<V>
+  {
+    return a.rule_ == b.rule_;
+  }
+
+ private:
+  static NodeVerdict judge_by(V& rule, const auto& drafted, auto& chance) {
+    for (Index node = 0;;) {
+      const Drafted trunk(drafted, node);
+      const Verdict verdict = detail::judge(rule, trunk, chance, drafted.vocab_size());
+      detail::commit(rule);
+      node = trunk.row(verdict.accepted);
+      const Index spare = spare_of(drafted, node, verdict.token);
+      if (spare < 0 || detail::trunk_length(drafted, spare + 1) < specdec::min_draft_length(rule))
+        return {node, verdict.token};
+      node = spare + 1;
+    }
+  }
+
+  // The spare after `node` that equals `token`, or −1. The eldest child is no spare: the trunk after it has been judged.
+  static Index spare_of(const auto& drafted, Index node, Token token) {
+    Index k = drafted.first_child(node);
+    while (k >= 0 && (k = drafted.next_sibling(k)) >= 0 && drafted.token(k) != token) {
+    }
+    return k;
+  }
+
+  V rule_;
+  V next_;  // the rule in the middle of a verdict
+};
+
+}  // namespace specdec
