@@ -10,6 +10,10 @@
 
 namespace specdec::inline v0_2_0 {
 
+/// After so many rounds a race sums the residual instead. The race is memoryless, so this does not change the distribution
+/// of its result. It bounds the time if S + 1 − w is close to 0.
+inline constexpr int max_race_rounds = 64;
+
 /// Where the random numbers of a decision stand. A rule asks questions: a coin, a draw or a race. They are counted from 0 on
 /// in each step. A race has rounds; a coin and a draw have only round 0.
 struct Address {
@@ -55,6 +59,33 @@ constexpr double won_below(double w, double p, double residual) {
   const double share = residual / (weight < least ? least : weight);
   return w < 1 ? (1 - w) + w * share : share;
 }
+
+/// The numbers of a seed, for sources of chance by address.
+class SeededNumbers {
+ public:
+  /// The numbers of one address.
+  struct Pair {
+    AddressedNumbers numbers;
+
+    constexpr bool below(double limit) const { return numbers.coin < limit; }
+    template <class Sampler, class R>
+    constexpr auto draw(Sampler&& sampler, const R&) const {
+      return sampler(numbers.draw);
+    }
+  };
+
+  constexpr explicit SeededNumbers(std::uint64_t seed) : seed_(seed) {}
+
+  constexpr std::uint64_t seed() const { return seed_; }
+  constexpr Pair at(const Address& address) const { return {numbers_at(seed_, address)}; }
+  /// After so many rounds a race sums the residual.
+  static constexpr int race_rounds() { return max_race_rounds; }
+
+  friend constexpr bool operator==(const SeededNumbers&, const SeededNumbers&) = default;
+
+ private:
+  std::uint64_t seed_;
+};
 
 }  // namespace detail
 }  // namespace specdec

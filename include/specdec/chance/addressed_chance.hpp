@@ -18,32 +18,17 @@
 namespace specdec::inline v0_2_0 {
 namespace detail {
 
-/// The numbers of a seed, for ChanceByAddress.
-class SeededNumbers {
- public:
-  /// The numbers of one address.
-  struct Pair {
-    AddressedNumbers numbers;
+/// A row without its name.
+template <class R>
+constexpr const auto& unnamed(const R& row) {
+  if constexpr (requires { row.unnamed(); }) return row.unnamed();
+  else return row;
+}
 
-    constexpr bool below(double limit) const { return numbers.coin < limit; }
-    template <class Sampler, class R>
-    constexpr Token draw(Sampler& sampler, const R&) const {
-      return sampler(numbers.draw);
-    }
-  };
-
-  constexpr explicit SeededNumbers(std::uint64_t seed) : seed_(seed) {}
-
-  constexpr std::uint64_t seed() const { return seed_; }
-  constexpr Pair at(const Address& address) const { return {numbers_at(seed_, address)}; }
-  /// After so many rounds a race sums the residual.
-  static constexpr int race_rounds() { return max_race_rounds; }
-
-  friend constexpr bool operator==(const SeededNumbers&, const SeededNumbers&) = default;
-
- private:
-  std::uint64_t seed_;
-};
+/// A row that ends races by sums in an order of its own: settle(w, q, numbers of one address).
+template <class P, class Q, class Pair>
+concept SettlesRaces =
+    requires(const P& p, const Q& q, const Pair& pair) { unnamed(p).settle(1.0, unnamed(q), pair); };
 
 /// Ends a race as settle_race() does, with the numbers of one address.
 template <class Pair, Distribution P, Distribution Q>
@@ -126,7 +111,9 @@ class ChanceByAddress {
       const Token y = pair.draw(sampler, p);
       if (pair.below(won_below(w, p.probability(y), residual(w, p, 1.0, q, y)))) return y;
     }
-    return settle_race_at(numbers_.at(at), w, p, q);
+    const auto pair = numbers_.at(at);
+    if constexpr (SettlesRaces<P, Q, decltype(pair)>) return unnamed(p).settle(w, unnamed(q), pair);
+    else return settle_race_at(pair, w, p, q);
   }
 
   Numbers numbers_;

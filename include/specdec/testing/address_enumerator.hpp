@@ -69,13 +69,24 @@ class AddressEnumerator {
     return lower;
   }
 
+  // Whatever has a size and probabilities, as a row. Nobody calls the sampler: all tokens are drawn.
+  template <class R>
+  struct Asked {
+    const R* row;
+    Index vocab_size() const { return row->vocab_size(); }
+    double probability(Token x) const { return row->probability(x); }
+    auto sampler() const {
+      return [](double) { return Token{}; };
+    }
+  };
+
   template <class R>
   Token draw(const Address& at, const R& row) {
     if (std::find(drawn_.begin(), drawn_.end(), key_of(at)) != drawn_.end())
       specdec::detail::invalid_call("question ", at.question, ", round ", at.round,
                                     " draws twice with one number");
     drawn_.push_back(key_of(at));
-    return all_.draw(row);
+    return all_.draw(Asked<R>{&row});
   }
 
   Enumerator all_;
@@ -93,7 +104,7 @@ class AddressEnumerator::Numbers {
 
     bool below(double limit) const { return all->below(address, limit); }
     template <class Sampler, class R>
-    Token draw(Sampler&, const R& row) const {
+    Token draw(Sampler&&, const R& row) const {
       return all->draw(address, row);
     }
   };
