@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include "specdec/testing/address_enumerator.hpp"
 #include "specdec/testing/audited_drafter.hpp"
 #include "specdec/testing/audited_text.hpp"
 #include "specdec/testing/check_lossless.hpp"

@@ -34,3 +34,8 @@ mutant("settle-normaliser", "chance/race.hpp", "tests/chance/race", "rest.mass()
 mutant = promise("a keyed draw is what its numbers say, at its own place")
 mutant("keyed-place-forgotten", "chance/keyed.hpp", "tests/chance/keyed",
        "SplitMix64(seed_)() + static_cast<std::uint64_t>(position_ + place)", "SplitMix64(seed_)()")
+
+mutant = promise("numbers at addresses give the law, on a device, too, however a race ends")
+mutant("address-lost-part-forgotten", "chance/address.hpp", "tests/chance/addressed_chance",
+       "return w < 1 ? (1 - w) + w * share : share;", "return share;")
+mutant("device-race-never-settled", "device/drafted.hpp", "tests/device/requests", "return end.winner;", "return std::nullopt;")

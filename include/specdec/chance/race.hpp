@@ -18,14 +18,11 @@
 #include <limits>
 #include <optional>
 
+#include "specdec/chance/address.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/read/residual.hpp"
 
 namespace specdec::inline v0_2_0 {
-
-/// After so many rounds a race sums the residual instead. The race is memoryless, so this does not change the distribution
-/// of its result. It bounds the time if S + 1 − w is close to 0.
-inline constexpr int max_race_rounds = 64;
 
 namespace detail {
 

@@ -1,0 +1,91 @@
+// Random numbers that stand at addresses, and what a race does with the two numbers of a round. Includes no Eigen, allocates
+// nothing, and may be used in a constant expression: code for a GPU calls it, too.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+
+#include "specdec/chance/philox.hpp"
+
+namespace specdec::inline v0_2_0 {
+
+/// After so many rounds a race sums the residual instead. The race is memoryless, so this does not change the distribution
+/// of its result. It bounds the time if S + 1 − w is close to 0.
+inline constexpr int max_race_rounds = 64;
+
+/// Where the random numbers of a decision stand. A rule asks questions: a coin, a draw or a race. They are counted from 0 on
+/// in each step. A race has rounds; a coin and a draw have only round 0.
+struct Address {
+  std::uint64_t step = 0;
+  std::uint32_t question = 0;
+  std::uint32_t round = 0;
+
+  friend constexpr bool operator==(const Address&, const Address&) = default;
+};
+
+/// The two numbers of an address. They are independent and uniform on [0, 1), and multiples of 2^-53.
+struct AddressedNumbers {
+  double draw;  ///< draws a token
+  double coin;  ///< decides a coin, and whether a round of a race is won, lost or repeated
+
+  friend constexpr bool operator==(const AddressedNumbers&, const AddressedNumbers&) = default;
+};
+
+/// The numbers of an address under a seed.
+///
+/// Source: Philox4x32-10. The counter is (step, question, round), the key is the seed with the bits of 2^64·π turned over: so the
+/// numbers of a Philox of an equal seed are others, and may draw the draft. Words 0 and 1 of the block give `draw`, words 2 and
+/// 3 `coin`, each from the low word on, shifted to 53 bits.
+constexpr AddressedNumbers numbers_at(std::uint64_t seed, const Address& at) {
+  constexpr std::uint32_t low_of_pi = 0x85a308d3, high_of_pi = 0x243f6a88;
+  const auto low = [](std::uint64_t n) { return static_cast<std::uint32_t>(n); };
+  const Philox::Block words = Philox::block({low(at.step), low(at.step >> 32), at.question, at.round},
+                                            {low(seed) ^ low_of_pi, low(seed >> 32) ^ high_of_pi});
+  const auto uniform = [](std::uint64_t first, std::uint64_t second) {
+    return static_cast<double>((first | second << 32) >> 11) * 0x1p-53;
+  };
+  return {uniform(words[0], words[1]), uniform(words[2], words[3])};
+}
+
+namespace detail {
+
+/// A round of a race of weight w (race.hpp) with one number v on [0, 1) for both of its decisions. It is lost if v < 1 − w. Else
+/// a token y is drawn. The round is won by y if v < 1 − w + min(1, w)·r/(w·p), with r = (w·p − q)+ at y. Else another follows.
+constexpr double lost_below(double w) { return w < 1 ? 1 - w : 0; }
+constexpr double won_below(double w, double p, double residual) {
+  constexpr double least = 0x1p-1022;  // no 0/0
+  const double weight = w * p;
+  const double share = residual / (weight < least ? least : weight);
+  return w < 1 ? (1 - w) + w * share : share;
+}
+
+/// The numbers of a seed, for sources of chance by address.
+class SeededNumbers {
+ public:
+  /// The numbers of one address.
+  struct Pair {
+    AddressedNumbers numbers;
+
+    constexpr bool below(double limit) const { return numbers.coin < limit; }
+    template <class Sampler, class R>
+    constexpr auto draw(Sampler&& sampler, const R&) const {
+      return sampler(numbers.draw);
+    }
+  };
+
+  constexpr explicit SeededNumbers(std::uint64_t seed) : seed_(seed) {}
+
+  constexpr std::uint64_t seed() const { return seed_; }
+  constexpr Pair at(const Address& address) const { return {numbers_at(seed_, address)}; }
+  /// After so many rounds a race sums the residual.
+  static constexpr int race_rounds() { return max_race_rounds; }
+
+  friend constexpr bool operator==(const SeededNumbers&, const SeededNumbers&) = default;
+
+ private:
+  std::uint64_t seed_;
+};
+
+}  // namespace detail
+}  // namespace specdec
