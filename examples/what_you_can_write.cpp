@@ -153,7 +153,7 @@ struct MyStrategy {  // the likeliest token after the context
 // ---- Rules ----
 
 struct MyRule {  // the target draws, and accepts a drafted token that is the one it drew
-  specdec::Verdict judge(const auto& drafted, auto& chance) const {
+  constexpr specdec::Verdict judge(const auto& drafted, auto& chance) const {
     for (Index i = 0;; ++i) {
       const Token drawn = drafted.draw(chance, i);
       if (i == drafted.gamma() || drawn != drafted.token(i)) return {i, drawn};

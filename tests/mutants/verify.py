@@ -43,19 +43,20 @@ mutant("block-product-of-coins", "verify/rules/block.hpp", "tests/verify/block t
 
 mutant = promise("greedy block verification is lossless, over steps")
 mutant("greedy-modification-not-advanced", "verify/rules/greedy_block.hpp", "tests/verify/greedy_block tests/law_lossless",
-       "here.live[k].ratio * q / t", "here.live[k].ratio")
+       "old.ratio * q / target.probability(p, q)", "old.ratio")
 mutant("greedy-level-mass", "verify/rules/greedy_block.hpp", "tests/verify/greedy_block tests/law_lossless",
-       "next.b += m.ratio * next.mass;", "next.b += m.ratio;")
+       "next.b += layers_[k].modification.ratio * next.mass;", "next.b += layers_[k].modification.ratio;")
 mutant("greedy-clipped", "verify/rules/greedy_block.hpp", "tests/verify/greedy_block tests/law_lossless tests/law_step",
        "detail::bounded(at(i).g * detail::bounded(", "std::min(1.0, at(i).g * detail::bounded(")
 mutant("greedy-weight-not-in-modification", "verify/rules/greedy_block.hpp", "tests/verify/greedy_block tests/law_lossless",
-       "(here.g * here.levels.back().probability(p, q))", "here.levels.back().probability(p, q)")
+       "(here.g * here.target.probability(p, q))", "here.target.probability(p, q)")
 mutant("greedy-never-committed", "verify/verifier.hpp", "tests/verify/greedy_block tests/law_lossless",
        "if constexpr (has_commit<R>) rule.commit();", "")
 
 mutant = promise("a rule races against the rows of the place where it stops")
 mutant("race-at-previous-target-row", "verify/drafted.hpp", "tests/verify/block tests/law_lossless",
-       "    const auto p = target(i);\n", "    const auto p = target(i > 0 && i < gamma() ? i - 1 : i);\n")
+       "    const auto p = target(i);\n    return i == gamma()",
+       "    const auto p = target(i > 0 && i < gamma() ? i - 1 : i);\n    return i == gamma()")
 
 mutant = promise("argmax verification is greedy decoding")
 mutant("argmax-keeps-the-draft", "verify/rules/argmax.hpp", "tests/verify/argmax",
@@ -77,29 +78,29 @@ mutant("keyed-depth-of-a-tree", "verify/links.hpp", "tests/verify/keyed",
        "each_back(*this, i - 1, [&](Index) { ++depth; });", "depth = i;")
 
 mutant = promise("each sibling is judged against what its elders left")
-mutant("siblings-residual-of-another-weight", "verify/sibling_residual.hpp", "tests/law_trees tests/verify/tree_rules",
+mutant("siblings-residual-of-another-weight", "verify/rules/sibling_residuals.hpp", "tests/law_trees tests/verify/tree_rules",
        ": bounded(before / w);", ": bounded(before);")
-mutant("siblings-residual-of-another-row", "verify/sibling_residual.hpp", "tests/law_trees tests/verify/tree_rules",
+mutant("siblings-residual-of-another-row", "verify/rejected_siblings.hpp", "tests/law_trees tests/verify/tree_rules",
        "else visit((*b_)[k], drafted_->draft(k));", "else visit((*b_)[k], drafted_->draft(drafted_->first_child(node_)));")
-mutant("chosen-mass-kept", "verify/sibling_residual.hpp", "tests/law_trees tests/verify/tree_rules",
+mutant("chosen-mass-kept", "verify/rules/sibling_residuals.hpp", "tests/law_trees tests/verify/tree_rules",
        "chosen ? before - probability(k) * before : 0;", "chosen ? before : 0;")
-mutant("elders-not-left-out", "verify/sibling_residual.hpp", "tests/law_trees tests/verify/tree_rules",
-       "if (eldest(k)) return drafted_.p(k);", "return drafted_.p(k);")
+mutant("elders-not-left-out", "verify/rules/sibling_residuals.hpp", "tests/law_trees tests/verify/tree_rules",
+       "eldest(k) ? drafted_.p(k) : left(k) / mass_[drafted_.parent(k) + 1]", "drafted_.p(k)")
 mutant("residual-drawn-without-rejection", "rows/read/remainder.hpp", "tests/verify/tree_rules",
        "if (uniform() * p < row_.left(y, p)) return y;", "return y;")
-mutant("dead-end-gives-its-mass-to-siblings", "verify/sibling_residual.hpp", "tests/law_dead_ends",
-       "if (mass_[node] == 0 && is_dead_end(p)) mass_[node] = before;", "")
+mutant("dead-end-gives-its-mass-to-siblings", "verify/rules/sibling_residuals.hpp", "tests/law_dead_ends",
+       "if (mass_[node] == 0 && drafted_.is_dead_end(node)) mass_[node] = before;", "")
 
 mutant = promise("the rules on trees are lossless")
 mutant("traversal-weight-of-the-root", "verify/rules/traversal.hpp", "tests/law_trees tests/verify/tree_rules",
        "w[above] * (rest.probability(k) / drafted.q(k))", "rest.probability(k) / drafted.q(k)")
-mutant("k-seq-corrects-without-threshold", "verify/rules/k_seq.hpp", "tests/law_trees tests/verify/tree_rules",
-       "const ResidualRow rest(1.0, p, rho, q);", "const ResidualRow rest(1.0, p, 1.0, q);")
+mutant("k-seq-corrects-without-threshold", "verify/drafted.hpp", "tests/law_trees tests/verify/tree_rules",
+       "const ResidualRow rest(1.0, p, rho, draft(k));", "const ResidualRow rest(1.0, p, 1.0, draft(k));")
 
 mutant = promise("a rule on a trunk remembers the step, and is told of it before the spares are looked at")
 mutant("spares-forget", "verify/rules/trunk_and_spares.hpp", "tests/law_tree_loop", "    std::swap(rule_, next_);", "")
 mutant("spares-commit-late", "verify/rules/trunk_and_spares.hpp", "tests/law_tree_loop",
-       "      detail::commit(rule);\n"
+       "      if constexpr (detail::has_commit<V>) rule.commit();\n"
        "      node =",
        "      node =")
 

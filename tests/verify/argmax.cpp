@@ -1,15 +1,32 @@
 // SPDX-License-Identifier: MIT
+#include <array>
 #include <random>
 #include <specdec/specdec.hpp>
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/constant_draft.hpp"
 
 namespace test_verify_argmax {
 
 using namespace specdec;
 
 static_assert(Verifier<ArgmaxVerifier>);
+
+namespace {
+
+using support::ConstantDraft;
+using support::probability_of;
+using support::toy_draft;
+using support::toy_line;
+using support::toy_target;
+
+// By the compiler: B is the argmax of each row of the paper's example.
+static_assert(probability_of(Verdict{0, 1}, ArgmaxVerifier{}, toy_line) == 1);
+static_assert(probability_of(Verdict{2, 1}, ArgmaxVerifier{},
+                             ConstantDraft(toy_target, toy_draft, std::array{1, 1})) == 1);
+
+}  // namespace
 
 TEST_CASE("argmax verification accepts drafted tokens as long as each is the target's argmax") {
   Eigen::MatrixXf target(3, 3);

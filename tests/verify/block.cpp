@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/constant_draft.hpp"
 
 namespace test_verify_block {
 
@@ -16,6 +17,19 @@ using testing::Enumerator;
 
 static_assert(Verifier<BlockVerifier>);
 static_assert(std::is_default_constructible_v<BlockVerifier>);
+
+namespace {
+
+using support::near;
+using support::probability_of;
+using support::toy_line;
+
+// Worked by hand on the paper's example, and by the compiler: the draft AA is kept whole or not at all.
+static_assert(near(probability_of(Verdict{0, 1}, BlockVerifier{}, toy_line), 3. / 4));
+static_assert(near(probability_of(Verdict{2, 0}, BlockVerifier{}, toy_line), 1. / 12));
+static_assert(near(probability_of(Verdict{2, 1}, BlockVerifier{}, toy_line), 1. / 6));
+
+}  // namespace
 
 TEST_CASE("block verification on the paper's example, worked by hand") {
   // p = (1/3, 2/3), q = (2/3, 1/3), A = 0, B = 1 (Sun et al., section 2).

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/constant_draft.hpp"
 #include "support/layouts.hpp"
 #include "support/message_of.hpp"
 #include "support/rules.hpp"
@@ -61,6 +63,34 @@ struct Toy {
     return verifier;
   }
 };
+
+}  // namespace
+
+namespace {
+
+using support::ConstantDraft;
+using support::EveryOutcome;
+using support::near;
+using support::probability_of;
+using support::toy_draft;
+using support::toy_line;
+using support::toy_target;
+
+// Worked by hand on the paper's example, and by the compiler: a step over the draft AA, then one over the draft A.
+static_assert(near(probability_of(Verdict{0, 1}, GreedyBlockWithin<2>{}, toy_line), 3. / 4));
+static_assert(near(probability_of(Verdict{2, 1}, GreedyBlockVerifier{}, toy_line), 1. / 6));
+static_assert([] {
+  EveryOutcome chance;
+  do {
+    GreedyBlockWithin<2> verifier;
+    if (verifier.judge(toy_line, chance).accepted != 0) continue;
+    verifier.commit();  // B, with r = (1/3)/(2/3) = 1/2 for one token: t = (p - q/2)+ has only B
+    if (verifier.min_draft_length() != 1 || !near(verifier.modifications()[0].ratio, 0.5)) return false;
+    if (verifier.judge(ConstantDraft(toy_target, toy_draft, std::array{0}), chance) != Verdict{0, 1})
+      return false;
+  } while (chance.next());
+  return true;
+}());
 
 }  // namespace
 

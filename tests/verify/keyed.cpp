@@ -13,6 +13,7 @@
 #include "support/answers_drafter.hpp"
 #include "support/bounds.hpp"
 #include "support/catch.hpp"
+#include "support/constant_draft.hpp"
 #include "support/message_of.hpp"
 #include "support/one_text.hpp"
 
@@ -124,6 +125,18 @@ Tokens without_draft(Table target, const Tokens& prompt, Options options, std::u
   Keyed keyed(seed);
   return autoregressive<KeyedVerifier>(std::move(target), prompt, options, keyed).tokens;
 }
+
+}  // namespace
+
+namespace {
+
+using support::near;
+using support::probability_of;
+using support::toy_line;
+
+// Worked by hand on the paper's example, and by the compiler: the rule is sample-and-match.
+static_assert(near(probability_of(Verdict{0, 1}, KeyedVerifier{}, toy_line), 2. / 3));
+static_assert(near(probability_of(Verdict{2, 0}, KeyedVerifier{}, toy_line), 1. / 27));
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/constant_draft.hpp"
 #include "support/layouts.hpp"
 #include "support/message_of.hpp"
 #include "support/rules.hpp"
@@ -18,6 +19,19 @@ using support::AnyVerifier;
 using support::message_of;
 
 static_assert(Verifier<LenientVerifier>);
+
+namespace {
+
+using support::near;
+using support::probability_of;
+using support::toy_line;
+
+// Worked by hand on the paper's example, and by the compiler: A survives with p/(l·q) = 2/3, and is corrected to B.
+static_assert(near(probability_of(Verdict{0, 1}, LenientVerifier{0.75}, toy_line), 1. / 3));
+static_assert(near(probability_of(Verdict{1, 1}, LenientVerifier{0.75}, toy_line), 2. / 9));
+static_assert(near(probability_of(Verdict{2, 0}, LenientVerifier{0.75}, toy_line), 4. / 27));
+
+}  // namespace
 
 TEST_CASE("lenience is in (0, 1]") {
   CHECK(LenientVerifier{}.lenience() == 1);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/constant_draft.hpp"
 #include "support/layouts.hpp"
 #include "support/rules.hpp"
 
@@ -13,6 +14,19 @@ namespace test_verify_sample_match {
 using namespace specdec;
 
 static_assert(Verifier<SampleMatchVerifier>);
+
+namespace {
+
+using support::near;
+using support::probability_of;
+using support::toy_line;
+
+// Worked by hand on the paper's example, and by the compiler: each A of the draft AA is the target's draw with probability 1/3.
+static_assert(near(probability_of(Verdict{0, 1}, SampleMatchVerifier{}, toy_line), 2. / 3));
+static_assert(near(probability_of(Verdict{1, 1}, SampleMatchVerifier{}, toy_line), 2. / 9));
+static_assert(near(probability_of(Verdict{2, 0}, SampleMatchVerifier{}, toy_line), 1. / 27));
+
+}  // namespace
 
 TEST_CASE("sample-and-match emits exactly the target's own draws") {
   Eigen::MatrixXd target(3, 4);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/constant_draft.hpp"
 
 namespace test_verify_token {
 
@@ -14,6 +15,20 @@ using namespace specdec;
 using testing::Enumerator;
 
 static_assert(Verifier<TokenVerifier>);
+
+namespace {
+
+using support::near;
+using support::probability_of;
+using support::toy_line;
+
+// Worked by hand on the paper's example, and by the compiler: the draft AA, where p/q = 1/2.
+static_assert(near(probability_of(Verdict{0, 1}, TokenVerifier{}, toy_line), 1. / 2));
+static_assert(near(probability_of(Verdict{1, 1}, TokenVerifier{}, toy_line), 1. / 4));
+static_assert(near(probability_of(Verdict{2, 0}, TokenVerifier{}, toy_line), 1. / 12));
+static_assert(near(probability_of(Verdict{2, 1}, TokenVerifier{}, toy_line), 1. / 6));
+
+}  // namespace
 
 TEST_CASE("token verification, worked by hand") {
   Eigen::MatrixXd target(2, 3), draft(1, 3);

@@ -14,6 +14,7 @@
 
 #include "support/bounds.hpp"
 #include "support/catch.hpp"
+#include "support/constant_draft.hpp"
 #include "support/lists.hpp"
 #include "support/message_of.hpp"
 #include "support/trees.hpp"
@@ -67,6 +68,40 @@ Outcomes outcomes(const Rule& rule, const Target& target, const Draft& draft, co
   });
   return out;
 }
+
+}  // namespace
+
+namespace {
+
+using support::ConstantDraft;
+using support::near;
+using support::probability_of;
+using support::toy_draft;
+using support::toy_siblings;
+using support::toy_target;
+
+// Worked by hand, and by the compiler: the siblings A and B, of which B was certain once A was drawn. A is kept with
+// probability p/q = 1/2; what it leaves is B.
+template <class R>
+constexpr bool judges_siblings(const R& rule) {
+  return near(probability_of(NodeVerdict{1, 0}, rule, toy_siblings), 1. / 6) &&
+         near(probability_of(NodeVerdict{1, 1}, rule, toy_siblings), 1. / 3) &&
+         near(probability_of(NodeVerdict{2, 0}, rule, toy_siblings), 1. / 6) &&
+         near(probability_of(NodeVerdict{2, 1}, rule, toy_siblings), 1. / 3);
+}
+static_assert(judges_siblings(TraversalVerifier{}));
+static_assert(judges_siblings(RecursiveRejectionVerifier{}));
+static_assert(judges_siblings(TrunkAndSpares<TokenVerifier>{}));
+static_assert(judges_siblings(TrunkAndSpares<GreedyBlockWithin<2>>{}));
+// Two independent draws, AA: 1 − (1 − β)² = ρ·β with β = (1/ρ + 1)/3 gives ρ = (5 + √13)/6. Each A is kept with probability
+// 1/(2ρ); if both are rejected, B.
+constexpr double rho = (5 + 3.605551275463989) / 6;
+constexpr ConstantDraft<2> two_draws({{toy_target, toy_target, toy_target}}, {{toy_draft, toy_draft}}, {0, 0},
+                                     {-1, -1});
+static_assert(near(probability_of(NodeVerdict{0, 1}, KSeqVerifier{}, two_draws),
+                   (1 - 0.5 / rho) * (1 - 0.5 / rho)));
+static_assert(near(probability_of(NodeVerdict{2, 0}, KSeqVerifier{}, two_draws),
+                   (1 - 0.5 / rho) * 0.5 / rho / 3));
 
 }  // namespace
 

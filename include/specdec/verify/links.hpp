@@ -79,7 +79,7 @@ class TreeLinks {
 
 /// How many tokens follow a node, from eldest child to eldest child.
 template <class Tree>
-Index trunk_length(const Tree& tree, Index node) {
+constexpr Index trunk_length(const Tree& tree, Index node) {
   Index tokens = 0;
   for (Index k = tree.first_child(node); k >= 0; k = tree.first_child(k + 1)) ++tokens;
   return tokens;

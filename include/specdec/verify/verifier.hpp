@@ -21,6 +21,7 @@
 #include "specdec/types.hpp"
 #include "specdec/verify/drafted.hpp"
 #include "specdec/verify/rules/callable.hpp"
+#include "specdec/verify/rules/traits.hpp"
 #include "specdec/verify/verdict.hpp"
 
 namespace specdec::inline v0_2_0 {
@@ -73,6 +74,9 @@ concept ReturnsVerdict = Answers<R, D, C, Verdict> || Answers<R, D, C, NodeVerdi
 ///                             The rule then takes randomness from drafted.draw(chance, i) only
 ///
 /// A rule that remembers serves one sequence. The loop starts every sequence with a fresh copy.
+///
+/// A judge() that is constexpr also runs in constant expressions and in code for a GPU, there with another `drafted`: the rules in
+/// verify/rules/ are so. They read no row, and take memory from drafted.scratch() only.
 template <class R, class D = Drafted<DenseRows<RowPointers<double>>, DenseRows<RowPointers<double>>>,
           class C = RandomChance<SplitMix64>>
 concept Verifier = std::copyable<R> && detail::ReturnsVerdict<R, D, C>;
@@ -82,41 +86,11 @@ template <class R, class D = Drafted<DenseRows<RowPointers<double>>, DenseRows<R
           class C = RandomChance<SplitMix64>>
 inline constexpr bool judges_trees = detail::Answers<R, D, C, NodeVerdict>;
 
-/// Whether the rule remembers its sequence. It has min_draft_length() then.
-template <class R>
-inline constexpr bool remembers_sequence = requires(const R& rule) { rule.min_draft_length(); };
-
-/// The least length that the verifier's next draft may have; 0 for rules that remember nothing.
-template <class R>
-Index min_draft_length(const R& rule) {
-  if constexpr (remembers_sequence<R>) {
-    static_assert(detail::Count<decltype(rule.min_draft_length())>,
-                  "the verifier's min_draft_length() is no integer");
-    return rule.min_draft_length();
-  } else {
-    return 0;
-  }
-}
-
 /// Whether the rule has survival().
 template <class R>
 inline constexpr bool tells_survival = requires(const R& rule) {
   { rule.survival(1.0, 1.0, 1.0) } -> std::convertible_to<double>;  // NOLINT: static in some
 };
-
-/// Whether the output follows the target's rows. The default is true.
-template <class R>
-inline constexpr bool draws_from_target = [] {
-  if constexpr (requires { R::draws_from_target; }) return static_cast<bool>(R::draws_from_target);
-  else return true;
-}();
-
-/// Whether the rule draws with a Keyed, which the drafter may have used, too. The default is false.
-template <class R>
-inline constexpr bool draws_keyed = [] {
-  if constexpr (requires { R::draws_keyed; }) return static_cast<bool>(R::draws_keyed);
-  else return false;
-}();
 
 namespace detail {
 

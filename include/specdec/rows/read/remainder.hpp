@@ -12,16 +12,11 @@
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/list.hpp"
 #include "specdec/rows/named_row.hpp"
+#include "specdec/rows/read/little_left.hpp"
 #include "specdec/rows/read/segments.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0::detail {
-
-/// A factor for a one-hot row: it takes away all of the token.
-inline constexpr double all_of_it = std::numeric_limits<double>::max();
-
-/// A row with less mass left than this is summed by a pass over the row, and drawn from by a pass.
-inline constexpr double little_left = 1.0 / 64;
 
 /// The rows of `taken` with their factors; each row is replaced by part(row).
 template <class Taken, class Part>

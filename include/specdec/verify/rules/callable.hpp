@@ -4,22 +4,12 @@
 #pragma once
 
 #include "specdec/token_ids.hpp"
+#include "specdec/verify/rules/traits.hpp"
 #include "specdec/verify/verdict.hpp"
 
 namespace specdec::inline v0_2_0 {
 
-/// Whether the rule asks for q or the draft's rows. The default is true.
-template <class R>
-inline constexpr bool needs_draft = [] {
-  if constexpr (requires { R::needs_draft; }) return static_cast<bool>(R::needs_draft);
-  else return true;
-}();
-
 namespace detail {
-
-/// Whether the rule has commit().
-template <class R>
-inline constexpr bool has_commit = requires(R& rule) { rule.commit(); };
 
 // verify() and verify_undrafted() are found by the namespace of the rule, where a call is compiled: a program that calls a rule
 // includes specdec/verify/verifier.hpp, or the header of the rule in specdec/verify/, which includes it.

@@ -10,14 +10,12 @@
 #include <limits>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "specdec/error.hpp"
-#include "specdec/lists.hpp"
-#include "specdec/rows/distribution.hpp"
-#include "specdec/rows/read/residual.hpp"
-#include "specdec/verify/drafted.hpp"
-#include "specdec/verify/verifier.hpp"
+#include "specdec/types.hpp"
+#include "specdec/verify/rules/callable.hpp"
+#include "specdec/verify/rules/fixed_list.hpp"
+#include "specdec/verify/rules/weight.hpp"
 
 namespace specdec::inline v0_2_0 {
 namespace detail {
@@ -28,7 +26,9 @@ struct TargetLevel {
   double mass = 1;
 
   /// t(x) of a token x with p = p(x), q = q(x).
-  double probability(double p, double q) const { return b == 0 ? p : std::max(p - b * q, 0.0) / mass; }
+  constexpr double probability(double p, double q) const {
+    return b == 0 ? p : std::max(p - b * q, 0.0) / mass;
+  }
 };
 
 }  // namespace detail
@@ -56,7 +56,13 @@ struct TargetLevel {
 /// Random: a race per position, from γ down to τ.
 /// Cost: that of block verification, and a pass over both rows per live modification of a position.
 /// Numeric: a modification is skipped where rounding leaves no mass in the modified row.
-class GreedyBlockVerifier : public detail::Callable<GreedyBlockVerifier> {
+///
+/// GreedyBlockVerifier is this rule for drafts of any length. GreedyBlockWithin<8> is this rule for drafts of at most 8
+/// tokens: its memory lies inside the object, so it runs where there is no heap.
+template <Index longest>
+class GreedyBlockWithin : public detail::Callable<GreedyBlockWithin<longest>> {
+  static_assert(longest > 0, "a draft has a token at least");
+
  public:
   /// The coefficient r, 0 < r < 1, and for how many more tokens it holds.
   struct Modification {
@@ -64,18 +70,21 @@ class GreedyBlockVerifier : public detail::Callable<GreedyBlockVerifier> {
     Index left = 0;
     friend bool operator==(const Modification&, const Modification&) = default;
   };
+  /// A std::vector if drafts may have any length.
+  using Modifications = detail::ListOfAtMost<Modification, longest>;
 
-  GreedyBlockVerifier() = default;
+  GreedyBlockWithin() = default;
 
   /// The verifier of a text that goes on elsewhere, for verification by hand: `live` are the modifications() that it had there.
   /// It is not for a SpecDec or a Batch: these give a copy of their verifier to each text, which must begin without a memory.
   ///
   /// Throws: InvalidArgument unless for each of them 0 < ratio < 1, and `left` is from 1 to 2^31 - 1 and not below that of the
-  /// one before it. All modifications() are so.
-  explicit GreedyBlockVerifier(std::vector<Modification> live) : live_(std::move(live)) {
+  /// one before it. All modifications() are so. If drafts have at most `longest` tokens, `left` must also leave a token for
+  /// each modification that comes later, as drafts of this length do.
+  explicit GreedyBlockWithin(Modifications live) : live_(std::move(live)) {
     for (std::size_t k = 0; k < live_.size(); ++k) {
       const auto [ratio, left] = live_[k];
-      if (!(ratio > 0 && ratio < 1 && left >= 1 && left <= std::numeric_limits<std::int32_t>::max()))
+      if (!(ratio > 0 && ratio < 1 && left >= 1 && left <= most_left(k)))
         detail::invalid_argument("modifications[", k, "] has the ratio ", ratio, " for ", left, " tokens");
       if (k > 0 && left < live_[k - 1].left)
         detail::invalid_argument("modifications[", k, "] is for ", left, " tokens, the one before it for ",
@@ -84,22 +93,19 @@ class GreedyBlockVerifier : public detail::Callable<GreedyBlockVerifier> {
   }
 
   /// The live modifications, oldest first.
-  const std::vector<Modification>& modifications() const& { return live_; }
-  const std::vector<Modification>& modifications() const&& = delete;  // the reference would dangle
+  constexpr const Modifications& modifications() const& { return live_; }
+  const Modifications& modifications() const&& = delete;  // the reference would dangle
 
   /// The length of the longest live modification, at most γ−1: modified positions need q, so the next draft must cover
   /// them.
-  Index min_draft_length() const {
-    Index longest = 0;
-    for (const Modification& m : live_) longest = std::max(longest, m.left);
-    return longest;
+  constexpr Index min_draft_length() const {
+    Index most = 0;
+    for (const Modification& m : live_) most = std::max(most, m.left);
+    return most;
   }
 
-  Verdict judge(const auto& drafted, auto& chance) {
-    if (drafted.gamma() < min_draft_length())
-      detail::invalid_argument("tokens has ", drafted.gamma(),
-                               " drafted tokens, but greedy block verification ", "still modifies the next ",
-                               min_draft_length(), ": draft at least that many");
+  constexpr Verdict judge(const auto& drafted, auto& chance) {
+    drafted.check_gamma(min_draft_length(), longest, "greedy block verification");
     drafted.look_up_all();
     score(drafted);
     const Verdict verdict = decide(drafted, chance);
@@ -108,108 +114,134 @@ class GreedyBlockVerifier : public detail::Callable<GreedyBlockVerifier> {
   }
 
   /// Makes the last verdict's modifications live, for the tokens after Y.
-  void commit() { live_.swap(next_); }
+  constexpr void commit() { std::swap(live_, next_); }
 
-  friend bool operator==(const GreedyBlockVerifier& a, const GreedyBlockVerifier& b) {
+  friend constexpr bool operator==(const GreedyBlockWithin& a, const GreedyBlockWithin& b) {
     return a.live_ == b.live_;
   }
 
  private:
-  // The state at row i, given the drafted tokens before it.
+  // A modification of a row, and the row's target under the modifications before it.
+  struct Layer {
+    Modification modification;
+    detail::TargetLevel before;
+  };
+  // The state at row i, given the drafted tokens before it. Its layers are layers_[first], layers_[first + 1], ...
   struct Position {
     double g = 1;
-    std::vector<Modification> live;
-    std::vector<detail::TargetLevel> levels;  // levels[k]: the target under the first k modifications
+    std::size_t first = 0, count = 0;
+    detail::TargetLevel target;  // under all modifications
   };
 
-  Position& at(Index i) { return detail::at(positions_, i); }
+  // A step that ends at a position leaves at most one modification, and none lives for more than longest − 1 tokens. So at
+  // most longest − 1 − i modifications are live at row i.
+  static constexpr Index most_layers =
+      longest == unlimited ? unlimited : std::max<Index>(longest * (longest - 1) / 2, 1);
+  static constexpr Index most_positions = longest == unlimited ? unlimited : longest + 1;
+
+  // The most tokens that live_[k] may be for.
+  constexpr Index most_left(std::size_t k) const {
+    if constexpr (longest == unlimited) return std::numeric_limits<std::int32_t>::max();
+    else return longest - static_cast<Index>(live_.size() - k);
+  }
+
+  constexpr Position& at(Index i) { return positions_[static_cast<std::size_t>(i)]; }
 
   // Forward pass: g_i, the live modifications and the modified target of every row.
-  void score(const auto& drafted) {
+  constexpr void score(const auto& drafted) {
     const Index gamma = drafted.gamma();
-    if (static_cast<Index>(positions_.size()) <= gamma) detail::resize(positions_, gamma + 1);
-    reserve(gamma);
-    at(0).g = 1;
-    at(0).live.assign(live_.begin(), live_.end());
+    reserve(static_cast<std::size_t>(gamma));
+    positions_.clear();
+    layers_.clear();
+    positions_.push_back({1, 0, live_.size(), {}});
+    for (const auto [ratio, left] : live_) layers_.push_back({{ratio, left}, {}});
     for (Index i = 0; i < gamma; ++i) {
-      at(i + 1).g = 0;
-      if (at(i).g == 0) continue;  // after a token that the target rules out, no row is used
-      level(at(i), drafted.target(i), drafted.draft(i));
-      const double p = drafted.p(i), q = drafted.q(i);
-      const double t = at(i).levels.back().probability(p, q);
-      at(i + 1).g = detail::bounded(at(i).g * detail::bounded(t / q));
-      at(i + 1).live.clear();
-      if (at(i + 1).g > 0) pass(at(i), p, q, at(i + 1).live);
+      Position next{0, layers_.size(), 0, {}};
+      if (at(i).g > 0) {  // after a token that the target rules out, no row is used
+        stack_layers(drafted, i);
+        const double p = drafted.p(i), q = drafted.q(i);
+        const double t = at(i).target.probability(p, q);
+        next.g = detail::bounded(at(i).g * detail::bounded(t / q));
+        if (next.g > 0) pass(at(i), p, q, [&](const Modification& m) { layers_.push_back({m, {}}); });
+        next.count = layers_.size() - next.first;
+      }
+      positions_.push_back(next);
     }
   }
 
-  // Room for all live modifications: a stop adds one, which lives for less than γ tokens.
-  void reserve(auto gamma) {
-    const std::size_t most = std::max(static_cast<std::size_t>(gamma), live_.size() + 1);
-    live_.reserve(most);
-    next_.reserve(most);
-    for (Position& position : positions_) {
-      position.live.reserve(most);
-      position.levels.reserve(most + 1);
+  // Room on the heap for all live modifications: a stop adds one, which lives for less than γ tokens.
+  constexpr void reserve(std::size_t gamma) {
+    if constexpr (longest == unlimited) {
+      const std::size_t most = std::max(gamma, live_.size() + 1);
+      live_.reserve(most);
+      next_.reserve(most);
+      positions_.reserve(gamma + 1);
+      layers_.reserve(most * gamma);
     }
   }
 
-  // The target of a row under its first 0, 1, ... modifications.
-  template <Distribution P, Distribution Q>
-  static void level(Position& here, const P& p, const Q& q) {
-    here.levels.assign(1, detail::TargetLevel{});
-    for (const Modification& m : here.live) {
-      detail::TargetLevel next = here.levels.back();
-      next.b += m.ratio * next.mass;
-      next.mass = residual_mass(1.0, p, next.b, q);
-      here.levels.push_back(next.mass > 0 ? next : here.levels.back());
+  // The target of row i under its first 0, 1, ... modifications.
+  constexpr void stack_layers(const auto& drafted, Index i) {
+    Position& here = at(i);
+    for (std::size_t k = here.first; k < here.first + here.count; ++k) {
+      layers_[k].before = here.target;
+      detail::TargetLevel next = here.target;
+      next.b += layers_[k].modification.ratio * next.mass;
+      next.mass = drafted.residual_mass(i, next.b);
+      if (next.mass > 0) here.target = next;
     }
   }
 
-  // The modifications that stay live after a token of this row, with target probability p and draft probability q.
-  static void pass(const Position& here, double p, double q, auto& next) {
-    for (std::size_t k = 0; k < here.live.size(); ++k) {
-      const double t = here.levels[k].probability(p, q);
-      const Modification m{here.live[k].ratio * q / t, here.live[k].left - 1};
-      if (m.left > 0 && m.ratio > 0 && m.ratio < 1) next.push_back(m);
+  // Calls add(m) for each modification that stays live after a token of this row, with target probability p and draft
+  // probability q.
+  constexpr void pass(const Position& here, double p, double q, const auto& add) const {
+    const std::size_t end = here.first + here.count;
+    for (std::size_t k = here.first; k < end; ++k) {
+      const auto& [old, target] = layers_[k];
+      const Modification m{old.ratio * q / target.probability(p, q), old.left - 1};
+      if (is_live(m)) add(m);
     }
   }
+
+  static constexpr bool is_live(const Modification& m) { return m.left > 0 && m.ratio > 0 && m.ratio < 1; }
 
   // Backward pass: the longest prefix with a won race.
-  Verdict decide(const auto& drafted, auto& chance) {
+  constexpr Verdict decide(const auto& drafted, auto& chance) {
     const Index gamma = drafted.gamma();
     if (const std::optional<Token> y = drafted.race(chance, at(gamma).g, gamma)) return {gamma, *y};
     for (Index i = gamma - 1;; --i) {
       if (at(i).g == 0) continue;
-      if (const auto y = race(drafted, chance, i)) return {i, *y};
+      if (const std::optional<Token> y = race(drafted, chance, i)) return {i, *y};
     }
   }
 
   // The race of row i, with the modified target if there are live modifications.
-  std::optional<Token> race(const auto& drafted, auto& chance, Index i) {
-    const detail::TargetLevel t = at(i).levels.back();
-    if (t.b == 0) return drafted.race(chance, at(i).g, i);
-    const auto p = drafted.target(i);
-    const auto q = drafted.draft(i);
-    return chance.race(at(i).g, ResidualRow(1.0, p, t.b, q, t.mass), q);
+  constexpr std::optional<Token> race(const auto& drafted, auto& chance, Index i) {
+    const auto [b, mass] = at(i).target;
+    if (b == 0) return drafted.race(chance, at(i).g, i);
+    return drafted.residual_race(chance, at(i).g, i, b, mass);
   }
 
   // The modifications for the tokens after Y.
-  void modify(const auto& drafted, const Verdict& verdict) {
-    const Index stop = verdict.accepted, left = drafted.gamma() - stop - 1;
+  constexpr void modify(const auto& drafted, const Verdict& verdict) {
+    const Index stop = verdict.accepted;
     next_.clear();
     if (stop == drafted.gamma()) return;
     const Position& here = at(stop);
-    const double p = specdec::probability(drafted.target(stop), verdict.token);
-    const double q = specdec::probability(drafted.draft(stop), verdict.token);
-    pass(here, p, q, next_);
-    const double ratio = q / (here.g * here.levels.back().probability(p, q));
-    if (left > 0 && ratio > 0 && ratio < 1) next_.push_back({ratio, left});
+    const double p = drafted.p(stop, verdict.token), q = drafted.q(stop, verdict.token);
+    pass(here, p, q, [this](const Modification& m) { next_.push_back(m); });
+    const Modification fresh{q / (here.g * here.target.probability(p, q)), drafted.gamma() - stop - 1};
+    if (is_live(fresh)) next_.push_back(fresh);
   }
 
-  std::vector<Modification> live_;
-  std::vector<Modification> next_;   // live_ after the last verdict
-  std::vector<Position> positions_;  // scratch
+  Modifications live_;
+  Modifications next_;  // live_ after the last verdict
+  // Memory of judge():
+  detail::ListOfAtMost<Position, most_positions> positions_;
+  detail::ListOfAtMost<Layer, most_layers> layers_;
 };
+
+/// Greedy block verification for drafts of any length: see GreedyBlockWithin.
+using GreedyBlockVerifier = GreedyBlockWithin<unlimited>;
 
 }  // namespace specdec

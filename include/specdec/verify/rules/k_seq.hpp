@@ -4,12 +4,9 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 
-#include "specdec/error.hpp"
-#include "specdec/rows/read/overlap.hpp"
-#include "specdec/rows/read/residual.hpp"
-#include "specdec/verify/verifier.hpp"
+#include "specdec/verify/rules/callable.hpp"
+#include "specdec/verify/rules/weight.hpp"
 
 namespace specdec::inline v0_2_0 {
 
@@ -27,15 +24,12 @@ namespace specdec::inline v0_2_0 {
 /// ranks, each pass exchanges one number. No allocation (γ <= 64).
 /// Numeric: ρ is rounded up so that c <= ρ. Then p − c·min(q, p/ρ) is nowhere negative.
 struct KSeqVerifier : detail::CallableOnTrees<KSeqVerifier> {
-  NodeVerdict judge(const auto& drafted, auto& chance) const {
+  constexpr NodeVerdict judge(const auto& drafted, auto& chance) const {
     Index node = 0;
     for (Index eldest = drafted.first_child(node); eldest >= 0; eldest = drafted.first_child(node)) {
-      const auto p = drafted.target(node);
-      const auto q = drafted.draft(eldest);
-      const Index siblings = count(drafted, eldest, q);
-      const double rho = solve(p, q, siblings);
+      const double rho = solve(drafted, eldest, count(drafted, eldest));
       const Index accepted = first_accepted(drafted, chance, eldest, rho);
-      if (accepted < 0) return {node, correct(chance, p, q, rho)};
+      if (accepted < 0) return {node, drafted.residual_draw(chance, eldest, rho)};
       node = accepted + 1;
     }
     return {node, drafted.draw(chance, node)};
@@ -44,44 +38,36 @@ struct KSeqVerifier : detail::CallableOnTrees<KSeqVerifier> {
   friend bool operator==(const KSeqVerifier&, const KSeqVerifier&) = default;
 
  private:
-  static Index first_accepted(const auto& drafted, auto& chance, Index eldest, double rho) {
+  static constexpr Index first_accepted(const auto& drafted, auto& chance, Index eldest, double rho) {
     for (Index k = eldest; k >= 0; k = drafted.next_sibling(k))
       if (chance.coin(detail::bounded(drafted.p(k) / (rho * drafted.q(k))))) return k;
     return -1;
   }
 
-  // How many siblings there are. Throws if they were not drawn from one row.
-  static Index count(const auto& drafted, Index eldest, const auto& q) {
+  // How many siblings there are. An error if they were not drawn from one row.
+  static constexpr Index count(const auto& drafted, Index eldest) {
     Index siblings = 1;
     for (Index k = drafted.next_sibling(eldest); k >= 0; k = drafted.next_sibling(k), ++siblings)
-      if (specdec::probability(q, drafted.token(k)) != drafted.q(k))
-        detail::invalid_argument("tokens[", k, "] = ", drafted.token(k), " has q = ", drafted.q(k),
-                                 ", but q = ", specdec::probability(q, drafted.token(k)),
-                                 " in the row of its sibling tokens[", eldest,
-                                 "]: K-SEQ judges independent draws from one row");
+      drafted.check_one_row(k, eldest, "K-SEQ");
     return siblings;
   }
 
   // The least ρ in [1, K] with 1 − (1 − β)^K <= ρ·β, to the last bit. At K = 1 it is 1, without reading the rows.
-  static double solve(const auto& p, const auto& q, Index siblings) {
+  static constexpr double solve(const auto& drafted, Index eldest, Index siblings) {
     double low = 1, high = static_cast<double>(siblings);
     while (true) {
       const double rho = low + (high - low) / 2;
       if (rho <= low || rho >= high) return high;
-      const double beta = std::min(overlap_at(p, q, rho), 1.0);
-      const double accepted = -std::expm1(static_cast<double>(siblings) * std::log1p(-beta));
-      (accepted <= rho * beta ? high : low) = rho;
+      const double beta = std::min(drafted.overlap(eldest, rho), 1.0);
+      (any_of(siblings, beta) <= rho * beta ? high : low) = rho;
     }
   }
-  // β = Σ min(p/ρ, q)
-  static double overlap_at(const auto& p, const auto& q, double rho) {
-    return lenient_overlap(q, p, 1 / rho) / rho;
-  }
 
-  // Y ∝ (p − ρ·q)+; if rounding leaves no mass, Y ~ p.
-  static Token correct(auto& chance, const auto& p, const auto& q, double rho) {
-    const ResidualRow rest(1.0, p, rho, q);
-    return rest.mass() > 0 ? chance.draw(rest) : chance.draw(p);
+  // 1 − (1 − β)^K, by sums alone: std::pow is not constexpr, and would lose the digits of a small β.
+  static constexpr double any_of(Index siblings, double beta) {
+    double any = 0;
+    for (Index k = 0; k < siblings; ++k) any += (1 - any) * beta;
+    return any;
   }
 };
 

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "specdec/verify/sibling_residual.hpp"
-#include "specdec/verify/verifier.hpp"
+#include "specdec/verify/rules/callable.hpp"
+#include "specdec/verify/rules/sibling_residuals.hpp"
+#include "specdec/verify/rules/weight.hpp"
 
 namespace specdec::inline v0_2_0 {
 
@@ -23,7 +24,7 @@ namespace specdec::inline v0_2_0 {
 /// rejected tokens also a pass: see TraversalVerifier. No allocation (γ <= 64).
 /// Numeric: where rounding leaves nothing of t, Y ~ p.
 struct RecursiveRejectionVerifier : detail::CallableOnTrees<RecursiveRejectionVerifier> {
-  NodeVerdict judge(const auto& drafted, auto& chance) const {
+  constexpr NodeVerdict judge(const auto& drafted, auto& chance) const {
     detail::SiblingResiduals rest(drafted);
     rest.enter(0);
     Index node = 0, k = drafted.first_child(node);

@@ -5,9 +5,8 @@
 
 #include <algorithm>
 
-#include "specdec/rows/scratch.hpp"
-#include "specdec/verify/sibling_residual.hpp"
-#include "specdec/verify/verifier.hpp"
+#include "specdec/verify/rules/callable.hpp"
+#include "specdec/verify/rules/sibling_residuals.hpp"
 
 namespace specdec::inline v0_2_0 {
 
@@ -29,9 +28,9 @@ namespace specdec::inline v0_2_0 {
 /// of the row is left. No allocation (γ <= 64).
 /// Numeric: where rounding leaves S = 0 at w = 1, Y ~ p. A q that was rounded to 1 counts as one-hot.
 struct TraversalVerifier : detail::CallableOnTrees<TraversalVerifier> {
-  NodeVerdict judge(const auto& drafted, auto& chance) const {
+  constexpr NodeVerdict judge(const auto& drafted, auto& chance) const {
     detail::SiblingResiduals rest(drafted);
-    detail::Scratch w(drafted.gamma() + 1);
+    auto w = drafted.scratch();
     const auto enter = [&](Index k) {
       const Index above = drafted.parent(k) + 1;
       w[k + 1] = std::min(1.0, w[above] * (rest.probability(k) / drafted.q(k)));
@@ -43,7 +42,7 @@ struct TraversalVerifier : detail::CallableOnTrees<TraversalVerifier> {
     for (Index node = 0;;) {
       while (w[node] > 0 && drafted.first_child(node) >= 0) node = enter(drafted.first_child(node));
       if (w[node] > 0)
-        if (const auto y = chance.race(w[node], drafted.target(node))) return {node, *y};  // a leaf
+        if (const auto y = drafted.leaf_race(chance, w[node], node)) return {node, *y};  // a leaf
       for (Index next = -1; next < 0;) {  // the node has lost: go up until a sibling is left
         const Index k = node - 1, above = drafted.parent(k) + 1;
         next = drafted.next_sibling(k);

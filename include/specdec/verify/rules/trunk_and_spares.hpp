@@ -5,9 +5,12 @@
 #include <concepts>
 #include <utility>
 
-#include "specdec/verify/drafted.hpp"
+#include "specdec/types.hpp"
 #include "specdec/verify/links.hpp"
-#include "specdec/verify/verifier.hpp"
+#include "specdec/verify/rules/archetypes.hpp"
+#include "specdec/verify/rules/callable.hpp"
+#include "specdec/verify/rules/traits.hpp"
+#include "specdec/verify/verdict.hpp"
 
 namespace specdec::inline v0_2_0 {
 
@@ -33,14 +36,10 @@ namespace specdec::inline v0_2_0 {
 /// Cost: the rule's, for each trunk that is judged. Allocates nothing more (γ <= 64).
 template <class V>
 class TrunkAndSpares : public detail::CallableOnTrees<TrunkAndSpares<V>> {
-  static_assert(Verifier<V> && !judges_trees<V>,
+  static_assert(std::copyable<V> && detail::judges_lines<V>,
                 "TrunkAndSpares takes a rule for lines: see specdec::Verifier");
   // Whether the rule has commit(), or a judge() that is not const.
-  static constexpr bool remembers =
-      detail::has_commit<V> ||
-      !requires(const V& rule,
-                const Drafted<DenseRows<RowPointers<double>>, DenseRows<RowPointers<double>>>& drafted,
-                RandomChance<SplitMix64>& chance) { rule.judge(drafted, chance); };
+  static constexpr bool remembers = detail::has_commit<V> || !detail::judges_unchanged<V>;
 
  public:
   static constexpr bool draws_from_target = specdec::draws_from_target<V>;
@@ -50,25 +49,25 @@ class TrunkAndSpares : public detail::CallableOnTrees<TrunkAndSpares<V>> {
   TrunkAndSpares()
     requires std::default_initializable<V>
   = default;
-  explicit TrunkAndSpares(const V& rule) : rule_(rule), next_(rule) {}
+  constexpr explicit TrunkAndSpares(const V& rule) : rule_(rule), next_(rule) {}
 
   /// The rule, with what it remembers of its sequence.
-  const V& rule() const& { return rule_; }
+  constexpr const V& rule() const& { return rule_; }
   const V& rule() const&& = delete;
 
-  Index min_draft_length() const
+  constexpr Index min_draft_length() const
     requires remembers_sequence<V>
   {
     return specdec::min_draft_length(rule_);
   }
 
-  NodeVerdict judge(const auto& drafted, auto& chance)
+  constexpr NodeVerdict judge(const auto& drafted, auto& chance)
     requires remembers
   {
     next_ = rule_;
     return judge_by(next_, drafted, chance);
   }
-  NodeVerdict judge(const auto& drafted, auto& chance) const
+  constexpr NodeVerdict judge(const auto& drafted, auto& chance) const
     requires(!remembers)
   {
     V rule = rule_;
@@ -76,24 +75,24 @@ class TrunkAndSpares : public detail::CallableOnTrees<TrunkAndSpares<V>> {
   }
 
   /// Adds the last verdict to the rule's memory.
-  void commit()
+  constexpr void commit()
     requires remembers
   {
     std::swap(rule_, next_);
   }
 
-  friend bool operator==(const TrunkAndSpares& a, const TrunkAndSpares& b)
+  friend constexpr bool operator==(const TrunkAndSpares& a, const TrunkAndSpares& b)
     requires std::equality_comparable<V>
   {
     return a.rule_ == b.rule_;
   }
 
  private:
-  static NodeVerdict judge_by(V& rule, const auto& drafted, auto& chance) {
+  static constexpr NodeVerdict judge_by(V& rule, const auto& drafted, auto& chance) {
     for (Index node = 0;;) {
-      const Drafted trunk(drafted, node);
-      const Verdict verdict = detail::judge(rule, trunk, chance, drafted.vocab_size());
-      detail::commit(rule);
+      const auto trunk = drafted.trunk(node);
+      const Verdict verdict = rule.judge(trunk, chance);
+      if constexpr (detail::has_commit<V>) rule.commit();
       node = trunk.row(verdict.accepted);
       const Index spare = spare_of(drafted, node, verdict.token);
       if (spare < 0 || detail::trunk_length(drafted, spare + 1) < specdec::min_draft_length(rule))
@@ -103,7 +102,7 @@ class TrunkAndSpares : public detail::CallableOnTrees<TrunkAndSpares<V>> {
   }
 
   // The spare after `node` that equals `token`, or −1. The eldest child is no spare: the trunk after it has been judged.
-  static Index spare_of(const auto& drafted, Index node, Token token) {
+  static constexpr Index spare_of(const auto& drafted, Index node, Token token) {
     Index k = drafted.first_child(node);
     while (k >= 0 && (k = drafted.next_sibling(k)) >= 0 && drafted.token(k) != token) {
     }

@@ -1,0 +1,53 @@
+// What a rule says of itself: see specdec::Verifier in verify/verifier.hpp.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "specdec/types.hpp"
+
+namespace specdec::inline v0_2_0 {
+
+/// Whether the rule remembers its sequence. It has min_draft_length() then.
+template <class R>
+inline constexpr bool remembers_sequence = requires(const R& rule) { rule.min_draft_length(); };
+
+/// The least length that the verifier's next draft may have; 0 for rules that remember nothing.
+template <class R>
+constexpr Index min_draft_length(const R& rule) {
+  if constexpr (remembers_sequence<R>) {
+    static_assert(detail::Count<decltype(rule.min_draft_length())>,
+                  "the verifier's min_draft_length() is no integer");
+    return rule.min_draft_length();
+  } else {
+    return 0;
+  }
+}
+
+/// Whether the output follows the target's rows. The default is true.
+template <class R>
+inline constexpr bool draws_from_target = [] {
+  if constexpr (requires { R::draws_from_target; }) return static_cast<bool>(R::draws_from_target);
+  else return true;
+}();
+
+/// Whether the rule asks for q or the draft's rows. The default is true.
+template <class R>
+inline constexpr bool needs_draft = [] {
+  if constexpr (requires { R::needs_draft; }) return static_cast<bool>(R::needs_draft);
+  else return true;
+}();
+
+/// Whether the rule draws with a Keyed, which the drafter may have used, too. The default is false.
+template <class R>
+inline constexpr bool draws_keyed = [] {
+  if constexpr (requires { R::draws_keyed; }) return static_cast<bool>(R::draws_keyed);
+  else return false;
+}();
+
+namespace detail {
+
+/// Whether the rule has commit().
+template <class R>
+inline constexpr bool has_commit = requires(R& rule) { rule.commit(); };
+
+}  // namespace detail
+}  // namespace specdec

@@ -1,0 +1,248 @@
+// A draft with its rows, and chance that takes every outcome in turn, for constant expressions. They need no Eigen: a rule of
+// the library needs none.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <specdec/types.hpp>
+#include <specdec/verify/verdict.hpp>
+
+namespace support {
+
+using specdec::Index;
+using specdec::Token;
+
+// A source of chance that takes every outcome in turn:
+//
+//   EveryOutcome chance;
+//   do { ...; sum += chance.probability(); } while (chance.next());
+class EveryOutcome {
+ public:
+  constexpr bool coin(double h) {
+    if (h >= 1) return true;
+    if (h <= 0) return false;
+    return pick(std::array{1 - h, h}) == 1;
+  }
+
+  // A number with probability proportional to its weight.
+  constexpr Token pick(std::span<const double> weights) {
+    double sum = 0;
+    int possible = 0;
+    for (const double weight : weights) {
+      sum += std::max(weight, 0.0);
+      possible += weight > 0 ? 1 : 0;
+    }
+    if (possible == 0) throw "nothing can be picked";
+    int which = choose(possible);
+    std::size_t x = 0;
+    while (!(weights[x] > 0) || which-- > 0) ++x;
+    probability_ *= weights[x] / sum;
+    return static_cast<Token>(x);
+  }
+
+  // The probability of all that was picked since the last next().
+  constexpr double probability() const { return probability_; }
+
+  // Goes to the next outcome; false after the last one.
+  constexpr bool next() {
+    at_ = 0;
+    probability_ = 1;
+    while (made_ > 0) {
+      Choice& last = choices_[made_ - 1];
+      if (++last.taken < last.of) return true;
+      --made_;
+    }
+    return false;
+  }
+
+ private:
+  struct Choice {
+    int taken = 0, of = 0;
+  };
+
+  constexpr int choose(int of) {
+    if (at_ == made_) choices_[made_++] = {0, of};
+    return choices_[at_++].taken;
+  }
+
+  std::array<Choice, 24> choices_{};
+  std::size_t made_ = 0, at_ = 0;
+  double probability_ = 1;
+};
+
+// Numbers for a rule's own use.
+template <std::size_t size>
+struct ConstantNumbers {
+  std::array<double, size> numbers{};
+  constexpr double& operator[](Index i) { return numbers[static_cast<std::size_t>(i)]; }
+  constexpr double operator[](Index i) const { return numbers[static_cast<std::size_t>(i)]; }
+};
+
+// What was drafted, a line or a tree, over a vocabulary of two tokens. All that specdec::Drafted answers, by plain sums.
+template <std::size_t size>
+struct ConstantDraft {
+  using Row = std::array<double, 2>;
+
+  std::array<Row, size + 1> target_rows{};
+  std::array<Row, size> draft_rows{};
+  std::array<Token, size> tokens{};
+  std::array<Index, size> parents{};
+  std::array<Index, size + 1> nodes{};  // of a trunk: the number of its i-th node
+  Index count = size;
+
+  constexpr ConstantDraft(const std::array<Row, size + 1>& target, const std::array<Row, size>& draft,
+                          const std::array<Token, size>& ids, const std::array<Index, size>& above)
+      : target_rows(target), draft_rows(draft), tokens(ids), parents(above) {
+    for (std::size_t i = 0; i <= size; ++i) nodes[i] = static_cast<Index>(i);
+  }
+  // A line, with one target row and one draft row at all places.
+  constexpr ConstantDraft(const Row& target, const Row& draft, const std::array<Token, size>& ids)
+      : tokens(ids) {
+    target_rows.fill(target);
+    draft_rows.fill(draft);
+    for (std::size_t i = 0; i <= size; ++i) nodes[i] = static_cast<Index>(i);
+    for (std::size_t k = 0; k < size; ++k) parents[k] = static_cast<Index>(k) - 1;
+  }
+
+  constexpr const Row& target(Index i) const { return target_rows[at(nodes[at(i)])]; }
+  constexpr const Row& draft(Index k) const { return draft_rows[at(number(k))]; }
+
+  constexpr Index gamma() const { return count; }
+  constexpr Index row(Index i) const { return nodes[at(i)]; }
+  constexpr Token token(Index k) const { return tokens[at(number(k))]; }
+  constexpr Index parent(Index k) const { return parents[at(k)]; }
+  constexpr Index first_child(Index node) const { return child(node, 0); }
+  constexpr Index next_sibling(Index k) const { return child(parent(k) + 1, k + 1); }
+  constexpr ConstantDraft trunk(Index node) const {
+    ConstantDraft trunk = *this;
+    trunk.nodes[0] = node;
+    trunk.count = 0;
+    for (Index k = first_child(node); k >= 0; k = first_child(k + 1)) trunk.nodes[at(++trunk.count)] = k + 1;
+    return trunk;
+  }
+
+  constexpr double p(Index k) const {
+    const Index node = nodes[at(k) + 1];
+    return target_rows[at(parents[at(node - 1)] + 1)][at(token(k))];
+  }
+  constexpr double q(Index k) const { return q(k, token(k)); }
+  constexpr double ratio(Index k) const { return p(k) / q(k); }
+  constexpr double p(Index i, Token x) const { return target(i)[at(x)]; }
+  constexpr double q(Index k, Token x) const { return draft(k)[at(x)]; }
+  constexpr Token argmax(Index i) const { return target(i)[0] >= target(i)[1] ? 0 : 1; }
+  constexpr void look_up_all() const {}
+  constexpr ConstantNumbers<size + 1> scratch() const { return {}; }
+  constexpr void check_gamma(Index least, Index most, const char* rule) const {
+    if (gamma() < least || gamma() > most) throw rule;
+  }
+  constexpr void check_one_row(Index k, Index elder, const char* rule) const {
+    if (q(elder, token(k)) != q(k)) throw rule;
+  }
+  constexpr bool is_dead_end(Index node) const { return target(node) == Row{}; }
+
+  constexpr Token draw(EveryOutcome& chance, Index i) const { return chance.pick(target(i)); }
+  constexpr std::optional<Token> race(EveryOutcome& chance, double w, Index i) const {
+    return run_race(chance, w, target(i), i == gamma() ? Row{} : draft(i));
+  }
+  constexpr std::optional<Token> leaf_race(EveryOutcome& chance, double w, Index node) const {
+    return run_race(chance, w, target(node), Row{});
+  }
+  constexpr std::optional<Token> child_race(EveryOutcome& chance, double w, Index k) const {
+    return run_race(chance, w, target(parent(k) + 1), draft(k));
+  }
+
+  constexpr double residual_mass(Index i, double b) const { return sum(residual(target(i), b, draft(i))); }
+  constexpr std::optional<Token> residual_race(EveryOutcome& chance, double w, Index i, double b,
+                                               double mass) const {
+    return run_race(chance, w / mass, residual(target(i), b, draft(i)), draft(i), w);
+  }
+
+  constexpr double remainder_mass(Index k, const auto& b) const { return sum(remainder(k, b)); }
+  constexpr std::optional<Token> remainder_race(EveryOutcome& chance, double w, Index k, const auto& b,
+                                                double mass) const {
+    return run_race(chance, w / mass, remainder(k - 1, b), draft(k), w);
+  }
+
+  constexpr double overlap(Index k, double rho) const {
+    const Row& t = target(parent(k) + 1);
+    return std::min(t[0] / rho, draft(k)[0]) + std::min(t[1] / rho, draft(k)[1]);
+  }
+  constexpr Token residual_draw(EveryOutcome& chance, Index k, double rho) const {
+    const Row& t = target(parent(k) + 1);
+    const Row rest = residual(t, rho, draft(k));
+    return chance.pick(sum(rest) > 0 ? rest : t);
+  }
+
+ private:
+  static constexpr std::size_t at(Index i) { return static_cast<std::size_t>(i); }
+  static constexpr double sum(const Row& row) { return row[0] + row[1]; }
+  static constexpr Row residual(const Row& t, double b, const Row& d) {
+    return {std::max(t[0] - b * d[0], 0.0), std::max(t[1] - b * d[1], 0.0)};
+  }
+
+  // The number of token k among all tokens.
+  constexpr Index number(Index k) const { return nodes[at(k) + 1] - 1; }
+  constexpr Index child(Index node, Index from) const {
+    while (from < gamma() && parent(from) + 1 != node) ++from;
+    return from < gamma() ? from : -1;
+  }
+
+  // What token `last` and its elder siblings leave of their target row.
+  constexpr Row remainder(Index last, const auto& b) const {
+    const Index node = parent(last) + 1;
+    Row rest = target(node);
+    for (Index k = first_child(node); k >= 0 && k <= last; k = next_sibling(k))
+      rest = residual(rest, b[k], draft(k));
+    return rest;
+  }
+
+  // A race of weight w between t and d, where `scale` times t is w times a distribution.
+  static constexpr std::optional<Token> run_race(EveryOutcome& chance, double scale, const Row& t,
+                                                 const Row& d, double w) {
+    if (w <= 0) return std::nullopt;
+    const double lost = std::max(1 - w, 0.0);
+    const std::array<double, 3> weights{std::max(scale * t[0] - d[0], 0.0),
+                                        std::max(scale * t[1] - d[1], 0.0), lost};
+    if (weights[0] + weights[1] + lost == 0) return chance.pick(t);
+    const Token y = chance.pick(weights);
+    return y == 2 ? std::nullopt : std::optional<Token>(y);
+  }
+  static constexpr std::optional<Token> run_race(EveryOutcome& chance, double w, const Row& t, const Row& d) {
+    return run_race(chance, w, t, d, w);
+  }
+};
+
+template <std::size_t size, class... More>
+ConstantDraft(const std::array<double, 2>&, const std::array<double, 2>&, const std::array<Token, size>&,
+              More...) -> ConstantDraft<size>;
+
+// The probability that the rule gives the verdict.
+template <class R, class D, class V>
+constexpr double probability_of(const V& verdict, const R& rule, const D& draft) {
+  EveryOutcome chance;
+  double sum = 0;
+  do {
+    R fresh = rule;
+    if (fresh.judge(draft, chance) == verdict) sum += chance.probability();
+  } while (chance.next());
+  return sum;
+}
+
+// Equal but for rounding.
+constexpr bool near(double a, double b) { return a - b < 1e-12 && b - a < 1e-12; }
+
+// The models of Sun et al., section 2: p = (1/3, 2/3), q = (2/3, 1/3).
+inline constexpr std::array<double, 2> toy_target{1. / 3, 2. / 3}, toy_draft{2. / 3, 1. / 3};
+
+// The toy's draft AA.
+inline constexpr ConstantDraft<2> toy_line(toy_target, toy_draft, {0, 0});
+
+// The toy's draft "A B" of two siblings: B was drawn given its elder sibling, so it was certain.
+inline constexpr ConstantDraft<2> toy_siblings{
+    {{toy_target, toy_target, toy_target}}, {{toy_draft, {0, 1}}}, {0, 1}, {-1, -1}};
+
+}  // namespace support
