@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
+#include <initializer_list>
 #include <limits>
 #include <map>
 #include <random>
@@ -320,7 +320,7 @@ TEST_CASE("U belongs to the place of a token, and is not that of a Philox of the
   const Row p = row_of({8, 8, 0}), flat = row_of({16, 0, 0});
   // The places by rank are U itself in a row of two equal tokens: other seeds give other wealth, one seed the same.
   std::map<std::uint64_t, double> wealth;
-  for (const std::uint64_t seed : {1, 2, 1}) {
+  for (const std::uint64_t seed : std::initializer_list<std::uint64_t>{1, 2, 1}) {
     TextAudit audit({.seed = seed});
     for (int i = 0; i < 50; ++i) audit.add(i % 5 == 0 ? flat : p, Token{0});
     const auto [at, fresh] = wealth.emplace(seed, audit.evidence());
