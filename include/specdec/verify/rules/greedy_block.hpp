@@ -83,12 +83,12 @@ class GreedyBlockWithin : public detail::Callable<GreedyBlockWithin<longest>> {
   /// each modification that comes later, as drafts of this length do.
   explicit GreedyBlockWithin(Modifications live) : live_(std::move(live)) {
     for (std::size_t k = 0; k < live_.size(); ++k) {
-      const double ratio = live_[k].ratio;
-      const Index left = live_[k].left;
-      if (!(ratio > 0 && ratio < 1 && left >= 1 && left <= most_left(k)))
-        detail::invalid_argument("modifications[", k, "] has the ratio ", ratio, " for ", left, " tokens");
-      if (k > 0 && left < live_[k - 1].left)
-        detail::invalid_argument("modifications[", k, "] is for ", left, " tokens, the one before it for ",
+      const Modification m = live_[k];
+      if (!(m.ratio > 0 && m.ratio < 1 && m.left >= 1 && m.left <= most_left(k)))
+        detail::invalid_argument("modifications[", k, "] has the ratio ", m.ratio, " for ", m.left,
+                                 " tokens");
+      if (k > 0 && m.left < live_[k - 1].left)
+        detail::invalid_argument("modifications[", k, "] is for ", m.left, " tokens, the one before it for ",
                                  live_[k - 1].left);
     }
   }
