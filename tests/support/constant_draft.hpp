@@ -236,13 +236,12 @@ constexpr double probability_of(const V& verdict, const R& rule, const D& draft)
 constexpr bool near(double a, double b) { return a - b < 1e-12 && b - a < 1e-12; }
 
 // The models of Sun et al., section 2: p = (1/3, 2/3), q = (2/3, 1/3).
-inline constexpr std::array<double, 2> toy_target{1. / 3, 2. / 3}, toy_draft{2. / 3, 1. / 3};
+inline constexpr std::array<double, 2> toy_p{1. / 3, 2. / 3}, toy_q{2. / 3, 1. / 3};
 
 // The toy's draft AA.
-inline constexpr ConstantDraft<2> toy_line(toy_target, toy_draft, {0, 0});
+inline constexpr ConstantDraft<2> toy_line(toy_p, toy_q, {0, 0});
 
 // The toy's draft "A B" of two siblings: B was drawn given its elder sibling, so it was certain.
-inline constexpr ConstantDraft<2> toy_siblings{
-    {{toy_target, toy_target, toy_target}}, {{toy_draft, {0, 1}}}, {0, 1}, {-1, -1}};
+inline constexpr ConstantDraft<2> toy_siblings{{{toy_p, toy_p, toy_p}}, {{toy_q, {0, 1}}}, {0, 1}, {-1, -1}};
 
 }  // namespace support

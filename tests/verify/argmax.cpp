@@ -17,14 +17,14 @@ namespace {
 
 using support::ConstantDraft;
 using support::probability_of;
-using support::toy_draft;
 using support::toy_line;
-using support::toy_target;
+using support::toy_p;
+using support::toy_q;
 
 // By the compiler: B is the argmax of each row of the paper's example.
 static_assert(probability_of(Verdict{0, 1}, ArgmaxVerifier{}, toy_line) == 1);
 static_assert(probability_of(Verdict{2, 1}, ArgmaxVerifier{},
-                             ConstantDraft(toy_target, toy_draft, std::array{1, 1})) == 1);
+                             ConstantDraft(toy_p, toy_q, std::array{1, 1})) == 1);
 
 }  // namespace
 

@@ -72,9 +72,9 @@ using support::ConstantDraft;
 using support::EveryOutcome;
 using support::near;
 using support::probability_of;
-using support::toy_draft;
 using support::toy_line;
-using support::toy_target;
+using support::toy_p;
+using support::toy_q;
 
 // Worked by hand on the paper's example, and by the compiler: a step over the draft AA, then one over the draft A.
 static_assert(near(probability_of(Verdict{0, 1}, GreedyBlockWithin<2>{}, toy_line), 3. / 4));
@@ -86,8 +86,7 @@ static_assert([] {
     if (verifier.judge(toy_line, chance).accepted != 0) continue;
     verifier.commit();  // B, with r = (1/3)/(2/3) = 1/2 for one token: t = (p - q/2)+ has only B
     if (verifier.min_draft_length() != 1 || !near(verifier.modifications()[0].ratio, 0.5)) return false;
-    if (verifier.judge(ConstantDraft(toy_target, toy_draft, std::array{0}), chance) != Verdict{0, 1})
-      return false;
+    if (verifier.judge(ConstantDraft(toy_p, toy_q, std::array{0}), chance) != Verdict{0, 1}) return false;
   } while (chance.next());
   return true;
 }());

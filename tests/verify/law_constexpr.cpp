@@ -16,8 +16,8 @@ using namespace specdec;
 using support::ConstantDraft;
 using support::EveryOutcome;
 using support::near;
-using support::toy_draft;
-using support::toy_target;
+using support::toy_p;
+using support::toy_q;
 
 namespace {
 
@@ -27,8 +27,8 @@ constexpr double expected(const R& rule, const F& f) {
   EveryOutcome chance;
   double sum = 0;
   do {
-    const Token first = chance.pick(toy_draft), second = chance.pick(toy_draft);
-    const ConstantDraft<2> draft(toy_target, toy_draft, {first, second});
+    const Token first = chance.pick(toy_q), second = chance.pick(toy_q);
+    const ConstantDraft<2> draft(toy_p, toy_q, {first, second});
     R fresh = rule;
     const Verdict verdict = fresh.judge(draft, chance);
     sum += chance.probability() * f(draft, verdict);

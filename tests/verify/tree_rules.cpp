@@ -76,9 +76,9 @@ namespace {
 using support::ConstantDraft;
 using support::near;
 using support::probability_of;
-using support::toy_draft;
+using support::toy_p;
+using support::toy_q;
 using support::toy_siblings;
-using support::toy_target;
 
 // Worked by hand, and by the compiler: the siblings A and B, of which B was certain once A was drawn. A is kept with
 // probability p/q = 1/2; what it leaves is B.
@@ -96,8 +96,7 @@ static_assert(judges_siblings(TrunkAndSpares<GreedyBlockWithin<2>>{}));
 // Two independent draws, AA: 1 − (1 − β)² = ρ·β with β = (1/ρ + 1)/3 gives ρ = (5 + √13)/6. Each A is kept with probability
 // 1/(2ρ); if both are rejected, B.
 constexpr double rho = (5 + 3.605551275463989) / 6;
-constexpr ConstantDraft<2> two_draws({{toy_target, toy_target, toy_target}}, {{toy_draft, toy_draft}}, {0, 0},
-                                     {-1, -1});
+constexpr ConstantDraft<2> two_draws({{toy_p, toy_p, toy_p}}, {{toy_q, toy_q}}, {0, 0}, {-1, -1});
 static_assert(near(probability_of(NodeVerdict{0, 1}, KSeqVerifier{}, two_draws),
                    (1 - 0.5 / rho) * (1 - 0.5 / rho)));
 static_assert(near(probability_of(NodeVerdict{2, 0}, KSeqVerifier{}, two_draws),
