@@ -606,7 +606,7 @@ struct Engine {
   }
 };
 
-Engine::Judge by(auto rule) {
+Engine::Judge judged_by(auto rule) {
   return [rule](const Matrix& target, const Matrix& draft, const std::vector<Token>& tokens,
                 std::mt19937_64& rng) mutable { return specdec::verify(rule, target, draft, tokens, rng); };
 }
@@ -625,7 +625,7 @@ Row penalised(const std::vector<Token>& text, std::span<const Token> counted) {
 
 // Rows with few tokens each, for a mistake of lists. The draft is drawn from rows that are cut, too.
 Engine listing_engine() {
-  return {.judge = by(SubtractsByIndex{}),
+  return {.judge = judged_by(SubtractsByIndex{}),
           .drafting = [](Row& row, Index, const Draw& draw) -> std::optional<Token> {
             row = cut(row);
             return draw(row);
@@ -634,7 +634,7 @@ Engine listing_engine() {
 }
 
 Engine cutting_engine() {
-  return {.judge = by(CutNotNormalised{}),
+  return {.judge = judged_by(CutNotNormalised{}),
           .law = [](const auto& text) { return cut(target_row(text)); },
           .sees =
               [](auto text, const auto& drafted, Token) {
@@ -643,7 +643,7 @@ Engine cutting_engine() {
               }};
 }
 Engine forgetting_engine() {
-  return {.judge = by(specdec::TokenVerifier{}),
+  return {.judge = judged_by(specdec::TokenVerifier{}),
           .law = [](const auto& text) { return penalised(text, text); },
           .sees =
               [](const auto& text, const auto& drafted, Token) {
@@ -653,7 +653,8 @@ Engine forgetting_engine() {
               }};
 }
 Engine stale_engine() {
-  return {.judge = by(specdec::TokenVerifier{}), .sees = [](auto text, const auto& drafted, Token rejected) {
+  return {.judge = judged_by(specdec::TokenVerifier{}),
+          .sees = [](auto text, const auto& drafted, Token rejected) {
             if (rejected >= 0) text.insert(text.end() - 1, rejected);
             text.insert(text.end(), drafted.begin(), drafted.end());
             return target_row(text);
@@ -734,7 +735,8 @@ struct Table {
   Bias rule(const std::string& mistake, auto rule, const Engine& in_text = {}) {
     const Bias found =
         bias([&](const auto& target, const auto& draft) { return laws_of_rule(target, draft, rule); });
-    row(mistake, found, (in_text.judge ? in_text : Engine{.judge = ::by(rule)}).tokens_until_conviction(),
+    row(mistake, found,
+        (in_text.judge ? in_text : Engine{.judge = judged_by(rule)}).tokens_until_conviction(),
         "check_lossless", specdec::testing::check_lossless(rule).counterexample);
     return found;
   }
@@ -745,7 +747,8 @@ struct Table {
       return laws_of_drafter(target, draft, drafting, specdec::TokenVerifier{});
     });
     const auto report = audit(drafting);
-    const Engine engine{.judge = by(specdec::TokenVerifier{}), .drafting = in_text ? in_text : drafting};
+    const Engine engine{.judge = judged_by(specdec::TokenVerifier{}),
+                        .drafting = in_text ? in_text : drafting};
     row(mistake, found, engine.tokens_until_conviction(), "DraftAudit",
         report.convicted() ? printed(report.fault) : "");
   }
@@ -776,13 +779,13 @@ int main() {
   const Bias impossible = bias([](const auto& target, const auto& draft) {
     return laws_of_drafter(target, draft, cut_q, AcceptsImpossible{});
   });
-  const Engine accepting{.judge = by(AcceptsImpossible{}), .drafting = cut_q};
+  const Engine accepting{.judge = judged_by(AcceptsImpossible{}), .drafting = cut_q};
   table.row("q = 0 is accepted", impossible, accepting.tokens_until_conviction(), "an exception",
             thrown_by([] { return audit(cut_q); }));
   const Bias padding = bias([](const auto& target, const auto& draft) {
     return laws_of_drafter(target, draft, padded_with_last, specdec::TokenVerifier{});
   });
-  const Engine padded_engine{.judge = by(specdec::TokenVerifier{}), .drafting = padded_with_last};
+  const Engine padded_engine{.judge = judged_by(specdec::TokenVerifier{}), .drafting = padded_with_last};
   table.row("-1 padding is verified", padding, padded_engine.tokens_until_conviction(), "an exception",
             thrown_by([] { return audit(padded); }));
   const double nan = std::numeric_limits<double>::quiet_NaN();  // such a target has no law

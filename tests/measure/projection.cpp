@@ -151,6 +151,31 @@ TEST_CASE("the range holds the truth, whichever sizes of calls were measured") {
   }
 }
 
+TEST_CASE("the ranges of a short run with random lengths are in order") {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    std::mt19937_64 rng(seed);
+    Stats stats;
+    for (int step = 0; step < 60; ++step) {  // the drafter finds all tokens or none
+      const auto asked = static_cast<Index>(rng() % 13);
+      const Index drafted = rng() % 2 == 0 ? asked : 0;
+      stats.add({.asked = asked,
+                 .drafted = drafted,
+                 .accepted = drafted / 2,
+                 .fed = drafted + 1,
+                 .draft_time = std::chrono::milliseconds(drafted),
+                 .target_time = std::chrono::milliseconds(20 + drafted)},
+                drafted / 2 + 1);
+    }
+    for (const Projection& p : project(stats, stats.survival())) {
+      CAPTURE(seed, p.gamma);
+      CHECK(p.time_range.low <= p.time_per_token * (1 + 1e-12));
+      CHECK(p.time_per_token <= p.time_range.high * (1 + 1e-12));
+      CHECK(p.speed_up_range.low <= p.speed_up * (1 + 1e-12));
+      CHECK(p.speed_up <= p.speed_up_range.high * (1 + 1e-12));
+    }
+  }
+}
+
 TEST_CASE("impossible draft lengths are named in the error") {
   using support::message_of;
   const auto one = [](Index) { return 1.0; };

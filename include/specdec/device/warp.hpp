@@ -137,7 +137,8 @@ struct CrewMemory {
 
 /// A block of warps as a crew: see LoopCrew for what its functions do. All threads of the block call them together.
 ///
-/// Pre: the block has 32·warps threads.
+/// Pre: the block has 32·warps threads. A block that judges several requests, one after the other, calls __syncthreads() between
+/// them: the next one's numbers lie where the last one's are read.
 template <int warps>
 class WarpCrew {
  public:

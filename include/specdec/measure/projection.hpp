@@ -154,7 +154,9 @@ inline std::vector<Projection> project(const Stats& stats, std::span<const doubl
   if (!(target(1) > 0)) return {};
   CostCurve draft = stats.draft_cost.without_rare(few);
   if (!draft.measured(0)) draft.add(0, 0);
-  const std::vector<double> proposed = detail::shares(stats.drafted_by_position, stats.asked_by_position);
+  std::vector<double> proposed = detail::shares(stats.drafted_by_position, stats.asked_by_position);
+  // The shares are of different drafts, so by chance one may be larger than the one before. Probabilities do not rise.
+  for (std::size_t i = 1; i < proposed.size(); ++i) proposed[i] = std::min(proposed[i], proposed[i - 1]);
   std::size_t known = 0;
   while (known < survival.size() && known < proposed.size() && stats.reached_by_position[known] >= few)
     ++known;

@@ -58,7 +58,9 @@ namespace specdec::inline v0_2_0::testing {
 struct TextAuditOptions {
   /// By how much the logarithm of a probability may be wrong, in natural logarithms. Each factor of a bet is divided by
   /// e^tolerance: so rows that are right within this keep the guarantee. The default is for rows that were drawn from; rows
-  /// that are computed again by other kernels need more, 1e-3 for example.
+  /// that are computed again by other kernels need more, 1e-3 for example. It does not help at the edge of a cut (top-k, top-p,
+  /// min-p): a token that is inside in one computation may be outside in the other, and p = 0 convicts. Audit rows that are
+  /// computed again before they are cut, or cut them to the tokens that were kept.
   double tolerance = 1e-6;
   std::uint64_t seed = 1;    ///< of U
   std::uint64_t stream = 0;  ///< of U: audits that will be merged need streams of their own
@@ -119,12 +121,20 @@ class BasicTextAudit {
     add(distributions(row).row(0), token, distributions(reference).row(0));
   }
 
-  /// Adds a token by its probabilities in the target's row and in the reference row. Both rows must be normalised.
+  /// Adds a token by its probabilities in the target's row and in the reference row. Both rows must be normalised. A p that is no
+  /// probability leaves the token out. An r that is none counts as 0: if it left the token out, a reference that is unreadable
+  /// for some tokens would bet on the others at too good odds.
   void add(double p, double r) {
+    const auto is_probability = [](double x) { return x >= 0 && x <= 1 + 0x1p-8; };
     ++tokens_;
-    if (p == 0) ++impossible_;
-    else if (!(p > 0 && p <= 1 + 0x1p-8 && r >= 0 && r <= 1 + 0x1p-8)) ++unreadable_;
-    else bet_on_ratio(r / p);
+    if (!is_probability(p)) {
+      ++unreadable_;
+    } else if (p == 0) {
+      ++impossible_;
+    } else {
+      if (!is_probability(r)) ++unreadable_references_;
+      bet_on_ratio(is_probability(r) ? r / p : 0);
+    }
     remember();
   }
 

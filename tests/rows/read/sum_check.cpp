@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
+#include <array>
 #include <cmath>
+#include <cstddef>
+#include <limits>
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
@@ -50,6 +53,21 @@ struct Verification {
   }
 };
 
+// Returns the same row everywhere, in numbers of 16 bits.
+struct Bfloat16Model {
+  std::array<float, 3> p;
+  RowMajor<Eigen::bfloat16> rows{};
+
+  Index vocab_size() const { return 3; }
+  const auto& forward(std::span<const Token>, Index count) {
+    rows.resize(count, 3);
+    for (Index i = 0; i < count; ++i)
+      for (Index x = 0; x < 3; ++x) rows(i, x) = Eigen::bfloat16(p[static_cast<std::size_t>(x)]);
+    return rows;
+  }
+  void truncate(Index) {}
+};
+
 }  // namespace
 
 TEST_CASE("rows that do not sum to 1 are judged without a word where no sums are checked, and else named") {
@@ -98,6 +116,21 @@ TEST_CASE("rows that a rule does not need, rows without mass, and rounding are n
   CHECK(std::abs(half.cast<double>().sum() - 1) > 1e-3);
   std::mt19937_64 rng{1};
   CHECK_NOTHROW((void)verify(TokenVerifier{}, half, RowMajor<float>(0, many), std::vector<Token>{}, rng));
+}
+
+TEST_CASE("the loop's copies of halves and bfloat16 pass, and so does NaN where no decision reads it") {
+  const Checks checks(1);
+  Bfloat16Model target{{0.9f, 0.07f, 0.03f}}, small{{1.f / 3, 1.f / 3, 1.f / 3}};
+  SpecDec decoder{target, ModelDrafter{small}, BlockVerifier{}};
+  std::mt19937_64 rng{1};
+  const std::vector<Token> prompt{0};
+  CHECK_NOTHROW((void)decoder.generate(prompt, {.max_new_tokens = 60, .gamma = 2}, rng));
+
+  Verification v;
+  v.target.row(0)[3] = 0;  // the first token is rejected
+  v.target.row(0) /= v.target.row(0).sum();
+  v.target.bottomRows(4).setConstant(std::numeric_limits<float>::quiet_NaN());
+  CHECK(v.first_error(TokenVerifier{}, 20).first.empty());
 }
 
 TEST_CASE("lists and trees are checked, logits are not") {

@@ -37,8 +37,8 @@ void validate_row(const R& row, Index vocab_size, double tolerance) {
 /// stored as half or bfloat16 is allowed for. If a row lists its tokens, the ids must ascend and lie in the vocabulary.
 ///
 /// The verifiers do not call this: they check in O(γ) only the numbers that they use. They notice a row that does not sum to 1
-/// only where they draw from it, and not always there. (check_every() sums a row now and then.) Call it for rows from code that you do not trust, or while a backend is
-/// new. The error message calls the matrix `name`.
+/// only where they draw from it, and not always there. (check_every() sums a row now and then.) Call it for rows from code that
+/// you do not trust, or while a backend is new. The error message calls the matrix `name`.
 /// Throws: InvalidDistribution if the check fails; InvalidArgument unless tolerance >= 0.
 /// Cost: one pass over all rows.
 template <Probabilities M>
