@@ -27,8 +27,8 @@ class RowPlaces {
   RowPlaces(const P& row, Token x, const R& reference) {
     find(row, x);
     if constexpr (has_segments<P>) {
-      const Piece near = stretch(reference, start_of(x), segment_size(row, x));
-      reference_value_ = near[x - start_of(x)];
+      const Piece its_part = stretch(reference, start_of(x), segment_size(row, x));
+      reference_value_ = its_part[x - start_of(x)];
     } else {
       reference_value_ = specdec::probability(reference, x);
     }

@@ -292,12 +292,12 @@ std::conditional_t<sizeof...(More) == 2, Verdict, TreeVerdict> verify(R&&, const
 
 namespace detail {
 
-/// verify() for a rule that needs no draft rows, without them.
-template <class R, Probabilities Target, RandomSource Source>
+/// verify() for a rule that needs no draft rows, without them. If the target's rows are no rows, verify() says why.
+template <class R, class Target, RandomSource Source>
 Verdict verify_undrafted(R&& rule, const Target& target, TokenIds tokens, Source& source) {
   return verify(rule, target, OneHotRows(tokens), tokens, source);
 }
-template <class R, Probabilities Target, RandomSource Source>
+template <class R, class Target, RandomSource Source>
 TreeVerdict verify_undrafted(R&& rule, const Target& target, TokenIds tokens, TokenIds parents,
                              Source& source) {
   return verify(rule, target, OneHotRows(tokens), tokens, parents, source);
