@@ -680,7 +680,7 @@ Index tokens_on_flat_rows() {
   return audit.convicts(1e-4) ? audit.tokens() : 0;
 }
 
-// A mistake of statistics, which leaves the text right: what was cut behind the end of a text counts as rejected. Here the draft
+// A mistake of statistics, which leaves the text right: what was cut after the end of a text counts as rejected. Here the draft
 // is always right, and each token ends the text with probability 0.3. Returns how often the tokens 1, 2, 3 of a draft are
 // "accepted".
 std::vector<double> acceptance_that_counts_the_end() {

@@ -29,7 +29,7 @@ class AnyLength {
   specdec::SplitMix64 bits_{1};
 };
 
-// The next token depends on the last one. The drafter's logits are those of the target with noise.
+// The next token depends on the last one. The drafter's logits are the target's with noise.
 struct Model {
   using Rows = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   float noise = 0;

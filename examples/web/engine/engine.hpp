@@ -1,4 +1,4 @@
-// The engine behind the page: models, and a text that is being written. The page and a program for a terminal use it alike.
+// The engine of the page: models, and a text that is being written. The page and a program for a terminal use it alike.
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -44,7 +44,7 @@ std::optional<Token> settle_race_at(const Pair& pair, double w, const P& p, cons
   return drawn_from(rest);
 }
 
-/// A source of chance over numbers that stand at addresses: those of a seed, or all numbers, in a proof.
+/// A source of chance over numbers that stand at addresses: the numbers of a seed, or all numbers, in a proof.
 template <class Numbers>
 class ChanceByAddress {
  public:

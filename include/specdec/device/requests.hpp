@@ -51,7 +51,7 @@ struct ChosenDrafts {
 };
 
 /// Requests that are judged together: pointers into memory that the device reads and writes. Tokens of all requests lie one after
-/// another, and so do target rows: those of request r begin with number begin(r) + r, and there is one more than tokens.
+/// another, and so do target rows: the rows of request r begin with number begin(r) + r, and there is one more than tokens.
 ///
 /// A draft ends before its first −1. A row that is not asked, because a token before it was rejected, may hold anything.
 template <class Scalar, class DraftRows>

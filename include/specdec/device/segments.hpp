@@ -1,4 +1,4 @@
-// Segments of a row of logits: the only pass over a row. A kernel that writes logits can leave these sums behind itself.
+// Segments of a row of logits: the only pass over a row. A kernel that writes logits can write these sums, too.
 // Experimental: may change in any version. See .github/CHANGELOG.md.
 // SPDX-License-Identifier: MIT
 #pragma once

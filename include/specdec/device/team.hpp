@@ -23,7 +23,7 @@ inline constexpr int lanes = 32;
 ///   get(x, lane)        a lane's number, known to all
 ///   first(f), last(f)   the first and the last lane with f(lane); −1 if there is none
 ///
-/// Sums are those of a warp, to the bit: lane l adds the number of lane l + 16, then l + 8, and so on.
+/// Sums equal a warp's, to the bit: lane l adds the number of lane l + 16, then l + 8, and so on.
 struct LoopTeam {
   template <class T>
   using PerLane = std::array<T, lanes>;

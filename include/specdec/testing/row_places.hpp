@@ -8,6 +8,7 @@
 
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/read/segments.hpp"
+#include "specdec/testing/row_segments.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0::testing::detail {
@@ -19,13 +20,11 @@ namespace specdec::inline v0_2_0::testing::detail {
 class RowPlaces {
  public:
   template <Distribution P>
-  RowPlaces(const P& row, Token x) {
-    find(row, x);
+  RowPlaces(const P& row, Token x) : value_(value_of(row, x)) {
     read(row, x, [](const Piece&, const auto&) {});
   }
   template <Distribution P, Distribution R>
-  RowPlaces(const P& row, Token x, const R& reference) {
-    find(row, x);
+  RowPlaces(const P& row, Token x, const R& reference) : value_(value_of(row, x)) {
     if constexpr (has_segments<P>) {
       const Piece its_part = stretch(reference, start_of(x), segment_size(row, x));
       reference_value_ = its_part[x - start_of(x)];
@@ -57,7 +56,7 @@ class RowPlaces {
 
   /// Whether the place tells something: not in a row that is nearly one-hot, where it is nearly v. It depends on the row alone.
   bool is_informative() const { return squares_ < 0.9 * total_ * total_; }
-  /// The same for the place by ratio: not where row and reference are nearly equal.
+  /// Whether the place by ratio tells something: not where row and reference are nearly equal.
   bool is_informative_reference() const { return overlap_ < 0.99 * total_; }
 
   double by_rank(double v) const { return (above_ + v * equal_) / total_; }
@@ -69,46 +68,11 @@ class RowPlaces {
 
  private:
   using Piece = specdec::detail::Segment<>;
-  template <class P>
-  static constexpr bool has_segments = SegmentedRow<P> && !ListedRow<P>;
-
-  static Index start_of(Token x) { return Index{x} / max_segment_size * max_segment_size; }
-  template <class P>
-  static Index segment_size(const P& row, Token x) {
-    return std::min<Index>(max_segment_size, Index{row.vocab_size()} - start_of(x));
-  }
-
-  // A whole segment in the row's scalar: Eigen may round single entries differently.
-  template <class Segment>
-  static Piece evaluated(const Segment& segment) {
-    const specdec::detail::Segment<typename Segment::Scalar> piece = segment;
-    return piece.template cast<double>();
-  }
   template <Distribution R>
   static Piece stretch(const R& row, Index start, Index size) {
     specdec::detail::GatheredSegment<R> piece = specdec::detail::GatheredSegment<R>::Zero(size);
     specdec::detail::add_stretch(row, 1.0, start, piece);
     return piece;
-  }
-
-  // The token's probability, to the last bit the one in the segments.
-  template <Distribution P>
-  void find(const P& row, Token x) {
-    if constexpr (has_segments<P>)
-      value_ = evaluated(row.segment(start_of(x), segment_size(row, x)))[x - start_of(x)];
-    else value_ = specdec::probability(row, x);
-  }
-
-  // How many of the `size` ids, which ascend, are below x.
-  template <class Ids>
-  static Index count_below(const Ids& ids, Index size, Token x) {
-    Index begin = 0, end = size;
-    while (begin < end) {
-      const Index middle = begin + (end - begin) / 2;
-      if (ids(middle) < x) begin = middle + 1;
-      else end = middle;
-    }
-    return begin;
   }
 
   template <Distribution P, class Reference>
@@ -134,7 +98,7 @@ class RowPlaces {
     ratio_equal_ += (ratios == ratio_).select(p, 0.0).sum();
   }
 
-  double value_ = 0, total_ = 0, squares_ = 0, least_ = 0;
+  double value_, total_ = 0, squares_ = 0, least_ = 0;
   double above_ = 0, equal_ = 0, before_ = 0;
   double reference_value_ = 0, reference_total_ = 0, least_reference_ = 0, overlap_ = 0;
   double ratio_ = 0, ratio_above_ = 0, ratio_equal_ = 0;

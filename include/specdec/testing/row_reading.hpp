@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -10,6 +9,7 @@
 
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/read/segments.hpp"
+#include "specdec/testing/row_segments.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0::testing::detail {
@@ -55,37 +55,6 @@ class RowReading {
 
  private:
   using Piece = specdec::detail::Segment<>;
-
-  // The token's probability, to the last bit equal to the value in the segments.
-  template <Distribution R>
-  static double value_of(const R& row, Token x) {
-    if constexpr (SegmentedRow<R> && !ListedRow<R>) {
-      const Index start = x / max_segment_size * max_segment_size;
-      const Index count = std::min(max_segment_size, Index{row.vocab_size()} - start);
-      return evaluated(row.segment(start, count))[x - start];
-    } else {
-      return static_cast<double>(row.probability(x));
-    }
-  }
-
-  // Evaluates a whole segment in the row's scalar: Eigen may round single entries differently.
-  template <class Segment>
-  static Piece evaluated(const Segment& segment) {
-    const specdec::detail::Segment<typename Segment::Scalar> piece = segment;
-    return piece.template cast<double>();
-  }
-
-  // How many of the `size` ids, which ascend, are below x.
-  template <class Ids>
-  static Index count_below(const Ids& ids, Index size, Token x) {
-    Index begin = 0, end = size;
-    while (begin < end) {
-      const Index middle = begin + (end - begin) / 2;
-      if (ids(middle) < x) begin = middle + 1;
-      else end = middle;
-    }
-    return begin;
-  }
 
   void take(const Piece& q) {
     total_ += q.sum();

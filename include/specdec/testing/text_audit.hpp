@@ -77,7 +77,7 @@ struct TextAuditOptions {
 /// **The trap** is at the top of this file: what you pass must depend on the text, never on the step.
 ///
 /// Random: one number U for each token with a row. Token n of the audit takes number n of a Philox whose key is mixed from the
-/// seed: so U belongs to a place, and is independent of an engine's numbers, also of those of a Philox of this seed. A `Source` of
+/// seed: so U belongs to a place, and is independent of an engine's numbers, also of a Philox of this seed. A `Source` of
 /// your own must be independent of all coins and draws of the engine.
 /// Cost: a pass over the row, and over the reference; with two numbers, O(1). No allocation. 500 bytes. No exceptions are needed.
 /// Copies go on alone. Distinct audits may be used in distinct threads, and merge().
