@@ -13,6 +13,7 @@
 #include "specdec/device/numbers.hpp"
 #include "specdec/device/row.hpp"
 #include "specdec/device/segments.hpp"
+#include "specdec/device/settings.hpp"
 #include "specdec/device/team.hpp"
 #include "specdec/types.hpp"
 
@@ -26,11 +27,12 @@ struct DenseDrafts {
   Index stride = 0;  ///< from a row to the next one; 0: vocab_size
   const float* log_sum_exp = nullptr;
   const float* temperatures = nullptr;  ///< of each request's drafter; nullptr: 1
+  const float* cuts = nullptr;          ///< the least logit that was kept, of each row; nullptr: all were
 
   SPECDEC_TEAM DenseDraft<Scalar> row(Index request, Index k, Token) const {
     return {logits + k * (stride > 0 ? stride : vocab_size), vocab_size,
             temperatures ? static_cast<double>(temperatures[request]) : 1.0,
-            static_cast<double>(log_sum_exp[k])};
+            static_cast<double>(log_sum_exp[k]), cuts ? cuts[k] : -infinity};
   }
 };
 
@@ -67,11 +69,15 @@ struct Requests {
 
   const float* temperatures = nullptr;  ///< of each request; nullptr: 1
   const float* min_p = nullptr;         ///< of each request; nullptr: 0
+  const std::int32_t* top_k = nullptr;  ///< of each request; nullptr: 0, which keeps all
+  const float* top_p = nullptr;         ///< of each request; nullptr: 1
   const std::uint64_t* seeds = nullptr;
   const std::uint64_t* steps =
       nullptr;  ///< how many verifications each request had before: see AddressedChance
 
-  SegmentSum* sums = nullptr;     ///< work space: rows() × segments
+  SegmentSum* sums = nullptr;  ///< work space: rows() × segments
+  float* largest =
+      nullptr;  ///< work space: rows() × segments × lanes; nullptr if no request has top-k or top-p
   double* cumulative = nullptr;   ///< work space: rows() × segments
   RowSummary* rows_of = nullptr;  ///< work space: rows()
   double* residual = nullptr;     ///< work space: count × segments
@@ -94,10 +100,14 @@ struct Requests {
     return gamma;
   }
   SPECDEC_TEAM Settings settings(Index request) const {
-    return {temperatures ? temperatures[request] : 1.0F, min_p ? min_p[request] : 0.0F};
+    return {temperatures ? temperatures[request] : 1.0F, min_p ? min_p[request] : 0.0F,
+            top_k ? top_k[request] : 0, top_p ? top_p[request] : 1.0F};
   }
 
   SPECDEC_TEAM Index row_number(Index request, Index i) const { return begin(request) + request + i; }
+  SPECDEC_TEAM float* largest_of(Index row) const {
+    return largest ? largest + row * segments() * lanes : nullptr;
+  }
   SPECDEC_TEAM const Scalar* logits(Index request, Index i) const {
     return target + row_number(request, i) * (stride > 0 ? stride : vocab_size);
   }
@@ -108,26 +118,27 @@ struct Requests {
 template <class Team, class R>
 SPECDEC_TEAM void sum_segment_of(Team team, const R& requests, Index request, Index i, Index s) {
   if (i > requests.gamma(request)) return;
-  const SegmentSum sum =
-      sum_segment(team, requests.logits(request, i) + s * segment_size,
-                  detail::columns_of(requests.vocab_size, s), scale_of(requests.settings(request)));
-  SegmentSum* out = requests.sums + requests.row_number(request, i) * requests.segments() + s;
+  const Index row = requests.row_number(request, i);
+  float* of_lanes = requests.largest_of(row);
+  const SegmentSum sum = sum_segment(
+      team, requests.logits(request, i) + s * segment_size, detail::columns_of(requests.vocab_size, s),
+      scale_of(requests.settings(request)), of_lanes ? of_lanes + s * lanes : nullptr);
+  SegmentSum* out = requests.sums + row * requests.segments() + s;
   team.run([&](int lane) SPECDEC_TEAM_LAMBDA {
     if (lane == 0) *out = sum;
   });
 }
 
-/// The second piece: finishes target row i of a request.
-template <class Team, class R>
-SPECDEC_TEAM void finish_row_of(Team team, const R& requests, Index request, Index i) {
+/// The second piece: finishes target row i of a request. A launch has a crew for each; a crew of one team is enough where no
+/// request has top-k, top-p or min-p.
+template <class Crew, class R>
+SPECDEC_TEAM void finish_row_of(Crew& crew, const R& requests, Index request, Index i) {
   if (i > requests.gamma(request)) return;
   const Index row = requests.row_number(request, i), first = row * requests.segments();
   const RowSummary summary =
-      finish_row(team, requests.logits(request, i), requests.sums + first, requests.cumulative + first,
-                 requests.vocab_size, requests.settings(request));
-  team.run([&](int lane) SPECDEC_TEAM_LAMBDA {
-    if (lane == 0) requests.rows_of[row] = summary;
-  });
+      finish_row(crew, requests.logits(request, i), requests.sums + first, requests.largest_of(row),
+                 requests.cumulative + first, requests.vocab_size, requests.settings(request));
+  crew.lead([&]() SPECDEC_TEAM_LAMBDA { requests.rows_of[row] = summary; });
 }
 
 namespace detail {
@@ -207,7 +218,7 @@ void judge_on_cpu(Rule rule, const Requests<Scalar, DraftRows>& requests) {
   for (Index r = 0; r < requests.count; ++r) {
     for (Index i = 0; i <= requests.gamma(r); ++i) {
       for (Index s = 0; s < requests.segments(); ++s) sum_segment_of(LoopTeam{}, requests, r, i, s);
-      finish_row_of(LoopTeam{}, requests, r, i);
+      finish_row_of(crew, requests, r, i);
     }
     judge_request(crew, rule, requests, r);
   }
