@@ -16,6 +16,8 @@
 #include "specdec/device/settings.hpp"
 #include "specdec/device/team.hpp"
 #include "specdec/types.hpp"
+#include "specdec/verify/rules/traits.hpp"
+#include "specdec/verify/verdict.hpp"
 
 namespace specdec::inline v0_2_0::device {
 
@@ -170,7 +172,7 @@ SPECDEC_TEAM Fault fault_of_tokens(const R& all, Index request, Index gamma) {
   return {};
 }
 
-template <class R, class Verdict>
+template <class R>
 SPECDEC_TEAM void write_verdict(const R& all, Index request, Fault fault, const Verdict& verdict) {
   const bool sound = fault.kind == FaultKind::none;
   if (all.accepted) all.accepted[request] = sound ? static_cast<std::int32_t>(verdict.accepted) : -1;
@@ -183,6 +185,14 @@ SPECDEC_TEAM void write_verdict(const R& all, Index request, Fault fault, const 
                                            : k + 1 == many ? verdict.token
                                                            : all.tokens[first + k];
 }
+
+/// Whether a device judges the rule, given what it answers. Greedy block verification is left out because its memory is lists that
+/// grow: each thread would keep them in its slow memory, between requests, too. Rules for trees ask for sums over rows at each
+/// rejected sibling.
+template <class Rule, class Answer>
+inline constexpr bool judged_on_device =
+    std::is_same_v<Answer, Verdict> && !specdec::detail::has_commit<Rule> && !remembers_sequence<Rule> &&
+    !draws_keyed<Rule>;
 
 }  // namespace detail
 
@@ -199,8 +209,13 @@ SPECDEC_TEAM void judge_request(Crew& crew, Rule rule, const R& requests, Index 
   Drafted<Crew, Rows> drafted(crew, Rows{requests, request}, requests.tokens + requests.begin(request), gamma,
                               requests.residual + request * requests.segments(), fault);
   Chance<Numbers> chance(numbers, requests.steps ? requests.steps[request] : 0, fault);
-  decltype(rule.judge(drafted, chance)) verdict{};
-  if (fault.kind == FaultKind::none) verdict = rule.judge(drafted, chance);
+  Verdict verdict{};
+  constexpr bool can_judge = detail::judged_on_device<Rule, decltype(rule.judge(drafted, chance))>;
+  static_assert(can_judge,
+                "a device judges lines, by rules without a memory: greedy block verification, KeyedVerifier "
+                "and rules for trees are for the host");
+  if constexpr (can_judge)
+    if (fault.kind == FaultKind::none) verdict = rule.judge(drafted, chance);
   for (Index i = 0; i < verdict.accepted && fault.kind == FaultKind::none; ++i)
     if (drafted.token(i) >= requests.vocab_size)
       fault = {FaultKind::no_verdict, static_cast<std::int32_t>(i)};

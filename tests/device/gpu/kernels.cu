@@ -1,12 +1,5 @@
-// The pieces of a verification as kernels, to be compiled to PTX and looked at: see .ci/device. Nothing launches them.
+// The pieces of a verification as kernels, to be compiled to PTX and looked at: see .ci/gpu. Nothing launches them.
 // SPDX-License-Identifier: MIT
-#ifdef __clang__  // without an SDK: what its headers define, and Clang's own use
-#define __host__ __attribute__((host))
-#define __device__ __attribute__((device))
-#define __global__ __attribute__((global))
-#define __shared__ __attribute__((shared))
-#endif
-
 #include <cstdlib>
 #include <specdec/device/requests.hpp>
 #include <specdec/device/warp.hpp>
