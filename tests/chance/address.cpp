@@ -1,4 +1,4 @@
-// Numbers by address: the published generator. (.ci/device compiles them without Eigen.)
+// Numbers by address: the published generator. (.ci/gpu compiles them without Eigen.)
 // SPDX-License-Identifier: MIT
 #include "specdec/chance/address.hpp"
 

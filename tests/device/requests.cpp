@@ -3,6 +3,7 @@
 #include "specdec/device/requests.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -48,7 +49,8 @@ struct Memory {
   device::Requests<Scalar, DraftRows> all = {};
   std::vector<std::int32_t> ends = {}, tokens = {}, accepted = {}, token = {}, emitted = {};
   std::vector<Scalar> target = {};
-  std::vector<float> temperatures = {}, min_p = {};
+  std::vector<float> temperatures = {}, min_p = {}, top_p = {}, largest = {};
+  std::vector<std::int32_t> top_k = {};
   std::vector<std::uint64_t> seeds = {}, steps = {};
   std::vector<device::SegmentSum> sums = {};
   std::vector<double> cumulative = {}, residual = {};
@@ -60,6 +62,8 @@ struct Memory {
     const auto count = ends.size(), rows = static_cast<std::size_t>(ends.back()) + count;
     temperatures.resize(count, 1);
     min_p.resize(count);
+    top_k.resize(count);
+    top_p.resize(count, 1);
     seeds.resize(count);
     steps.resize(count);
     accepted.assign(count, -7);
@@ -69,6 +73,7 @@ struct Memory {
     all.vocab_size = vocab_size;
     const auto segments = static_cast<std::size_t>(all.segments());
     sums.resize(rows * segments);
+    largest.resize(sums.size() * device::lanes);
     cumulative.resize(rows * segments);
     residual.resize(count * segments);
     rows_of.resize(rows);
@@ -77,6 +82,9 @@ struct Memory {
     all.target = target.data();
     all.temperatures = temperatures.data();
     all.min_p = min_p.data();
+    all.top_k = top_k.data();
+    all.top_p = top_p.data();
+    all.largest = largest.data();
     all.seeds = seeds.data();
     all.steps = steps.data();
     all.sums = sums.data();
@@ -93,10 +101,11 @@ struct Memory {
     all.width = width;
   }
   void prepare() const {
+    device::LoopCrew<3> crew;
     for (Index r = 0; r < all.count; ++r)
       for (Index i = 0; i <= all.gamma(r); ++i) {
         for (Index s = 0; s < all.segments(); ++s) device::sum_segment_of(device::LoopTeam{}, all, r, i, s);
-        device::finish_row_of(device::LoopTeam{}, all, r, i);
+        device::finish_row_of(crew, all, r, i);
       }
   }
 };
@@ -135,6 +144,26 @@ Law law_on_host(const Rule& rule, const Eigen::MatrixXd& p, const Eigen::MatrixX
   return law;
 }
 
+// The probabilities after top-k and top-p, by their definition. Equal weights stay or go together.
+std::array<double, 3> kept_of(const int (&row)[3], int top_k, double top_p) {
+  std::array<int, 3> sorted{row[0], row[1], row[2]};
+  std::sort(sorted.rbegin(), sorted.rend());
+  int least = top_k > 0 ? sorted[static_cast<std::size_t>(top_k) - 1] : 0;
+  const auto sum_from = [&](int cut) {
+    double sum = 0;
+    for (const int w : row) sum += w >= cut ? w : 0;
+    return sum;
+  };
+  for (const int w : sorted)
+    if (sum_from(w) >= top_p * sum_from(least)) {
+      least = std::max(least, w);
+      break;
+    }
+  std::array<double, 3> kept{};
+  for (std::size_t x = 0; x < 3; ++x) kept[x] = row[x] >= least ? row[x] / sum_from(least) : 0;
+  return kept;
+}
+
 // Rows of probabilities that are small integers over a power of two, so that floats hold them exactly: at temperature log2(e)
 // a logit is the logarithm to base 2.
 constexpr Index size = 3;
@@ -144,16 +173,18 @@ struct SmallModels {
   std::vector<float> numbers;
   Eigen::MatrixXd p{3, size}, q{2, size};
 
-  explicit SmallModels(std::mt19937_64& rng) {
+  explicit SmallModels(std::mt19937_64& rng, int top_k = 0, float top_p = 1) {
     const int target[][3] = {{2, 1, 1}, {4, 2, 2}, {1, 1, 2}, {1, 0, 1}, {4, 4, 0}, {1, 2, 1}};
     const double draft[][3] = {
         {.25, .25, .5}, {.125, .375, .5}, {.625, .25, .125}, {.5, .25, .25}, {.875, .0625, .0625}};
     memory.temperatures = {device::log2_of_e};
+    memory.top_k = {top_k};
+    memory.top_p = {top_p};
     for (Index i = 0; i < 3; ++i) {
       const auto& row = target[rng() % 6];
-      const double sum = row[0] + row[1] + row[2];
+      const auto kept = kept_of(row, top_k, top_p);
       for (Index x = 0; x < size; ++x) {
-        p(i, x) = row[x] / sum;
+        p(i, x) = kept[static_cast<std::size_t>(x)];
         memory.target.push_back(row[x] > 0 ? static_cast<float>(std::log2(row[x])) : -inf);
       }
     }
@@ -175,11 +206,11 @@ struct SmallModels {
 };
 
 template <class Rule>
-double worst_law(const Rule& rule) {
+double worst_law(const Rule& rule, int top_k = 0, float top_p = 1) {
   std::mt19937_64 rng{41};
   double worst = 0;
   for (int n = 0; n < support::bound(6, 60); ++n) {
-    SmallModels models(rng);
+    SmallModels models(rng, top_k, top_p);
     for (Token x = 0; x < size; ++x)
       for (Token y = 0; y < size; ++y) {
         models.memory.tokens = {x, y};
@@ -201,6 +232,14 @@ TEST_CASE(
   CHECK(worst_law(LenientVerifier{0.75}) < 1e-13);
   CHECK(worst_law(SampleMatchVerifier{}) < 1e-13);
   CHECK(worst_law(ArgmaxVerifier{}) < 1e-13);
+}
+
+TEST_CASE("over all numbers, the law is that of the rows after top-k and top-p") {
+  CHECK(worst_law(BlockVerifier{}, 1) < 1e-13);
+  CHECK(worst_law(BlockVerifier{}, 2) < 1e-13);
+  CHECK(worst_law(TokenVerifier{}, 0, 0.5F) < 1e-13);
+  CHECK(worst_law(BlockVerifier{}, 2, 0.7F) < 1e-13);
+  CHECK(worst_law(SampleMatchVerifier{}, 2, 0.6F) < 1e-13);
 }
 
 namespace {
@@ -226,7 +265,24 @@ struct Compared {
   long verdicts = 0, differing = 0, accepted = 0, faults = 0;
 };
 
-// Random requests of one kind of number, on a device by a crew of `teams` teams, and by verify() over rows of the same sums.
+// Rows of logits, with −inf where the host's own steps leave a token out.
+template <class Scalar>
+std::vector<Scalar> cut_on_host(std::vector<Scalar> logits, Index vocab_size,
+                                const device::Settings& settings) {
+  if (settings.temperature == 0) return logits;
+  const Chain chain(Temperature{settings.temperature}, TopK{settings.top_k}, TopP{settings.top_p});
+  std::vector<float> row(static_cast<std::size_t>(vocab_size));
+  for (std::size_t first = 0; first < logits.size(); first += row.size()) {
+    for (std::size_t x = 0; x < row.size(); ++x) row[x] = device::widen(logits[first + x]);
+    const float cut = chain(LogitsRow<float>({row.data(), vocab_size})).cut();
+    for (std::size_t x = 0; x < row.size(); ++x)
+      if (row[x] < cut) logits[first + x] = narrowed(-inf, Scalar{});
+  }
+  return logits;
+}
+
+// Random requests of one kind of number, on a device by a crew of `teams` teams, and by verify() over rows of the same sums. Top-k
+// and top-p are those of the device there, and those of the host here.
 template <int teams, class Scalar>
 void compare(std::mt19937_64& rng, int sets, int steps, Compared& seen) {
   std::normal_distribution<float> normal;
@@ -234,7 +290,9 @@ void compare(std::mt19937_64& rng, int sets, int steps, Compared& seen) {
     const Index sizes[] = {2, 3, 3, 7, 7, 20, 20, 40, 40, 301, 1027, 2500};
     const Index vocab_size = sizes[rng() % 12], gamma = static_cast<Index>(rng() % 6);
     const device::Settings settings{rng() % 8 == 0 ? 0.0F : 0.5F + 0.25F * static_cast<float>(rng() % 4),
-                                    rng() % 4 == 0 ? 0.05F : 0.0F};
+                                    rng() % 4 == 0 ? 0.05F : 0.0F,
+                                    rng() % 3 == 0 ? 1 + static_cast<std::int32_t>(rng() % 50) : 0,
+                                    rng() % 3 == 0 ? 0.3F + 0.15F * static_cast<float>(rng() % 5) : 1.0F};
     // From drafts that are nearly the target, where races take many rounds, to bad ones.
     const float noise = std::ldexp(1.0F, -static_cast<int>(rng() % 12));
     Memory<Scalar> memory;
@@ -260,12 +318,15 @@ void compare(std::mt19937_64& rng, int sets, int steps, Compared& seen) {
     memory.tokens.resize(static_cast<std::size_t>(gamma));
     memory.temperatures = {settings.temperature};
     memory.min_p = {settings.min_p};
+    memory.top_k = {settings.top_k};
+    memory.top_p = {settings.top_p};
     memory.connect(vocab_size);
-    memory.all.draft = {draft.data(), vocab_size, 0, sums.data(), nullptr};
+    memory.all.draft = {draft.data(), vocab_size, 0, sums.data()};
     memory.seeds = {rng()};
     memory.prepare();
-    const device::TargetOnHost<Scalar> target(memory.target.data(), gamma + 1, vocab_size, vocab_size,
-                                              settings);
+    const auto cut = cut_on_host(memory.target, vocab_size, settings);
+    const device::TargetOnHost<Scalar> target(cut.data(), gamma + 1, vocab_size, vocab_size,
+                                              {settings.temperature, settings.min_p});
     const device::DraftOnHost<device::DenseDraft<float>> q(rows, vocab_size);
     device::LoopCrew<teams> crew;
     for (int step = 0; step < steps; ++step) {
@@ -409,7 +470,8 @@ TEST_CASE("ragged requests get the verdicts that each has alone, where the engin
   device::judge_on_cpu(BlockVerifier{}, memory.all);
   CHECK(memory.emitted == seen);
   memory.all.emitted = nullptr;
-  memory.all.temperatures = memory.all.min_p = nullptr;
+  memory.all.temperatures = memory.all.min_p = memory.all.top_p = memory.all.largest = nullptr;
+  memory.all.top_k = nullptr;
   memory.all.steps = nullptr;
   device::judge_on_cpu(TokenVerifier{}, memory.all);
 }
@@ -420,7 +482,7 @@ TEST_CASE("a bad row, token or setting is its own request's fault, and is named"
   const auto judged = [&](const auto& change, const auto& rule) {
     auto memory = ragged<device::DenseDrafts<float>>(9, 9);
     auto mine = draft;
-    memory.all.draft = {mine.data(), 9, 0, sums.data(), nullptr};
+    memory.all.draft = {mine.data(), 9, 0, sums.data()};
     change(memory, mine);
     device::judge_on_cpu(rule, memory.all);
     for (std::size_t r = 0; r < 3; ++r) {
@@ -457,6 +519,10 @@ TEST_CASE("a bad row, token or setting is its own request's fault, and is named"
   CHECK(judged([](M&, Draft& d) { d[18 + 2] = 0.5F; }, token) ==
         std::pair(Fault{}, Fault{FaultKind::draft_is_no_probability, 0}));
   CHECK(judged([](M& m, Draft&) { m.temperatures[0] = NaN; }, block) ==
+        std::pair(Fault{FaultKind::bad_setting, 0}, Fault{}));
+  CHECK(judged([](M& m, Draft&) { m.top_p[1] = 0; }, token) ==
+        std::pair(Fault{}, Fault{FaultKind::bad_setting, 0}));
+  CHECK(judged([](M& m, Draft&) { m.top_k[0] = 3, m.all.largest = nullptr; }, token) ==
         std::pair(Fault{FaultKind::bad_setting, 0}, Fault{}));
   CHECK(judged([](M& m, Draft&) { m.min_p[1] = 2; }, match) ==
         std::pair(Fault{}, Fault{FaultKind::bad_setting, 0}));
@@ -496,9 +562,11 @@ TEST_CASE("whatever the rows hold, a verdict is within the draft and the vocabul
     for (Index k = 0; k < gamma; ++k) memory.tokens.push_back(static_cast<std::int32_t>(rng() % 7) - 1);
     memory.temperatures = {rng() % 4 == 0 ? any() : 1.0F};
     memory.min_p = {rng() % 4 == 0 ? any() : 0.0F};
+    memory.top_k = {rng() % 4 == 0 ? static_cast<std::int32_t>(rng() % 6) - 1 : 0};
+    memory.top_p = {rng() % 4 == 0 ? any() : 1.0F};
     memory.seeds = {rng()};
     memory.connect(vocab_size);
-    memory.all.draft = {draft.data(), vocab_size, 0, sums.data(), nullptr};
+    memory.all.draft = {draft.data(), vocab_size, 0, sums.data()};
     with_rule(static_cast<std::size_t>(n), [&](const auto& rule) { device::judge_on_cpu(rule, memory.all); });
     if (memory.faults[0].kind != FaultKind::none) continue;
     ++sound;

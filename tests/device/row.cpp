@@ -28,17 +28,22 @@ struct Summed {
   std::vector<Scalar> logits;
   Settings settings = {};
   std::vector<SegmentSum> sums = {};
+  std::vector<float> largest = {};
   std::vector<double> cumulative = {};
 
   Row<Scalar> row(std::size_t first = 0) {
     const auto size = static_cast<Index>(logits.size() - first);
     sums.resize(static_cast<std::size_t>(segments_of(size)));
     cumulative.resize(sums.size());
+    largest.resize(sums.size() * lanes);
     const Scalar* data = logits.data() + first;
     for (Index s = 0; s < segments_of(size); ++s)
-      sums[static_cast<std::size_t>(s)] = sum_segment(
-          LoopTeam{}, data + s * segment_size, device::detail::columns_of(size, s), scale_of(settings));
-    const RowSummary summary = finish_row(LoopTeam{}, data, sums.data(), cumulative.data(), size, settings);
+      sums[static_cast<std::size_t>(s)] =
+          sum_segment(LoopTeam{}, data + s * segment_size, device::detail::columns_of(size, s),
+                      scale_of(settings), largest.data() + s * lanes);
+    LoopCrew<4> crew;
+    const RowSummary summary =
+        finish_row(crew, data, sums.data(), largest.data(), cumulative.data(), size, settings);
     return Row<Scalar>(data, sums.data(), cumulative.data(), size, scale_of(settings), summary);
   }
 };
@@ -205,8 +210,17 @@ TEST_CASE("what is wrong with a row is told by its kind") {
       CHECK(fault(size, at, 0, std::numeric_limits<float>::lowest()) == FaultKind::none);
       CHECK(fault(size, at, 3e4F, -3e4F) == FaultKind::none);
     }
-  for (const Settings settings :
-       {Settings{NaN, 0}, {-1, 0}, {inf, 0}, {1e-40F, 0}, {1, NaN}, {1, -0.1F}, {1, 1.5F}})
+  for (const Settings settings : {Settings{NaN, 0},
+                                  {-1, 0},
+                                  {inf, 0},
+                                  {1e-40F, 0},
+                                  {1, NaN},
+                                  {1, -0.1F},
+                                  {1, 1.5F},
+                                  {1, 0, -1},
+                                  {1, 0, 0, 0.0F},
+                                  {1, 0, 0, 1.5F},
+                                  {1, 0, 0, NaN}})
     CHECK(fault(40, 3, 1, 0, settings) == FaultKind::bad_setting);
 }
 
@@ -220,6 +234,9 @@ TEST_CASE("draft rows answer by logits with their sum, by a list, or for one tok
   CHECK(dense.probability(3) == 0);
   CHECK(dense.probability(-1) == 0);
   CHECK(DenseDraft<float>(logits.data(), 3, 2, 0.1).probability(2) > 1.1);
+  const DenseDraft<float> cut(logits.data(), 3, 2, 1.5, 3);  // top-1
+  CHECK(cut.probability(2) == 1);
+  CHECK(cut.probability(0) == 0);
   const std::vector<std::int32_t> ids{5, 2, -1};
   const std::vector<float> numbers{0.25F, 0.75F, 0};
   const ListedDraft listed(ids.data(), numbers.data(), 3);

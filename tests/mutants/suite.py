@@ -46,6 +46,10 @@ def mpi_flags(source, step):
     return shlex.split(subprocess.run(["mpicxx", f"--showme:{step}"], capture_output=True, text=True).stdout)
 
 
+# Without support/catch.hpp, which includes a header of the library: that one may be the mutant's.
+CATCH = "#if __has_include(<catch2/catch_all.hpp>)\n#include <catch2/catch_all.hpp>\n#else\n#include <catch2/catch.hpp>\n#endif\n"
+
+
 class Tree:
     """The headers, those of one mutant or as they are, and what was built against them."""
 
@@ -110,9 +114,8 @@ class Suite:
                            for file in (REPOSITORY / folder).rglob("*.[hc]pp")]
                 names = {name for file in sources for name in re.findall(r"^#include <([a-z_]+|Eigen/\w+)>$",
                                                                          file.read_text(), re.MULTILINE)}
-                header.write_text("".join(f"#include <{name}>\n" for name in sorted(names)) +
-                                  '#include "support/catch.hpp"\n')
-                self.command(f"-I{REPOSITORY}/tests", level, "-x", "c++-header", header, "-o", f"{header}.gch")
+                header.write_text("".join(f"#include <{name}>\n" for name in sorted(names)) + CATCH)
+                self.command(level, "-x", "c++-header", header, "-o", f"{header}.gch")
                 self.precompiled.add(level)
         return header
 

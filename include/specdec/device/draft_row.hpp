@@ -11,18 +11,26 @@
 namespace specdec::inline v0_2_0::device {
 
 /// A draft row of logits whose sum is known: q(x) = exp(l(x)/temperature − log_sum_exp). The drafter has computed the sum when it
-/// drew from the row. A row of probabilities is one of logits that are logarithms, with log_sum_exp = 0.
+/// drew from the row. A row of probabilities is one of logits that are logarithms, with log_sum_exp = 0. If the drafter drew by
+/// top-k or others, `cut` is the least logit that it kept: q is 0 below, and the sum is that of the logits from there on.
 ///
 /// Numeric: in double.
 template <class Scalar>
 class DenseDraft {
  public:
-  SPECDEC_TEAM DenseDraft(const Scalar* logits, Index vocab_size, double temperature, double log_sum_exp)
-      : logits_(logits), size_(vocab_size), scale_(log2e / temperature), top_(log_sum_exp * log2e) {}
+  SPECDEC_TEAM DenseDraft(const Scalar* logits, Index vocab_size, double temperature, double log_sum_exp,
+                          float cut = -infinity)
+      : logits_(logits),
+        size_(vocab_size),
+        scale_(log2e / temperature),
+        top_(log_sum_exp * log2e),
+        cut_(cut) {}
 
   SPECDEC_TEAM double probability(Token x) const {
     if (x < 0 || x >= size_) return 0;
-    const double power = product(static_cast<double>(widen(logits_[x])), scale_) - top_;
+    const float l = widen(logits_[x]);
+    if (l < cut_) return 0;
+    const double power = product(static_cast<double>(l), scale_) - top_;
     return power != power ? power : power < 1 ? power_of_two(power) : 2;  // above 1 + 2^-8: a fault
   }
 
@@ -31,6 +39,7 @@ class DenseDraft {
   const Scalar* logits_;
   Index size_;
   double scale_, top_;
+  float cut_;
 };
 
 /// A draft row that lists its tokens, in any order: `probabilities[k]` belongs to `ids[k]`. All others have q = 0. For drafters

@@ -83,22 +83,30 @@ SPECDEC_TEAM double product(double a, double b) {
 #endif
 }
 
+namespace detail {
+
+/// 2^x, where `Bits` is the integer of Real's size, and a Real has `digits` binary digits after the first. 2^r of what is left
+/// after rounding x to an integer, |r| <= 1/2, is the polynomial with these coefficients, the highest power first.
+template <class Bits, int digits, class Real, class... Coefficients>
+SPECDEC_TEAM Real power_by(Real x, Real highest, Coefficients... coefficients) {
+  constexpr Real integers = static_cast<Real>(Bits{3} << (digits - 1));  // here numbers are 1 apart
+  const Real shifted = x + integers;        // rounds to an integer, which lies in the low bits
+  const Real r = x - (shifted - integers);  // exact
+  Real y = highest;
+  ((y = fused(y, r, coefficients)), ...);
+  return std::bit_cast<Real>(std::bit_cast<Bits>(y) + (std::bit_cast<Bits>(shifted) << digits));
+}
+
+}  // namespace detail
+
 /// 2^(l·scale − top) in float, for l·scale <= top. 0 from 2^-127 on downward, and for l = -inf.
 ///
 /// Numeric: relative error below 2e-7, beside the rounding of l·scale − top to a float. NaN and +inf give any number.
 SPECDEC_TEAM float power_of_two(float l, float scale, float top) {
-  float x = fused(l, scale, -top);
-  x = x > -127.0F ? x : -127.0F;
-  const float shifted = x + 0x1.8p23F;        // rounds to an integer, which lies in the low bits
-  const float r = x - (shifted - 0x1.8p23F);  // exact, |r| <= 1/2
-  float y = 0x1.5bb9ep-10F;                   // minimax polynomial of 2^r, degree 5, with 2^0 = 1
-  y = fused(y, r, 0x1.3ceab6p-7F);
-  y = fused(y, r, 0x1.c6b754p-5F);
-  y = fused(y, r, 0x1.ebf9bcp-3F);
-  y = fused(y, r, 0x1.62e42ap-1F);
-  y = fused(y, r, 1.0F);
-  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(y) +
-                              (std::bit_cast<std::uint32_t>(shifted) << 23));
+  const float x = fused(l, scale, -top);
+  // A minimax polynomial with 2^0 = 1.
+  return detail::power_by<std::uint32_t, 23>(x > -127.0F ? x : -127.0F, 0x1.5bb9ep-10F, 0x1.3ceab6p-7F,
+                                             0x1.c6b754p-5F, 0x1.ebf9bcp-3F, 0x1.62e42ap-1F, 1.0F);
 }
 
 /// 2^x in double, for x <= 1023. 0 below 2^-1000 and for NaN.
@@ -106,24 +114,11 @@ SPECDEC_TEAM float power_of_two(float l, float scale, float top) {
 /// Numeric: relative error below 1e-15.
 SPECDEC_TEAM double power_of_two(double x) {
   if (!(x > -1000)) return 0;
-  const double shifted = x + 0x1.8p52;
-  const double r = x - (shifted - 0x1.8p52);
-  // The series of exp(r·log 2); |r| <= 1/2.
-  double y = 0x1.c3bd650fc2986p-36;
-  y = fused(y, r, 0x1.e8cac7351bb25p-32);
-  y = fused(y, r, 0x1.e4cf5158b8ecap-28);
-  y = fused(y, r, 0x1.b5253d395e7c4p-24);
-  y = fused(y, r, 0x1.62c0223a5c824p-20);
-  y = fused(y, r, 0x1.ffcbfc588b0c7p-17);
-  y = fused(y, r, 0x1.430912f86c787p-13);
-  y = fused(y, r, 0x1.5d87fe78a6731p-10);
-  y = fused(y, r, 0x1.3b2ab6fba4e77p-7);
-  y = fused(y, r, 0x1.c6b08d704a0c0p-5);
-  y = fused(y, r, 0x1.ebfbdff82c58fp-3);
-  y = fused(y, r, 0x1.62e42fefa39efp-1);
-  y = fused(y, r, 1.0);
-  return std::bit_cast<double>(std::bit_cast<std::uint64_t>(y) +
-                               (std::bit_cast<std::uint64_t>(shifted) << 52));
+  // The series of exp(r·log 2).
+  return detail::power_by<std::uint64_t, 52>(
+      x, 0x1.c3bd650fc2986p-36, 0x1.e8cac7351bb25p-32, 0x1.e4cf5158b8ecap-28, 0x1.b5253d395e7c4p-24,
+      0x1.62c0223a5c824p-20, 0x1.ffcbfc588b0c7p-17, 0x1.430912f86c787p-13, 0x1.5d87fe78a6731p-10,
+      0x1.3b2ab6fba4e77p-7, 0x1.c6b08d704a0c0p-5, 0x1.ebfbdff82c58fp-3, 0x1.62e42fefa39efp-1, 1.0);
 }
 
 inline constexpr float infinity = std::numeric_limits<float>::infinity();

@@ -13,8 +13,11 @@
 #include "specdec/device/numbers.hpp"
 #include "specdec/device/row.hpp"
 #include "specdec/device/segments.hpp"
+#include "specdec/device/settings.hpp"
 #include "specdec/device/team.hpp"
 #include "specdec/types.hpp"
+#include "specdec/verify/rules/traits.hpp"
+#include "specdec/verify/verdict.hpp"
 
 namespace specdec::inline v0_2_0::device {
 
@@ -26,11 +29,12 @@ struct DenseDrafts {
   Index stride = 0;  ///< from a row to the next one; 0: vocab_size
   const float* log_sum_exp = nullptr;
   const float* temperatures = nullptr;  ///< of each request's drafter; nullptr: 1
+  const float* cuts = nullptr;          ///< the least logit that was kept, of each row; nullptr: all were
 
   SPECDEC_TEAM DenseDraft<Scalar> row(Index request, Index k, Token) const {
     return {logits + k * (stride > 0 ? stride : vocab_size), vocab_size,
             temperatures ? static_cast<double>(temperatures[request]) : 1.0,
-            static_cast<double>(log_sum_exp[k])};
+            static_cast<double>(log_sum_exp[k]), cuts ? cuts[k] : -infinity};
   }
 };
 
@@ -67,11 +71,15 @@ struct Requests {
 
   const float* temperatures = nullptr;  ///< of each request; nullptr: 1
   const float* min_p = nullptr;         ///< of each request; nullptr: 0
+  const std::int32_t* top_k = nullptr;  ///< of each request; nullptr: 0, which keeps all
+  const float* top_p = nullptr;         ///< of each request; nullptr: 1
   const std::uint64_t* seeds = nullptr;
   const std::uint64_t* steps =
       nullptr;  ///< how many verifications each request had before: see AddressedChance
 
-  SegmentSum* sums = nullptr;     ///< work space: rows() × segments
+  SegmentSum* sums = nullptr;  ///< work space: rows() × segments
+  float* largest =
+      nullptr;  ///< work space: rows() × segments × lanes; nullptr if no request has top-k or top-p
   double* cumulative = nullptr;   ///< work space: rows() × segments
   RowSummary* rows_of = nullptr;  ///< work space: rows()
   double* residual = nullptr;     ///< work space: count × segments
@@ -94,10 +102,14 @@ struct Requests {
     return gamma;
   }
   SPECDEC_TEAM Settings settings(Index request) const {
-    return {temperatures ? temperatures[request] : 1.0F, min_p ? min_p[request] : 0.0F};
+    return {temperatures ? temperatures[request] : 1.0F, min_p ? min_p[request] : 0.0F,
+            top_k ? top_k[request] : 0, top_p ? top_p[request] : 1.0F};
   }
 
   SPECDEC_TEAM Index row_number(Index request, Index i) const { return begin(request) + request + i; }
+  SPECDEC_TEAM float* largest_of(Index row) const {
+    return largest ? largest + row * segments() * lanes : nullptr;
+  }
   SPECDEC_TEAM const Scalar* logits(Index request, Index i) const {
     return target + row_number(request, i) * (stride > 0 ? stride : vocab_size);
   }
@@ -108,26 +120,27 @@ struct Requests {
 template <class Team, class R>
 SPECDEC_TEAM void sum_segment_of(Team team, const R& requests, Index request, Index i, Index s) {
   if (i > requests.gamma(request)) return;
-  const SegmentSum sum =
-      sum_segment(team, requests.logits(request, i) + s * segment_size,
-                  detail::columns_of(requests.vocab_size, s), scale_of(requests.settings(request)));
-  SegmentSum* out = requests.sums + requests.row_number(request, i) * requests.segments() + s;
+  const Index row = requests.row_number(request, i);
+  float* of_lanes = requests.largest_of(row);
+  const SegmentSum sum = sum_segment(
+      team, requests.logits(request, i) + s * segment_size, detail::columns_of(requests.vocab_size, s),
+      scale_of(requests.settings(request)), of_lanes ? of_lanes + s * lanes : nullptr);
+  SegmentSum* out = requests.sums + row * requests.segments() + s;
   team.run([&](int lane) SPECDEC_TEAM_LAMBDA {
     if (lane == 0) *out = sum;
   });
 }
 
-/// The second piece: finishes target row i of a request.
-template <class Team, class R>
-SPECDEC_TEAM void finish_row_of(Team team, const R& requests, Index request, Index i) {
+/// The second piece: finishes target row i of a request. A launch has a crew for each; a crew of one team is enough where no
+/// request has top-k, top-p or min-p.
+template <class Crew, class R>
+SPECDEC_TEAM void finish_row_of(Crew& crew, const R& requests, Index request, Index i) {
   if (i > requests.gamma(request)) return;
   const Index row = requests.row_number(request, i), first = row * requests.segments();
   const RowSummary summary =
-      finish_row(team, requests.logits(request, i), requests.sums + first, requests.cumulative + first,
-                 requests.vocab_size, requests.settings(request));
-  team.run([&](int lane) SPECDEC_TEAM_LAMBDA {
-    if (lane == 0) requests.rows_of[row] = summary;
-  });
+      finish_row(crew, requests.logits(request, i), requests.sums + first, requests.largest_of(row),
+                 requests.cumulative + first, requests.vocab_size, requests.settings(request));
+  crew.lead([&]() SPECDEC_TEAM_LAMBDA { requests.rows_of[row] = summary; });
 }
 
 namespace detail {
@@ -159,7 +172,7 @@ SPECDEC_TEAM Fault fault_of_tokens(const R& all, Index request, Index gamma) {
   return {};
 }
 
-template <class R, class Verdict>
+template <class R>
 SPECDEC_TEAM void write_verdict(const R& all, Index request, Fault fault, const Verdict& verdict) {
   const bool sound = fault.kind == FaultKind::none;
   if (all.accepted) all.accepted[request] = sound ? static_cast<std::int32_t>(verdict.accepted) : -1;
@@ -172,6 +185,14 @@ SPECDEC_TEAM void write_verdict(const R& all, Index request, Fault fault, const 
                                            : k + 1 == many ? verdict.token
                                                            : all.tokens[first + k];
 }
+
+/// Whether a device judges the rule, given what it answers. Greedy block verification is left out because its memory is lists that
+/// grow: each thread would keep them in its slow memory, between requests, too. Rules for trees ask for sums over rows at each
+/// rejected sibling.
+template <class Rule, class Answer>
+inline constexpr bool judged_on_device =
+    std::is_same_v<Answer, Verdict> && !specdec::detail::has_commit<Rule> && !remembers_sequence<Rule> &&
+    !draws_keyed<Rule>;
 
 }  // namespace detail
 
@@ -188,8 +209,13 @@ SPECDEC_TEAM void judge_request(Crew& crew, Rule rule, const R& requests, Index 
   Drafted<Crew, Rows> drafted(crew, Rows{requests, request}, requests.tokens + requests.begin(request), gamma,
                               requests.residual + request * requests.segments(), fault);
   Chance<Numbers> chance(numbers, requests.steps ? requests.steps[request] : 0, fault);
-  decltype(rule.judge(drafted, chance)) verdict{};
-  if (fault.kind == FaultKind::none) verdict = rule.judge(drafted, chance);
+  Verdict verdict{};
+  constexpr bool can_judge = detail::judged_on_device<Rule, decltype(rule.judge(drafted, chance))>;
+  static_assert(can_judge,
+                "a device judges lines, by rules without a memory: greedy block verification, KeyedVerifier "
+                "and rules for trees are for the host");
+  if constexpr (can_judge)
+    if (fault.kind == FaultKind::none) verdict = rule.judge(drafted, chance);
   for (Index i = 0; i < verdict.accepted && fault.kind == FaultKind::none; ++i)
     if (drafted.token(i) >= requests.vocab_size)
       fault = {FaultKind::no_verdict, static_cast<std::int32_t>(i)};
@@ -207,7 +233,7 @@ void judge_on_cpu(Rule rule, const Requests<Scalar, DraftRows>& requests) {
   for (Index r = 0; r < requests.count; ++r) {
     for (Index i = 0; i <= requests.gamma(r); ++i) {
       for (Index s = 0; s < requests.segments(); ++s) sum_segment_of(LoopTeam{}, requests, r, i, s);
-      finish_row_of(LoopTeam{}, requests, r, i);
+      finish_row_of(crew, requests, r, i);
     }
     judge_request(crew, rule, requests, r);
   }

@@ -3,37 +3,40 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include "specdec/device/cut.hpp"
 #include "specdec/device/fault.hpp"
 #include "specdec/device/numbers.hpp"
 #include "specdec/device/segments.hpp"
+#include "specdec/device/settings.hpp"
 #include "specdec/device/team.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0::device {
 
-/// How a request samples.
-struct Settings {
-  float temperature = 1;  ///< 0: the largest logit has probability 1; among equals the lowest id
-  float min_p = 0;        ///< tokens with less than this share of the largest probability are left out
-};
-
-/// The factor of the logits: log2(e)/temperature. At temperature 0 the sums are not used, and any factor will do.
-SPECDEC_TEAM float scale_of(Settings settings) {
-  return settings.temperature > 0 ? log2_of_e / settings.temperature : log2_of_e;
-}
-SPECDEC_TEAM bool are_valid(Settings settings) {
-  return settings.temperature >= 0 && settings.temperature < infinity && scale_of(settings) < infinity &&
-         settings.min_p >= 0 && settings.min_p <= 1;
-}
-
 /// What finish_row() has found of a row.
 struct RowSummary {
   double total;     ///< the sum of all numbers below, of tokens that are kept
   float top;        ///< the numbers are 2^(l·scale − top)
-  float least;      ///< min-p keeps numbers from this one on; 0 if there is no min-p
+  float cut;        ///< the least logit that is kept; −infinity if all are
   Token chosen;     ///< at temperature 0 the only token; else −1
   FaultKind fault;  ///< why nothing can be asked
 };
+
+namespace detail {
+
+/// The largest logit of a row; NaN if a logit is NaN.
+template <class Team>
+SPECDEC_TEAM float largest_of(Team team, const SegmentSum* sums, Index count) {
+  typename Team::template PerLane<float> largest;
+  team.run([&](int lane) SPECDEC_TEAM_LAMBDA {
+    float found = -infinity;
+    for (Index s = lane; s < count; s += lanes) found = team.larger(found, sums[s].largest);
+    team.at(largest, lane) = found;
+  });
+  return team.largest(largest);
+}
+
+}  // namespace detail
 
 /// A target row. Its numbers, from which probabilities, sums and draws are made alike, are floats for each segment.
 ///
@@ -97,14 +100,8 @@ class Row {
   /// The token with the largest logit, the lowest id among equals.
   template <class Team>
   SPECDEC_TEAM Token argmax(Team team) const {
-    typename Team::template PerLane<float> largest;
     const Index count = segments_of(size_);
-    team.run([&](int lane) SPECDEC_TEAM_LAMBDA {
-      float found = -infinity;
-      for (Index s = lane; s < count; s += lanes) found = team.larger(found, sums_[s].largest);
-      team.at(largest, lane) = found;
-    });
-    const float most = team.largest(largest);
+    const float most = detail::largest_of(team, sums_, count);
     for (Index first = 0; first < count; first += lanes) {
       const int lane = team.first(
           [&](int k) SPECDEC_TEAM_LAMBDA { return first + k < count && sums_[first + k].largest == most; });
@@ -118,10 +115,9 @@ class Row {
   // A segment's unit in units of the row.
   SPECDEC_TEAM double unit(float top) const { return power_of_two(static_cast<double>(top) - of_.top); }
 
-  // A logit's number in units of its segment; 0 if min-p leaves it out.
+  // A logit's number in units of its segment; 0 below the cut.
   SPECDEC_TEAM float number(float l, float top) const {
-    if (of_.least > 0 && power_of_two(l, scale_, of_.top) < of_.least) return 0;
-    return power_of_two(l, scale_, top);
+    return l < of_.cut ? 0 : power_of_two(l, scale_, top);
   }
 
   // The first segment at which the cumulative sum passes u; the last one with mass if none does, by rounding.
@@ -215,92 +211,79 @@ class Row {
 namespace detail {
 
 /// Writes the cumulative sums of a row's segments, in units of the row. Returns the whole sum.
-template <class Team>
-SPECDEC_TEAM double add_segments(Team team, const SegmentSum* sums, Index count, float scale, float top,
+template <class Crew>
+SPECDEC_TEAM double add_segments(Crew& crew, const SegmentSum* sums, Index count, float scale, float top,
                                  double* cumulative) {
-  typename Team::template PerLane<double> mass;
-  double before = 0;
-  for (Index first = 0; first < count; first += lanes) {
-    team.run([&](int lane) SPECDEC_TEAM_LAMBDA {
-      const Index s = first + lane;
-      team.at(mass, lane) = s < count
-                                ? static_cast<double>(sums[s].sum) *
-                                      power_of_two(static_cast<double>(top_of(sums[s].largest, scale)) - top)
-                                : 0;
-    });
-    team.add_up(mass);
-    team.run([&](int lane) SPECDEC_TEAM_LAMBDA {
-      if (first + lane < count) cumulative[first + lane] = before + team.at(mass, lane);
-    });
-    before += team.get(mass, lanes - 1);
-  }
-  return before;
+  crew.each([&](auto team, int j) SPECDEC_TEAM_LAMBDA {
+    if (j > 0) return;
+    typename decltype(team)::template PerLane<double> mass;
+    double before = 0;
+    for (Index first = 0; first < count; first += lanes) {
+      team.run([&](int lane) SPECDEC_TEAM_LAMBDA {
+        const Index s = first + lane;
+        team.at(mass, lane) =
+            s < count ? static_cast<double>(sums[s].sum) *
+                            power_of_two(static_cast<double>(top_of(sums[s].largest, scale)) - top)
+                      : 0;
+      });
+      team.add_up(mass);
+      team.run([&](int lane) SPECDEC_TEAM_LAMBDA {
+        if (first + lane < count) cumulative[first + lane] = before + team.at(mass, lane);
+      });
+      before += team.get(mass, lanes - 1);
+    }
+  });
+  return cumulative[count - 1];
 }
 
-/// Sums a segment again, without the tokens that min-p leaves out.
-template <class Team, class Scalar>
-SPECDEC_TEAM float sum_kept(Team team, const Scalar* logits, int count, float scale, float top, float row_top,
-                            float least) {
-  typename Team::template PerLane<float> number;
-  team.run([&](int lane) SPECDEC_TEAM_LAMBDA {
-    float sum = 0;
-    for (int k = 0; k < lane_size; ++k) {
-      const int place = place_of(lane, k);
-      if (place >= count) continue;
-      const float l = widen(logits[place]);
-      if (power_of_two(l, scale, row_top) >= least) sum += power_of_two(l, scale, top);
+/// Sums the segments again, without the tokens below the cut.
+template <class Crew, class Scalar>
+SPECDEC_TEAM void sum_again(Crew& crew, const Scalar* logits, SegmentSum* sums, Index vocab_size, float scale,
+                            float cut) {
+  crew.each([&](auto team, int j) SPECDEC_TEAM_LAMBDA {
+    for (Index s = j; s < segments_of(vocab_size); s += Crew::size) {
+      const float kept = sums[s].largest >= cut
+                             ? sum_kept(team, logits + s * segment_size, columns_of(vocab_size, s), scale,
+                                        top_of(sums[s].largest, scale), cut)
+                             : 0;
+      team.run([&](int lane) SPECDEC_TEAM_LAMBDA {
+        if (lane == 0) sums[s].sum = kept;
+      });
     }
-    team.at(number, lane) = sum;
   });
-  return team.sum(number);
 }
 
 }  // namespace detail
 
-/// Makes a row of its summed segments: finds what is wrong with it, applies min-p, and writes the cumulative sums.
+/// Makes a row of its summed segments: finds what is wrong with it, cuts it, and writes the cumulative sums. `largest` has the
+/// largest logit of each lane in each segment; it may be nullptr where no row has top-k or top-p.
 ///
-/// Cost: a few numbers a segment. Min-p reads those segments again that hold a token that it keeps; their sums change.
-template <class Team, class Scalar>
-SPECDEC_TEAM RowSummary finish_row(Team team, const Scalar* logits, SegmentSum* sums, double* cumulative,
-                                   Index vocab_size, Settings settings) {
-  RowSummary of{0, 0, 0, -1, FaultKind::bad_setting};
-  if (!are_valid(settings)) return of;
+/// Cost: a few numbers a segment. A cut costs what cut_of() costs, and reads those segments again that keep a token; their sums
+/// change.
+template <class Crew, class Scalar>
+SPECDEC_TEAM RowSummary finish_row(Crew& crew, const Scalar* logits, SegmentSum* sums, const float* largest,
+                                   double* cumulative, Index vocab_size, Settings settings) {
+  RowSummary of{0, 0, -infinity, -1, FaultKind::bad_setting};
+  if (!are_valid(settings) || (need_search(settings) && !largest)) return of;
   const Index count = segments_of(vocab_size);
-  const float scale = scale_of(settings);
-  typename Team::template PerLane<float> largest;
-  team.run([&](int lane) SPECDEC_TEAM_LAMBDA {
-    float found = -infinity;
-    for (Index s = lane; s < count; s += lanes) found = team.larger(found, sums[s].largest);
-    team.at(largest, lane) = found;
-  });
-  const float most = team.largest(largest);
+  const float scale = scale_of(settings), most = detail::largest_of(crew.team(), sums, count);
   of.fault = most != most                        ? FaultKind::target_is_nan
              : most * scale > largest_scaled     ? FaultKind::target_is_infinite
              : !(most * scale > -largest_scaled) ? FaultKind::target_has_no_mass
                                                  : FaultKind::none;
   if (of.fault != FaultKind::none) return of;
   if (settings.temperature == 0) {
-    of.chosen = Row<Scalar>(logits, sums, cumulative, vocab_size, scale, of).argmax(team);
+    of.chosen = Row<Scalar>(logits, sums, cumulative, vocab_size, scale, of).argmax(crew.team());
     return of;
   }
   of.top = top_of(most, scale);
-  if (settings.min_p > 0) {
-    of.least = settings.min_p * power_of_two(most, scale, of.top);
-    for (Index s = 0; s < count; ++s) {
-      const float top = top_of(sums[s].largest, scale);
-      const bool some = power_of_two(sums[s].largest, scale, of.top) >= of.least;
-      const float kept =
-          some ? detail::sum_kept(team, logits + s * segment_size, detail::columns_of(vocab_size, s), scale,
-                                  top, of.top, of.least)
-               : 0;
-      team.run([&](int lane) SPECDEC_TEAM_LAMBDA {
-        if (lane == 0) sums[s].sum = kept;
-      });
-      team.meet();
-    }
+  of.total = detail::add_segments(crew, sums, count, scale, of.top, cumulative);
+  of.cut = cut_of(crew, detail::RowToCut<Scalar>{logits, sums, largest, vocab_size}, settings, most, scale,
+                  of.top, of.total);
+  if (of.cut > -infinity) {
+    detail::sum_again(crew, logits, sums, vocab_size, scale, of.cut);
+    of.total = detail::add_segments(crew, sums, count, scale, of.top, cumulative);
   }
-  of.total = detail::add_segments(team, sums, count, scale, of.top, cumulative);
-  team.meet();
   return of;
 }
 

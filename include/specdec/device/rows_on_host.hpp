@@ -11,6 +11,7 @@
 #include "specdec/device/drafted.hpp"
 #include "specdec/device/row.hpp"
 #include "specdec/device/segments.hpp"
+#include "specdec/device/settings.hpp"
 #include "specdec/device/team.hpp"
 #include "specdec/error.hpp"
 #include "specdec/types.hpp"
@@ -63,11 +64,14 @@ class TargetOnHost {
     const Index segments = segments_of(vocab_size);
     sums_.resize(static_cast<std::size_t>(rows * segments));
     cumulative_.resize(sums_.size());
+    largest_.resize(static_cast<std::size_t>(segments * lanes));
+    LoopCrew<1> crew;
     for (Index i = 0; i < rows; ++i) {
       for (Index s = 0; s < segments; ++s)
-        sums_[static_cast<std::size_t>(i * segments + s)] = sum_segment(
-            LoopTeam{}, logits + i * stride + s * segment_size, detail::columns_of(vocab_size, s), scale_);
-      summaries_.push_back(finish_row(LoopTeam{}, logits + i * stride, sums_.data() + i * segments,
+        sums_[static_cast<std::size_t>(i * segments + s)] =
+            sum_segment(LoopTeam{}, logits + i * stride + s * segment_size, detail::columns_of(vocab_size, s),
+                        scale_, largest_.data() + s * lanes);
+      summaries_.push_back(finish_row(crew, logits + i * stride, sums_.data() + i * segments, largest_.data(),
                                       cumulative_.data() + i * segments, vocab_size, settings));
     }
   }
@@ -86,6 +90,7 @@ class TargetOnHost {
   Index size_, stride_;
   float scale_;
   std::vector<SegmentSum> sums_;
+  std::vector<float> largest_;  // of the row that is being summed
   std::vector<double> cumulative_;
   std::vector<RowSummary> summaries_;
 };

@@ -77,14 +77,31 @@ SPECDEC_TEAM int columns_of(Index vocab_size, Index s) {
   return static_cast<int>(left < segment_size ? left : segment_size);
 }
 
+/// Σ 2^(l·scale − top) over the logits of all lanes.
+///
+/// Numeric: sums in float, over 32 columns of a lane in four parts, then over the lanes.
+template <class Team>
+SPECDEC_TEAM float sum_logits(Team team, typename Team::template PerLane<LaneLogits>& mine, float scale,
+                              float top) {
+  typename Team::template PerLane<float> number;
+  team.run([&](int lane) SPECDEC_TEAM_LAMBDA {
+    const float* x = team.at(mine, lane).x;
+    float part[4] = {0, 0, 0, 0};
+    SPECDEC_UNROLLED for (int k = 0; k < lane_size; ++k) part[k % 4] += power_of_two(x[k], scale, top);
+    team.at(number, lane) = (part[0] + part[2]) + (part[1] + part[3]);
+  });
+  return team.sum(number);
+}
+
 }  // namespace detail
 
-/// The largest logit and the sum of a segment of `count` columns, 1 <= count <= segment_size.
+/// The largest logit and the sum of a segment of `count` columns, 1 <= count <= segment_size. If `of_lanes` is not nullptr, the
+/// largest logit of each lane is written there.
 ///
 /// Cost: reads each logit once.
-/// Numeric: sums in float, over 32 columns of a lane in four parts, then over the lanes.
 template <class Team, class Scalar>
-SPECDEC_TEAM SegmentSum sum_segment(Team team, const Scalar* logits, int count, float scale) {
+SPECDEC_TEAM SegmentSum sum_segment(Team team, const Scalar* logits, int count, float scale,
+                                    float* of_lanes = nullptr) {
   typename Team::template PerLane<detail::LaneLogits> mine;
   typename Team::template PerLane<float> number;
   team.run([&](int lane) SPECDEC_TEAM_LAMBDA {
@@ -93,15 +110,22 @@ SPECDEC_TEAM SegmentSum sum_segment(Team team, const Scalar* logits, int count, 
     float largest = x[0];
     SPECDEC_UNROLLED for (int k = 1; k < lane_size; ++k) largest = team.larger(largest, x[k]);
     team.at(number, lane) = largest;
+    if (of_lanes) of_lanes[lane] = largest;
   });
-  const float largest = team.largest(number), top = top_of(largest, scale);
+  const float largest = team.largest(number);
+  return {largest, detail::sum_logits(team, mine, scale, top_of(largest, scale))};
+}
+
+/// The sum of a segment again, of logits from `cut` on: what sum_segment gives if all others are −inf.
+template <class Team, class Scalar>
+SPECDEC_TEAM float sum_kept(Team team, const Scalar* logits, int count, float scale, float top, float cut) {
+  typename Team::template PerLane<detail::LaneLogits> mine;
   team.run([&](int lane) SPECDEC_TEAM_LAMBDA {
-    const float* x = team.at(mine, lane).x;
-    float part[4] = {0, 0, 0, 0};
-    SPECDEC_UNROLLED for (int k = 0; k < lane_size; ++k) part[k % 4] += power_of_two(x[k], scale, top);
-    team.at(number, lane) = (part[0] + part[2]) + (part[1] + part[3]);
+    float* x = team.at(mine, lane).x;
+    detail::load(logits, count, lane, x);
+    SPECDEC_UNROLLED for (int k = 0; k < lane_size; ++k) x[k] = x[k] >= cut ? x[k] : -infinity;
   });
-  return {largest, team.sum(number)};
+  return detail::sum_logits(team, mine, scale, top);
 }
 
 }  // namespace specdec::device

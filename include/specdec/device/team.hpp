@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 
 #include "specdec/device/numbers.hpp"
 #include "specdec/types.hpp"
@@ -43,7 +44,8 @@ struct LoopTeam {
     for (const float other : x) found = larger(found, other);
     return found;
   }
-  static float sum(PerLane<float> x) {
+  template <class T>
+  static T sum(PerLane<T> x) {
     for (int step = lanes / 2; step > 0; step /= 2)
       for (int lane = 0; lane < step; ++lane) at(x, lane) += at(x, lane + step);
     return x[0];
@@ -84,6 +86,7 @@ inline constexpr Index longest_draft = 64;
 ///   each(f)             calls f(team, j) for j = 0, ..., size − 1, each on a team of its own; returns when all have ended, and
 ///                       what they wrote to memory is seen by all
 ///   ask(f)              the same; f returns an Answer, and answer(j) is known to all
+///   sum(f)              the same; f returns an integer, and their sum is known to all
 ///   team()              this lane's own team
 ///   lead(f)             calls f() on one lane
 ///   scratch()           longest_draft + 1 numbers for the rule
@@ -104,6 +107,12 @@ class LoopCrew {
   template <class F>
   void ask(F f) {
     for (int j = 0; j < size; ++j) answers_[static_cast<std::size_t>(j)] = f(LoopTeam{}, j);
+  }
+  template <class F>
+  static std::uint64_t sum(F f) {
+    std::uint64_t sum = 0;
+    for (int j = 0; j < size; ++j) sum += f(LoopTeam{}, j);
+    return sum;
   }
   const Answer& answer(int j) const { return answers_[static_cast<std::size_t>(j)]; }
   double* scratch() { return scratch_.data(); }

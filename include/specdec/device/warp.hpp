@@ -95,8 +95,9 @@ struct Warp {
         larger(found, swapped(found, mask));
     return found;
   }
-  SPECDEC_DEVICE static float sum(PerLane<float>& x) {
-    float found = x.mine;
+  template <class T>
+  SPECDEC_DEVICE static T sum(PerLane<T>& x) {
+    T found = x.mine;
     SPECDEC_UNROLLED for (int mask = lanes / 2; mask > 0; mask /= 2) found += swapped(found, mask);
     return found;
   }
@@ -123,7 +124,8 @@ struct Warp {
   }
 
  private:
-  SPECDEC_DEVICE static float swapped(float x, int mask) {
+  template <class T>
+  SPECDEC_DEVICE static T swapped(T x, int mask) {
     return detail::by_words(x, [&](std::uint32_t word) { return detail::swapped(word, mask); });
   }
 };
@@ -132,6 +134,7 @@ struct Warp {
 template <int warps>
 struct CrewMemory {
   Answer answers[warps];
+  std::uint64_t sums[warps];
   double scratch[longest_draft + 1];
 };
 
@@ -162,6 +165,16 @@ class WarpCrew {
     detail::meet_block();  // the last answers have been read
     if (Warp::lane() == 0) memory_->answers[number()] = answer;
     detail::meet_block();
+  }
+  template <class F>
+  SPECDEC_DEVICE std::uint64_t sum(F f) {
+    const std::uint64_t mine = f(Warp{}, number());
+    detail::meet_block();  // the last sums have been read
+    if (Warp::lane() == 0) memory_->sums[number()] = mine;
+    detail::meet_block();
+    std::uint64_t sum = 0;
+    SPECDEC_UNROLLED for (int j = 0; j < size; ++j) sum += memory_->sums[j];
+    return sum;
   }
   SPECDEC_DEVICE Answer answer(int j) const { return memory_->answers[j]; }
   SPECDEC_DEVICE double* scratch() { return memory_->scratch; }

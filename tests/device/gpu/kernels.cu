@@ -1,17 +1,11 @@
-// The pieces of a verification as kernels, to be compiled to PTX and looked at: see .ci/device. Nothing launches them.
+// The pieces of a verification as kernels, to be compiled to PTX and looked at: see .ci/gpu. Nothing launches them.
 // SPDX-License-Identifier: MIT
-#ifdef __clang__  // without an SDK: what its headers define, and Clang's own use
-#define __host__ __attribute__((host))
-#define __device__ __attribute__((device))
-#define __global__ __attribute__((global))
-#define __shared__ __attribute__((shared))
-#endif
-
 #include <cstdlib>
 #include <specdec/device/requests.hpp>
 #include <specdec/device/warp.hpp>
 #include <specdec/verify/rules/argmax.hpp>
 #include <specdec/verify/rules/block.hpp>
+#include <specdec/verify/rules/lenient.hpp>
 #include <specdec/verify/rules/sample_match.hpp>
 #include <specdec/verify/rules/token.hpp>
 
@@ -42,21 +36,23 @@ KERNEL sum_float(Requests<float, DenseDrafts<float>> r) { sum(r); }
 KERNEL sum_half(Requests<Half, DenseDrafts<Half>> r) { sum(r); }
 KERNEL sum_bfloat16(Requests<Bfloat16, DenseDrafts<Bfloat16>> r) { sum(r); }
 
-// A warp a block. y: position in the draft; z: request.
+// 8 warps a block. y: position in the draft; z: request.
 KERNEL finish_bfloat16(Requests<Bfloat16, DenseDrafts<Bfloat16>> r) {
-  finish_row_of(Warp{}, r, block_z(), block_y());
+  __shared__ CrewMemory<8> memory;
+  WarpCrew<8> crew(memory);
+  finish_row_of(crew, r, block_z(), block_y());
 }
 
 // 8 warps a block. x: request.
 template <class Rule, class R>
-SPECDEC_DEVICE void judge(const R& requests, CrewMemory<8>& memory) {
+SPECDEC_DEVICE void judge(const Rule& rule, const R& requests, CrewMemory<8>& memory) {
   WarpCrew<8> crew(memory);
-  judge_request(crew, Rule{}, requests, block_x());
+  judge_request(crew, rule, requests, block_x());
 }
-#define JUDGE(name, Rule, Scalar, Drafts)             \
-  KERNEL name(Requests<Scalar, Drafts> r) {           \
-    __shared__ CrewMemory<8> memory;                      \
-    judge<Rule>(r, memory);                           \
+#define JUDGE(name, Rule, Scalar, Drafts)   \
+  KERNEL name(Requests<Scalar, Drafts> r) { \
+    __shared__ CrewMemory<8> memory;        \
+    judge(Rule{}, r, memory);               \
   }
 JUDGE(judge_block, BlockVerifier, Bfloat16, DenseDrafts<Bfloat16>)
 JUDGE(judge_token, TokenVerifier, Bfloat16, DenseDrafts<Bfloat16>)
@@ -64,3 +60,7 @@ JUDGE(judge_block_lists, BlockVerifier, float, ListedDrafts)
 JUDGE(judge_token_chosen, TokenVerifier, float, ChosenDrafts)
 JUDGE(judge_sample_match, SampleMatchVerifier, float, ChosenDrafts)
 JUDGE(judge_argmax, ArgmaxVerifier, Bfloat16, ChosenDrafts)
+KERNEL judge_lenient(Requests<Bfloat16, DenseDrafts<Bfloat16>> r, LenientVerifier rule) {
+  __shared__ CrewMemory<8> memory;
+  judge(rule, r, memory);
+}

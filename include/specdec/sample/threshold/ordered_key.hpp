@@ -22,14 +22,14 @@ using OrderedKey = std::conditional_t<sizeof(F) == 4, std::int32_t, std::int64_t
 /// An IEEE number is a sign and a magnitude; the key is a signed integer made of them. Why: comparisons and sums of
 /// integers may be reordered, so compilers vectorise them unasked. And a bisection over integers always ends.
 template <std::floating_point F>
-OrderedKey<F> ordered_key(F x) {
+constexpr OrderedKey<F> ordered_key(F x) {
   const auto bits = std::bit_cast<OrderedKey<F>>(x);
   return bits >= 0 ? bits : std::numeric_limits<OrderedKey<F>>::min() - bits;
 }
 
 /// The number that has this key.
 template <std::floating_point F>
-F from_ordered_key(OrderedKey<F> key) {
+constexpr F from_ordered_key(OrderedKey<F> key) {
   return std::bit_cast<F>(key >= 0 ? key : std::numeric_limits<OrderedKey<F>>::min() - key);
 }
 

@@ -1,5 +1,5 @@
 // The rules of the library on a device: one thread judges one draft, with its rows and its memory given by the caller. It is
-// compiled by .ci/ptx, which reads what comes out. Nothing here is meant to be fast.
+// compiled by .ci/gpu, which reads what comes out. Nothing here is meant to be fast.
 // SPDX-License-Identifier: MIT
 #include <cstdlib>
 
