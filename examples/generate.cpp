@@ -16,6 +16,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <exception>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -397,22 +398,34 @@ Prepared prepare(generate::Pair& pair, const Settings& settings) {
   return prepared;
 }
 
-/// Names the draft length or the draft tree, for the note below a picture.
+/// Names the draft length or the draft tree, for the notes below a picture.
 std::string drafted(const Settings& settings) {
   const generate::Gamma gamma = settings.draft_length();
   if (const auto tree = settings.drafted_tree())
     return "tree " + settings.tree + (gamma.automatic ? ", auto" : " of " + std::to_string(tree->nodes));
-  return "gamma " + settings.gamma;
+  return "\u03b3 = " + settings.gamma;
+}
+
+/// Names the models and the drafter, for the notes below a picture.
+std::string models(const Settings& settings) {
+  const auto name = [](const std::string& path) { return std::filesystem::path(path).filename().string(); };
+  const std::string target = settings.ngram
+                                 ? std::to_string(settings.order) + "-grams of " + name(settings.text)
+                                 : name(settings.model);
+  const std::string draft =
+      settings.ngram ? std::to_string(settings.draft_order) + "-grams" : name(settings.draft_model);
+  return "target " + target + ", drafts by " + (settings.drafter == "model" ? draft : settings.drafter);
 }
 
 /// `counted`: how many tokens were written in how many target calls.
 void draw(std::ofstream& picture, const generate::ShownText& text, const std::string& counted,
           const Settings& settings) {
-  std::ostringstream note;
-  note << counted << ": " << generate::rule_named(settings.verifier).title << " verification, "
-       << drafted(settings) << ", temperature " << settings.temperature;
+  std::ostringstream how;
+  how << counted << ": " << generate::rule_named(settings.verifier).title << " verification, "
+      << drafted(settings) << ", T = " << settings.temperature;
   picture << svg(text, settings.show_rejected,
-                 {.title = "Speculative decoding of a text after: " + settings.prompt, .note = note.str()});
+                 {.title = "Speculative decoding of a text after: " + settings.prompt,
+                  .notes = {how.str(), models(settings)}});
   if (!picture.flush()) throw std::runtime_error("cannot write to '" + settings.svg + "'");
 }
 

@@ -41,17 +41,29 @@ inline constexpr std::size_t columns = 72;
 inline constexpr int margin = 28, top = 44, line_height = 26;
 inline constexpr int width = 2 * margin + 670;  // 72 characters of 15 px in the widest of the fonts
 
-// The picture has its own background, for dark pages.
+// The picture has no background, and its colours follow those of the reader's page: light or dark.
 //
-// The colours are those of terminal.hpp, but darker. All tokens that stay in the text have a contrast of at least 4.5 to 1.
+// The light colours are those of terminal.hpp, but darker; the dark ones are those of the page of examples/web. All tokens that
+// stay in the text have a contrast of at least 4.5 to 1, on white and on #0d1117. Programs that know no media queries show the
+// light colours.
 inline constexpr std::string_view style = R"(<style>
 text{font:15px ui-monospace,SFMono-Regular,Menlo,Consolas,"Liberation Mono","DejaVu Sans Mono",monospace;fill:#1f2328}
 .accepted{fill:#006edc}
 .corrected{fill:#c84600;text-decoration:underline}
 .bonus{fill:#7d0068;font-weight:bold}
-.rejected{fill:#8c959f;text-decoration:line-through}
+.rejected{fill:#79828b;text-decoration:line-through}
 .small{font-size:13px}
 .note{fill:#59636e}
+.line{fill:none;stroke:#d1d9e0}
+@media(prefers-color-scheme:dark){
+text{fill:#e4e7ea}
+.accepted{fill:#7ab8ff}
+.corrected{fill:#ff9d61}
+.bonus{fill:#e79be4}
+.rejected{fill:#8f99a3}
+.note{fill:#a0a9b2}
+.line{stroke:#333a41}
+}
 </style>
 )";
 
@@ -89,8 +101,8 @@ inline void write(std::ostream& out, const Line& line, int y, std::string_view c
 
 /// The words around the text, in well-formed UTF-8.
 struct Caption {
-  std::string title;  ///< describes the picture, for screen readers
-  std::string note;   ///< a line in small type below the text
+  std::string title;               ///< describes the picture, for screen readers
+  std::vector<std::string> notes;  ///< lines in small type below the text
 };
 
 /// The legend as plain text.
@@ -110,7 +122,8 @@ inline std::string svg(const ShownText& shown, bool with_rejected, const Caption
     counts.push_back({entry.kind, entry.text});
   }
   const int rule = top + line_height * static_cast<int>(lines.size());
-  const int height = rule + 68;
+  const int note_height = 22;
+  const int height = rule + 46 + note_height * static_cast<int>(caption.notes.size());
 
   std::ostringstream out;
   out << "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " << width << ' ' << height << "\" width=\""
@@ -118,15 +131,17 @@ inline std::string svg(const ShownText& shown, bool with_rejected, const Caption
       << "<title id=\"title\">" << xml_escaped(caption.title) << "</title>\n"
       << "<desc id=\"counts\">Tokens: " << described(entries) << "</desc>\n"
       << style << "<rect x=\"0.5\" y=\"0.5\" width=\"" << width - 1 << "\" height=\"" << height - 1
-      << "\" rx=\"8\" fill=\"#fff\" stroke=\"#d1d9e0\"/>\n";
+      << "\" rx=\"8\" class=\"line\"/>\n";
   int y = top;
   for (const Line& line : lines) {
     write(out, line, y);
     y += line_height;
   }
-  out << "<path d=\"M" << margin << ' ' << rule - 8 << "H" << width - margin << "\" stroke=\"#d1d9e0\"/>\n";
+  out << "<path d=\"M" << margin << ' ' << rule - 8 << "H" << width - margin << "\" class=\"line\"/>\n";
   write(out, counts, rule + 20, "small");
-  write(out, {{Kind::prompt, caption.note}}, rule + 44, "small note");
+  y = rule + 22;
+  for (const std::string& note : caption.notes)
+    write(out, {{Kind::prompt, note}}, y += note_height, "small note");
   out << "</svg>\n";
   return out.str();
 }

@@ -232,7 +232,7 @@ TEST_CASE("Pictures: well-formed whatever the tokens are, with rejected drafts i
   step(text, "&\xC3\xA9", "&\xC3<", 2);
   step(text, "\xFF\xE2", "\xFF", 1);
   const auto picture = [&](bool with_rejected) {
-    return generate::svg(text, with_rejected, {.title = "of <A>", .note = "\"&\""});
+    return generate::svg(text, with_rejected, {.title = "of <A>", .notes = {"\"&\"", "two"}});
   };
   for (const bool with_rejected : {false, true}) {
     CHECK(well_formed(picture(with_rejected)));
@@ -241,6 +241,9 @@ TEST_CASE("Pictures: well-formed whatever the tokens are, with rejected drafts i
   }
   using Catch::Contains;
   CHECK_THAT(picture(true), Contains("<title id=\"title\">of &lt;A&gt;</title>"));
+  CHECK_THAT(picture(true),
+             Contains("y=\"136\" xml:space=\"preserve\" class=\"small note\">two</text>\n</svg>"));
+  CHECK_THAT(picture(true), Contains("prefers-color-scheme:dark") && !Contains("fill=\"#fff\""));
   CHECK_THAT(picture(true), Contains("Tokens: 3 accepted, 1 corrected, 1 bonus, 1 rejected"));
   CHECK_THAT(picture(false),
              Contains("&lt;A&gt; <tspan class=\"accepted\">&amp;</tspan><tspan class=\"corrected\">"
