@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "arrays.hpp"
+#include "asking_batch.hpp"
 #include "python_sampler.hpp"
 #include "verify.hpp"
 
@@ -74,7 +75,7 @@ void add_numbers(TextAudit& audit, const Numbers& p, const Numbers& r) {
 
 void add_rules(py::module_& module) {
   module.def("verify", verify, "rule"_a, "target"_a, "draft"_a, "tokens"_a, "seed"_a, "offset"_a = 0,
-             py::kw_only(), "temperature"_a = py::none(),
+             py::kw_only(), "temperature"_a = py::none(), "step"_a = py::none(),
              R"(Judges a draft: returns (accepted, token, offset).
 
 rule         'token', 'block', 'argmax' or 'sample-match'
@@ -82,10 +83,12 @@ target       [gamma + 1, V], float32 or float64: row i is the target's distribut
 draft        [gamma, V]: row i is the distribution that tokens[i] was drawn from. None: tokens that were chosen, q = 1
 tokens       [gamma], int32 or int64
 seed, offset of the generator Philox4x32-10. The returned offset is the one to go on with
-temperature  None: rows are probabilities. A number: rows are logits, p = softmax(logits / temperature))");
+temperature  None: rows are probabilities. A number: rows are logits, p = softmax(logits / temperature)
+step         None: the random numbers are the generator's, from offset on. A number: each decision of this step has random
+             numbers of its own, and offset is not used. Then the verdict is an AskingBatch's, as far as rows are equal)");
 
   module.def("verify_tree", verify_tree, "rule"_a, "target"_a, "draft"_a, "tokens"_a, "parents"_a, "seed"_a,
-             "offset"_a = 0, py::kw_only(), "temperature"_a = py::none(),
+             "offset"_a = 0, py::kw_only(), "temperature"_a = py::none(), "step"_a = py::none(),
              R"(Judges a tree of drafts: returns (path, token, offset).
 
 rule     'traversal', 'recursive-rejection' or 'k-seq'
@@ -119,10 +122,47 @@ errors   {i: text} for drafts that could not be judged: they have accepted = tok
   py::class_<GreedyBlock>(module, "GreedyBlock", "Greedy block verification of one text, which it remembers.")
       .def(py::init<>())
       .def("verify", &GreedyBlock::verify, "target"_a, "draft"_a, "tokens"_a, "seed"_a, "offset"_a = 0,
-           py::kw_only(), "temperature"_a = py::none(),
+           py::kw_only(), "temperature"_a = py::none(), "step"_a = py::none(),
            "Judges the next draft of the text: see specdec.verify.")
       .def_property_readonly("min_draft_length", &GreedyBlock::min_draft_length,
                              "The least number of tokens that the next draft may have.");
+}
+
+void add_asking(py::module_& module) {
+  py::class_<AskingBatch>(
+      module, "AskingBatch",
+      R"(Judges many drafts whose rows lie elsewhere, such as on a GPU. The rules ask, and you answer:
+
+    batch = specdec.AskingBatch("block", tokens, seeds, steps)
+    while questions := batch.questions():
+        batch.answer(answers(questions))
+    batch.verdicts()
+
+rule     a rule for lines, for trees if there are parents, or a list with a GreedyBlock for each draft
+tokens   [B, n]. A draft ends before its first negative id. Or with offsets [B + 1]: draft i has the tokens offsets[i] up to
+         offsets[i + 1] of an array
+seeds, steps  two numbers for each draft: its random numbers. Never use a pair twice
+parents  of trees, as for verify_batch
+chosen   tokens were chosen, not drawn: q = 1. No question has a draft row then)")
+      .def(py::init<const py::object&, const py::object&, std::vector<std::uint64_t>,
+                    std::vector<std::uint64_t>, const py::object&, const py::object&, bool>(),
+           "rule"_a, "tokens"_a, "seeds"_a, "steps"_a, py::kw_only(), "offsets"_a = py::none(),
+           "parents"_a = py::none(), "chosen"_a = false)
+      .def("questions", &AskingBatch::questions,
+           R"((numbers, counts) of the open questions; None if no question is left.
+
+numbers has a row [target, draft, token, u, w, row, b, row, b, ...] for each question: target row, draft row (or -1), token,
+and numbers. Rows are counted as the tokens lie: all [B, n + 1] or [B, n] of a padded batch, or one after another.
+counts tells how many of them are of each kind, one kind after another:
+  look-ups   p and q of the token
+  draws      the token that u draws from the target row, with its p and q
+  largest    the likeliest token of the target row, the lowest id among equals, with its p and q
+  residuals  the token that u draws from (w*p - the sum of all b*q)+, with this number in place of p, and q; and the sum of
+             these numbers. A negative row stands for the one-hot row of token -1 - row; pairs with b = 0 are padding)")
+      .def("answer", &AskingBatch::answer, "answers"_a, "A row [token, p, q, mass] for each question.")
+      .def(
+          "verdicts", &AskingBatch::verdicts,
+          R"((accepted, token, emitted, errors, path), as verify_batch returns them; path is None for lines.)");
 }
 
 void add_expectations(py::module_& module) {
@@ -230,6 +270,7 @@ PYBIND11_MODULE(specdec, module) {
   // The other errors are what pybind11 makes of the standard's classes: ValueError and RuntimeError.
   py::register_exception<specdec::InvalidDistribution>(module, "InvalidDistribution", PyExc_ValueError);
   add_rules(module);
+  add_asking(module);
   add_expectations(module);
   add_checks(module);
   add_text_audit(module);
@@ -239,4 +280,6 @@ PYBIND11_MODULE(specdec, module) {
   module.attr("TreeVerdict") = answers.tree;
   module.attr("BatchVerdict") = answers.batch;
   module.attr("BatchTreeVerdict") = answers.batch_of_trees;
+  module.attr("AskingVerdict") = answers.asking;
+  module.attr("Questions") = answers.questions;
 }

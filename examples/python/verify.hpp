@@ -38,6 +38,8 @@ struct Answers {
   py::object verdict = named_tuple("Verdict", "accepted token offset");
   py::object tree = named_tuple("TreeVerdict", "path token offset");
   py::object batch = named_tuple("BatchVerdict", "accepted token emitted offsets errors");
+  py::object asking = named_tuple("AskingVerdict", "accepted token emitted errors path");
+  py::object questions = named_tuple("Questions", "numbers counts");
   py::object batch_of_trees = named_tuple("BatchTreeVerdict", "accepted token emitted offsets errors path");
 
   static const Answers& get() {
@@ -46,45 +48,62 @@ struct Answers {
   }
 };
 
-inline py::object verify(const std::string& name, const py::object& target, const py::object& draft,
+// Calls judge(source). Without a step, the random numbers are those of a generator, from `offset` on. With one they stand at
+// addresses, and the offset stays. Returns the verdict and the offset to go on with.
+using Step = std::optional<std::uint64_t>;
+auto judged_by_chance(std::uint64_t seed, std::uint64_t offset, const Step& step, const auto& judge) {
+  if (step) {
+    specdec::AddressedChance chance(seed, *step);
+    return std::pair(judge(chance), offset);
+  }
+  Philox source(seed, offset);
+  auto verdict = judge(source);
+  return std::pair(std::move(verdict), source.offset());
+}
+
+// Calls a rule for lines.
+inline py::object judged(auto& rule, bool looks_at_draft, const py::object& target, const py::object& draft,
                          const py::object& tokens, std::uint64_t seed, std::uint64_t offset,
-                         Temperature temperature) {
-  const LineRule rule = LineRule::of(name);
+                         Temperature temperature, const Step& step) {
   const Ids ids("tokens", tokens);
   const Rows p("target", target, temperature);
-  const DraftRows q(draft, ids, rule.looks_at_draft(), temperature);
-  Philox source(seed, offset);
-  const specdec::Verdict verdict = specdec::verify(rule, p.view(), q.view(), ids.view(), source);
-  return Answers::get().verdict(verdict.accepted, verdict.token, source.offset());
+  const DraftRows q(draft, ids, looks_at_draft, temperature);
+  const auto [verdict, next] = judged_by_chance(seed, offset, step, [&](auto& source) {
+    return specdec::verify(rule, p.view(), q.view(), ids.view(), source);
+  });
+  return Answers::get().verdict(verdict.accepted, verdict.token, next);
+}
+
+inline py::object verify(const std::string& name, const py::object& target, const py::object& draft,
+                         const py::object& tokens, std::uint64_t seed, std::uint64_t offset,
+                         Temperature temperature, Step step) {
+  const LineRule rule = LineRule::of(name);
+  return judged(rule, rule.looks_at_draft(), target, draft, tokens, seed, offset, temperature, step);
 }
 
 inline py::object verify_tree(const std::string& name, const py::object& target, const py::object& draft,
                               const py::object& tokens, const py::object& parents, std::uint64_t seed,
-                              std::uint64_t offset, Temperature temperature) {
+                              std::uint64_t offset, Temperature temperature, Step step) {
   const TreeRule rule = TreeRule::of(name);
   const Ids ids("tokens", tokens), links("parents", parents);
   const Rows p("target", target, temperature);
   const DraftRows q(draft, ids, true, temperature);
-  Philox source(seed, offset);
-  const specdec::TreeVerdict verdict =
-      specdec::verify(rule, p.view(), q.view(), ids.view(), links.view(), source);
+  const auto [verdict, next] = judged_by_chance(seed, offset, step, [&](auto& source) {
+    return specdec::verify(rule, p.view(), q.view(), ids.view(), links.view(), source);
+  });
   py::list path;
   for (const Index k : verdict.path) path.append(k);
-  return Answers::get().tree(path, verdict.token, source.offset());
+  return Answers::get().tree(path, verdict.token, next);
 }
 
 // Greedy block verification of one text, which it remembers.
 class GreedyBlock {
  public:
   py::object verify(const py::object& target, const py::object& draft, const py::object& tokens,
-                    std::uint64_t seed, std::uint64_t offset, Temperature temperature) {
-    const Ids ids("tokens", tokens);
-    const Rows p("target", target, temperature);
-    const DraftRows q(draft, ids, true, temperature);
-    Philox source(seed, offset);
-    const specdec::Verdict verdict = specdec::verify(rule_, p.view(), q.view(), ids.view(), source);
-    return Answers::get().verdict(verdict.accepted, verdict.token, source.offset());
+                    std::uint64_t seed, std::uint64_t offset, Temperature temperature, Step step) {
+    return judged(rule_, true, target, draft, tokens, seed, offset, temperature, step);
   }
+  specdec::GreedyBlockVerifier& rule() { return rule_; }
   Index min_draft_length() const { return rule_.min_draft_length(); }
 
  private:
@@ -102,6 +121,34 @@ inline std::string what(const std::exception_ptr& error) {
 inline void check_entries(const char* name, std::size_t entries, Index drafts) {
   if (static_cast<Index>(entries) != drafts)
     refuse(name, " has ", entries, " entries for ", drafts, " drafts");
+}
+
+// The verdicts of a batch as arrays. `longest` is the length of the longest draft.
+struct EmittedArrays {
+  py::array_t<std::int64_t> emitted, accepted, token;
+
+  EmittedArrays(TokenIds tokens, const auto& layout, Index longest, Index draft_rows, const auto& verdicts)
+      : emitted({layout.drafts(), longest + 1}), accepted(layout.drafts()), token(layout.drafts()) {
+    const auto numbers = [](auto& array) {
+      return std::span<std::int64_t>(array.mutable_data(), static_cast<std::size_t>(array.size()));
+    };
+    specdec::write_emitted(tokens, layout, draft_rows, verdicts, numbers(emitted), numbers(accepted));
+    for (std::size_t i = 0; i < verdicts.size(); ++i)
+      numbers(token)[i] = verdicts[i].error ? -1 : verdicts[i].verdict.token;
+  }
+};
+
+// The paths of trees, padded with −1.
+inline py::array_t<std::int64_t> paths_of(const std::vector<specdec::BatchTreeVerdict>& verdicts,
+                                          Index longest) {
+  py::array_t<std::int64_t> padded({static_cast<Index>(verdicts.size()), longest});
+  std::int64_t* row = padded.mutable_data();
+  std::fill_n(row, padded.size(), -1);
+  for (const auto& found : verdicts) {
+    std::copy(found.verdict.path.begin(), found.verdict.path.end(), row);
+    row += longest;
+  }
+  return padded;
 }
 
 // Many drafts, padded to one length: see specdec::PaddedDrafts. They are trees if the rule is one for trees.
@@ -156,31 +203,12 @@ class PaddedBatch {
   }
 
   py::object answer(const std::vector<std::uint64_t>& offsets, const py::dict& errors) const {
-    const Index drafts = layout_.drafts(), width = tokens_.size(1) + 1;
-    py::array_t<std::int64_t> emitted({drafts, width}), accepted(drafts), token(drafts);
-    const auto numbers = [](auto& array) {
-      return std::span<std::int64_t>(array.mutable_data(), static_cast<std::size_t>(array.size()));
-    };
-    specdec::write_emitted(tokens_.view(), layout_, draft_.view().rows(), verdicts_, numbers(emitted),
-                           numbers(accepted));
-    for (std::size_t i = 0; i < verdicts_.size(); ++i)
-      numbers(token)[i] = verdicts_[i].error ? -1 : verdicts_[i].verdict.token;
+    const EmittedArrays arrays(tokens_.view(), layout_, tokens_.size(1), draft_.view().rows(), verdicts_);
     const py::array_t<std::uint64_t> go_on(static_cast<py::ssize_t>(offsets.size()), offsets.data());
     if constexpr (of_trees)
-      return Answers::get().batch_of_trees(accepted, token, emitted, go_on, errors, paths());
-    else return Answers::get().batch(accepted, token, emitted, go_on, errors);
-  }
-
-  // The paths, padded with −1.
-  py::array_t<std::int64_t> paths() const {
-    py::array_t<std::int64_t> padded({layout_.drafts(), tokens_.size(1)});
-    std::int64_t* row = padded.mutable_data();
-    std::fill_n(row, padded.size(), -1);
-    for (const Found& found : verdicts_) {
-      std::copy(found.verdict.path.begin(), found.verdict.path.end(), row);
-      row += tokens_.size(1);
-    }
-    return padded;
+      return Answers::get().batch_of_trees(arrays.accepted, arrays.token, arrays.emitted, go_on, errors,
+                                           paths_of(verdicts_, tokens_.size(1)));
+    else return Answers::get().batch(arrays.accepted, arrays.token, arrays.emitted, go_on, errors);
   }
 
   Rule rule_;

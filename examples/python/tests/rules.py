@@ -76,6 +76,22 @@ class Rules(unittest.TestCase):
         tokens_by_offset = {specdec.verify("sample-match", target, draft, tokens, 7, offset).token for offset in range(50)}
         self.assertGreater(len(tokens_by_offset), 2)
 
+    def test_steps(self):
+        """A step has random numbers of its own, whatever the offset is: other ones than a generator and another step have."""
+        target, draft, tokens = self.target[0], self.draft[0], self.tokens[0]
+        for rule in "token", "block", "sample-match":
+            verdicts = [specdec.verify(rule, target, draft, tokens, 7, step=step)[:2] for step in range(60)]
+            again = [specdec.verify(rule, target, draft, tokens, 7, offset=5, step=step) for step in range(60)]
+            self.assertEqual([verdict[:2] for verdict in again], verdicts)
+            self.assertEqual({verdict.offset for verdict in again}, {5})
+            self.assertGreater(len(set(verdicts)), 3)
+        count, gamma = 20000, 2
+        generator = np.random.default_rng(2)
+        tokens = generator.choice(2, p=Q, size=(count, gamma))
+        accepted = np.array([specdec.verify("block", np.tile(P, (3, 1)), np.tile(Q, (2, 1)), x, 1, step=step).accepted
+                             for step, x in enumerate(tokens)])
+        self.assertLess(abs(accepted.mean() - 11 / 9), 5 * accepted.std() / count**0.5)
+
     def test_mean_of_accepted_tokens(self):
         count, gamma = 20000, 2
         generator = np.random.default_rng(2)

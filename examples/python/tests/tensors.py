@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: MIT
+"""Tests of tensor_rows.py: verdicts equal those of specdec.verify over the same rows and random numbers, and the law holds."""
+
+import functools
+import unittest
+
+import numpy as np
+import specdec
+import tensor_rows
+import torch
+from tensor_rows import ListedRows, Rows
+
+LINES = "token", "block", "argmax", "sample-match"
+TREES = "traversal", "recursive-rejection", "k-seq"
+
+
+def random_rows(generator, *shape, power=1):
+    rows = generator.random(shape) ** power + 1e-9
+    return rows / rows.sum(-1, keepdims=True)
+
+
+def drawn(generator, rows):
+    return np.minimum((rows.cumsum(-1) < generator.random(rows.shape[:-1] + (1,))).sum(-1), rows.shape[-1] - 1)
+
+
+def tensor(rows):
+    return Rows(torch.tensor(rows))
+
+
+class Drafts:
+    """A batch of lines. Draft b has b % (gamma + 1) tokens."""
+
+    def __init__(self, seed=1, count=60, gamma=4, vocab_size=6, noise=2.0):
+        generator = np.random.default_rng(seed)
+        self.draft = random_rows(generator, count, gamma, vocab_size, power=4)
+        change = random_rows(generator, count, gamma + 1, vocab_size, power=noise)
+        self.target = np.concatenate((self.draft, change[:, -1:]), 1) * change
+        self.target /= self.target.sum(-1, keepdims=True)
+        self.tokens = drawn(generator, self.draft)
+        self.lengths = np.arange(count) % (gamma + 1)
+        self.tokens[np.arange(gamma) >= self.lengths[:, None]] = -1
+        self.seeds, self.steps = np.arange(count) // 3, np.arange(count)
+
+    def alone(self, rule, b, draft=True, **more):
+        n = self.lengths[b]
+        return specdec.verify(rule, self.target[b, : n + 1], self.draft[b, :n] if draft else None, self.tokens[b, :n],
+                              int(self.seeds[b]), step=int(self.steps[b]), **more)
+
+
+class SameVerdicts(unittest.TestCase):
+    def same(self, many, alone, count):
+        self.assertEqual(many.errors, {})
+        for b in range(count):
+            self.assertEqual((many.accepted[b], many.token[b]), alone(b)[:2], b)
+
+    def test_lines(self):
+        for vocab_size in 1, 2, 6, 1024, 2500:
+            drafts = Drafts(vocab_size, vocab_size=vocab_size)
+            for rule in LINES:
+                many = tensor_rows.verify(rule, tensor(drafts.target), tensor(drafts.draft), drafts.tokens, drafts.seeds, drafts.steps)
+                self.same(many, lambda b: drafts.alone(rule, b), 60)
+                for b, n in enumerate(many.accepted):
+                    emitted = [*drafts.tokens[b, :n], many.token[b]]
+                    self.assertEqual(list(many.emitted[b]), emitted + [-1] * (5 - len(emitted)))
+
+    def test_many_lines(self):
+        drafts = Drafts(7, 3000, gamma=6, vocab_size=50)
+        for rule in "token", "block":
+            many = tensor_rows.verify(rule, tensor(drafts.target), tensor(drafts.draft), drafts.tokens, drafts.seeds, drafts.steps)
+            self.same(many, lambda b: drafts.alone(rule, b), 3000)
+
+    def test_one_after_another(self):
+        drafts = Drafts()
+        target = np.concatenate([rows[: n + 1] for rows, n in zip(drafts.target, drafts.lengths)])
+        draft = np.concatenate([rows[:n] for rows, n in zip(drafts.draft, drafts.lengths)])
+        tokens = np.concatenate([ids[:n] for ids, n in zip(drafts.tokens, drafts.lengths)])
+        offsets = np.concatenate(([0], drafts.lengths.cumsum()))
+        many = tensor_rows.verify("block", tensor(target), tensor(draft), tokens, drafts.seeds, drafts.steps, offsets=offsets)
+        self.same(many, lambda b: drafts.alone("block", b), 60)
+        self.assertEqual(many.emitted.shape, (60, 5))
+
+    def test_chosen_tokens(self):
+        drafts = Drafts()
+        for rule in "token", "block":
+            many = tensor_rows.verify(rule, tensor(drafts.target), None, drafts.tokens, drafts.seeds, drafts.steps)
+            self.same(many, lambda b: drafts.alone(rule, b, draft=False), 60)
+
+    def test_races_that_end_by_a_sum(self):
+        """Residuals are so small that few races end within 64 rounds."""
+        sums = 0
+
+        def counted(questions, target, draft):
+            nonlocal sums
+            sums += questions.counts[3]
+            return tensor_rows.answers(questions, target, draft)
+
+        near, bare = [0, 0.3, 0.3, 0.4], [0.001, 0.3, 0.3, 0.399]
+        for target, draft, tokens, count, least in (
+            ([near, near], [bare], [0], 200, 100),
+            ([[0, 0.2997, 0.3003, 0.4], near, near], [bare, bare], [1, 0], 200, 50),  # of weight 0.999
+            (np.tile([0.008, 0.012, 0, 0.98], (2, 1)), None, [3], 2000, 3),
+        ):
+            target, tokens, seeds = np.tile(target, (count, 1, 1)), np.tile(tokens, (count, 1)), range(count)
+            draft = None if draft is None else np.tile(draft, (count, 1, 1))
+            for rule in "token", "block":
+                batch, sums = specdec.AskingBatch(rule, tokens, seeds, [0] * count, chosen=draft is None), 0
+                while questions := batch.questions():
+                    batch.answer(counted(questions, tensor(target), draft if draft is None else tensor(draft)).numpy())
+                self.same(batch.verdicts(), lambda b: specdec.verify(rule, target[b], draft if draft is None else draft[b],
+                                                                     tokens[b], b, step=0), count)
+                self.assertGreater(sums, least)
+
+    def test_greedy_block_remembers(self):
+        count = 40
+        texts, alone = ([specdec.GreedyBlock() for _ in range(count)] for _ in range(2))
+        owed = 0
+        for step in range(6):
+            drafts = Drafts(step, count)
+            drafts.lengths[:] = 4
+            generator = np.random.default_rng(step)
+            drafts.tokens = drawn(generator, drafts.draft)
+            many = tensor_rows.verify(texts, tensor(drafts.target), tensor(drafts.draft), drafts.tokens, range(count), [step] * count)
+            self.same(many, lambda b: alone[b].verify(drafts.target[b], drafts.draft[b], drafts.tokens[b], b, step=step), count)
+            self.assertEqual([text.min_draft_length for text in texts], [text.min_draft_length for text in alone])
+            owed += sum(text.min_draft_length > 0 for text in texts)
+        self.assertGreater(owed, 20)
+
+    def test_trees(self):
+        count, generator = 100, np.random.default_rng(5)
+        parents = np.array([-1, -1, 0, 0, 0, 1]) + np.zeros((count, 1), int)
+        draft = random_rows(generator, count, 6, 5)
+        for k, elder in (1, 0), (3, 2), (4, 2):
+            draft[:, k] = draft[:, elder]  # siblings are draws from one row
+        target, tokens = random_rows(generator, count, 7, 5), drawn(generator, draft)
+        for rule in TREES:
+            many = tensor_rows.verify(rule, tensor(target), tensor(draft), tokens, range(count), [3] * count, parents=parents)
+            self.assertEqual(many.errors, {})
+            for b in range(count):
+                alone = specdec.verify_tree(rule, target[b], draft[b], tokens[b], parents[b], b, step=3)
+                self.assertEqual(([k for k in many.path[b] if k >= 0], many.token[b]), alone[:2])
+
+    def test_trees_of_chosen_tokens(self):
+        count, generator = 100, np.random.default_rng(6)
+        tokens, parents = np.array([0, 1, 2, 0, 1]), np.array([-1, -1, -1, 1, 1])
+        target = random_rows(generator, count, 6, 4, power=3)
+        every = np.tile(tokens, (count, 1)), np.tile(parents, (count, 1))
+        for rule in TREES[:2]:
+            many = tensor_rows.verify(rule, tensor(target), None, every[0], range(count), [0] * count, parents=every[1])
+            self.assertEqual(many.errors, {})
+            for b in range(count):
+                alone = specdec.verify_tree(rule, target[b], None, tokens, parents, b, step=0)
+                self.assertEqual(([k for k in many.path[b] if k >= 0], many.token[b]), alone[:2])
+
+    def test_listed_draft_rows(self):
+        drafts = Drafts(vocab_size=8)
+        ids = drafts.draft.argsort(-1)[..., 3:].copy()
+        listed = np.take_along_axis(drafts.draft, ids, -1)
+        listed /= listed.sum(-1, keepdims=True)
+        dense = np.zeros_like(drafts.draft)
+        np.put_along_axis(dense, ids, listed, -1)
+        chosen = np.random.default_rng(1).integers(5, size=drafts.tokens.shape)
+        tokens = np.where(drafts.tokens < 0, -1, np.take_along_axis(ids, chosen[..., None], -1)[..., 0])
+        by = functools.partial(tensor_rows.verify, tokens=tokens, seeds=drafts.seeds, steps=drafts.steps)
+        for rule in "token", "block":
+            lists = by(rule, tensor(drafts.target), ListedRows(torch.tensor(ids), torch.tensor(listed), 8))
+            np.testing.assert_array_equal(lists.emitted, by(rule, tensor(drafts.target), tensor(dense)).emitted)
+
+
+class RowsOfTensors(unittest.TestCase):
+    def test_draws(self):
+        generator = np.random.default_rng(1)
+        for vocab_size in 1, 3, 1023, 1024, 1025, 5000:
+            rows = random_rows(generator, 4, vocab_size, power=6) * (generator.random((4, vocab_size)) < 0.5)
+            rows[:, vocab_size // 2] += 0.01
+            rows /= rows.sum(-1, keepdims=True)
+            u = np.concatenate((generator.random(500), [0, 1 - 2**-53]))
+            for i, row in enumerate(rows):
+                found = tensor(rows).draw(torch.full((502,), i), torch.tensor(u)).numpy()
+                sums = row.cumsum()
+                self.assertTrue((row[found] > 0).all())
+                self.assertTrue((sums[found] > u - 1e-12).all() and (sums[found] - row[found] <= u + 1e-12).all())
+
+    def test_logits(self):
+        logits = torch.randn((3, 2, 50), generator=torch.Generator().manual_seed(1))
+        logits[0, 0, 7] = -torch.inf
+        temperature = torch.tensor([[0.5, 1.0], [0.0, 2.0], [1.0, 0.0]])
+        rows = Rows.of_logits(logits, temperature).all.unflatten(0, (3, 2))
+        for i in range(3):
+            for j in range(2):
+                t = temperature[i, j]
+                expected = (logits[i, j] / t).softmax(0) if t > 0 else torch.nn.functional.one_hot(logits[i, j].argmax(), 50).float()
+                torch.testing.assert_close(rows[i, j], expected)
+        torch.testing.assert_close(Rows.of_logits(logits.bfloat16(), 0.7).all, (logits.bfloat16().double() / 0.7).softmax(-1).flatten(0, 1).float())
+
+    def test_rows_of_halves(self):
+        rows = torch.rand((2, 3000), generator=torch.Generator().manual_seed(1)).softmax(1).bfloat16()
+        torch.testing.assert_close(Rows(rows).sums_of_segments().sum(1), rows.double().sum(1).float())
+
+    def test_what_is_copied(self):
+        """Questions and answers are a few numbers, and their rounds are few: the rows stay where they are."""
+        drafts = Drafts(3, 500, gamma=4, vocab_size=3000)
+        for rule, most in ("argmax", 1), ("sample-match", 1), ("token", 4), ("block", 4):
+            batch = specdec.AskingBatch(rule, drafts.tokens, drafts.seeds, drafts.steps)
+            target, draft, rounds, asked = tensor(drafts.target), tensor(drafts.draft), 0, 0
+            while questions := batch.questions():
+                rounds, asked = rounds + 1, asked + len(questions.numbers)
+                batch.answer(tensor_rows.answers(questions, target, draft).numpy())
+            self.assertLessEqual(rounds, most, rule)
+            self.assertLess(asked, 500 * 25, rule)
+
+
+class Errors(unittest.TestCase):
+    def test_an_error_is_one_drafts_alone(self):
+        drafts = Drafts()
+        right = tensor_rows.verify("block", tensor(drafts.target), tensor(drafts.draft), drafts.tokens, drafts.seeds, drafts.steps)
+        drafts.target[4, :2] = np.nan
+        drafts.target[9, :] = 0
+        drafts.draft[14, 1, drafts.tokens[14, 1]] = 0
+        drafts.tokens[19, 0] = 99
+        drafts.tokens[24] = [1, -1, 2, 3]
+        drafts.draft[29, :] = np.nan
+        many = tensor_rows.verify("block", tensor(drafts.target), tensor(drafts.draft), drafts.tokens, drafts.seeds, drafts.steps)
+        self.assertEqual(list(many.errors), [4, 9, 14, 19, 24, 29])
+        for b, words in (4, "target row 0: the probability of token . is nan"), (9, "row has no mass"), \
+                (14, r"tokens\[1\] = . has probability 0 in draft row 1"), (19, r"tokens\[0\] = 99 has probability 0"), \
+                (24, "comes after padding"), (29, "draft row 0: the probability of token . is nan"):
+            self.assertRegex(many.errors[b], words)
+            self.assertEqual((many.accepted[b], many.token[b], set(many.emitted[b])), (-1, -1, {-1}))
+        others = np.delete(np.arange(60), list(many.errors))
+        np.testing.assert_array_equal(many.emitted[others], right.emitted[others])
+
+    def test_calls(self):
+        def refused(message, *given, **more):
+            with self.assertRaisesRegex(ValueError, message):
+                specdec.AskingBatch(*given, **more)
+
+        tokens = np.zeros((2, 3), int)
+        refused("seeds has 1 entries for 2 drafts", "block", tokens, [1], [1, 2])
+        refused("steps has 3 entries for 2 drafts", "block", tokens, [1, 2], [1, 2, 3])
+        refused("rule has 1 entries for 2 drafts", [specdec.GreedyBlock()], tokens, [1, 2], [1, 2])
+        refused("'oracle' is no rule for lines", "oracle", tokens, [1, 2], [1, 2])
+        refused("'block' is no rule for trees", "block", tokens, [1, 2], [1, 2], parents=tokens)
+        refused("parents has 3 numbers, expected one for each of 6 tokens", "traversal", tokens, [1, 2], [1, 2], parents=tokens[:1])
+        refused(r"offsets\[1\] = 7 is outside", "block", tokens[0], [1], [1], offsets=np.array([0, 7]))
+        refused("tokens has the shape", "block", tokens[0], [1, 2], [1, 2])
+        batch = specdec.AskingBatch("block", tokens, [1, 2], [1, 2])
+        self.assertEqual(batch.questions().numbers.shape, (6, 5))
+        with self.assertRaisesRegex(ValueError, "there are questions without an answer"):
+            batch.verdicts()
+        with self.assertRaisesRegex(ValueError, r"answers have the shape \(5, 4\), expected \(6, 4\)"):
+            batch.answer(np.zeros((5, 4)))
+
+
+class Law(unittest.TestCase):
+    @staticmethod
+    def sampler(rule, answers=tensor_rows.answers):
+        def judged(target, draft, tokens, seed):
+            batch = specdec.AskingBatch(rule, tokens, [seed] * len(tokens), range(len(tokens)))
+            target, draft = Rows(torch.from_numpy(target)), Rows(torch.from_numpy(draft))
+            while questions := batch.questions():
+                batch.answer(answers(questions, target, draft).numpy())
+            return batch.verdicts()[:2]
+
+        return judged
+
+    def report(self, rule, **wrong):
+        return specdec.check_sampler(self.sampler(rule, **wrong), batch=1000)
+
+    def test_right(self):
+        for rule in "token", "block", "sample-match":
+            report = self.report(rule)
+            self.assertTrue(report, report)
+
+    def test_mistakes(self):
+        def row_before(questions, target, draft):
+            questions.numbers[questions.counts[0] :, 0] -= 1  # of another position, or of another draft
+            return tensor_rows.answers(questions, target, draft)
+
+        def one_number(questions, target, draft):
+            questions.numbers[:, 3] = 0.5
+            return tensor_rows.answers(questions, target, draft)
+
+        def no_q(questions, target, draft):
+            found = tensor_rows.answers(questions, target, draft)
+            found[questions.counts[0] :, 2] = 0
+            return found
+
+        for mistake in row_before, one_number, no_q:
+            for rule in "token", "block":
+                self.assertTrue(self.report(rule, answers=mistake).convicted, (mistake, rule))
+
+
+if __name__ == "__main__":
+    unittest.main()
