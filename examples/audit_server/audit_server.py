@@ -26,7 +26,7 @@ from llama_server import LlamaServer
 from openai_server import OpenAiServer
 from pair_bets import PairBets
 from samples import PROMPTS, Samples, read_prompts
-from text_bets import TextBets
+from text_bets import EDGES, TextBets
 
 DRAFT_MAX = 16  # where a server does not say it
 
@@ -80,6 +80,8 @@ def arguments(given):
 
     rescore_ = modes.add_parser("rescore", parents=[asking, common], help="score texts again, without speculation")
     rescore_.add_argument("--reference", metavar="URL", help="a server of the draft model: its lists find more, sooner")
+    rescore_.add_argument("--drafts", choices=("likeliest", "drawn"), default="likeliest",
+                          help="whether the drafter takes its likeliest token (llama.cpp), or draws one")
     rescore_.add_argument("--after", action="store_true", help="llama: probabilities after the samplers (top-k, penalties, ...)")
     rescore_.add_argument("--by", choices=("prompt", "next"), default="prompt", help="openai: the fields to score by")
     compare_ = modes.add_parser("compare", parents=[asking, common], help="tell texts with speculation from texts without")
@@ -134,9 +136,9 @@ def rescore(options):
             if listed is None:
                 left_out += 1
             else:
-                bets.add(token, listed, seen)
-        progress.tell(done, bets.audit)
-        if bets.audit.convicts(options.alpha) and not options.go_on:
+                bets.add(token, listed, seen.greedy() if seen and options.drafts == "likeliest" else seen)
+        progress.tell(done, bets)
+        if bets.convicts(options.alpha) and not options.go_on:
             break
     remarks = [*samples.remarks()]
     if left_out:
@@ -188,7 +190,12 @@ def lines(options):
 
 def report_text(bets, alpha, remarks):
     print(bets.audit.report())
-    return verdict(bets.audit, alpha, remarks)
+    for low, high, audit in zip((0.0, *EDGES), (*EDGES, 1.0), bets.groups):
+        report = audit.report()
+        if report.tokens:
+            print(f"  where a likely token has {low} to {high}: {report.tokens} tokens, evidence 10^{report.evidence:.2f}, {report.fault}")
+    print(f"together: evidence 10^{bets.evidence:.2f}, at most 10^{bets.largest_evidence:.2f}")
+    return verdict(bets, alpha, remarks)
 
 
 def report_pairs(bets, alpha, remarks):

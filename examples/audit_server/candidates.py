@@ -21,6 +21,14 @@ class Candidates:
         rest = 0.0 if self.whole else 1 - sum(self.probabilities.values())
         return math.log(max(self.probabilities.get(token, rest), 1e-9))
 
+    def likeliest(self):
+        """The id of the likeliest token."""
+        return max(self.probabilities, key=self.probabilities.get)
+
+    def greedy(self):
+        """All on the likeliest token: what a drafter that does not draw will draft."""
+        return Candidates({self.likeliest(): 1.0}, True)
+
     def at_temperature(self, temperature):
         """p^(1/T), normalised. It needs the whole list."""
         if temperature == 1:
@@ -34,7 +42,7 @@ class Candidates:
         return Candidates({i: p / total for i, p in powers.items()}, True)
 
 
-def likeliest(pairs, count, of):
+def top_of(pairs, count, of):
     """The `count` likeliest of (id, probability), as Candidates. 0: the list is the whole vocabulary, or what a cut left.
 
     Some servers add the token of the text (or the one that was drawn) to a list that it is not in. This entry must go: a class
@@ -79,16 +87,16 @@ def from_entry(entry, count, of):
         if "id" not in one:
             raise ServerError(f"{of}: the candidate {one.get('token', one.get('tok_str'))!r} has no field id. "
                               "Candidates are aligned by ids")
-    return likeliest([(one["id"], _number(one, of)) for one in listed], count, of)
+    return top_of([(one["id"], _number(one, of)) for one in listed], count, of)
 
 
 def from_named(listed, count, of):
     """A dictionary of OpenAI's older logprobs.top_logprobs: {"token_id:17": -1.5}."""
-    return likeliest([(token_id(name, of), math.exp(logprob)) for name, logprob in listed.items()], count, of)
+    return top_of([(token_id(name, of), math.exp(logprob)) for name, logprob in listed.items()], count, of)
 
 
 def from_ranked(listed, count, of):
     """An entry of vLLM's prompt_logprobs: {"17": {"logprob": -1.5, "rank": 3}}. The token of the text is always there."""
     ranked = [(entry.get("rank") or 0, token_id(name, of), _number(entry, of)) for name, entry in listed.items()]
     kept = [(i, p) for rank, i, p in sorted(ranked) if rank <= count or count == 0]
-    return likeliest(kept, count, of)
+    return top_of(kept, count, of)

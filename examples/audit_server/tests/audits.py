@@ -21,6 +21,7 @@ from http_json import Server, ServerError, field  # noqa: E402
 from json_lines import read_lines  # noqa: E402
 from llama_server import LlamaServer  # noqa: E402
 from pair_bets import Gambler, PairBets  # noqa: E402
+from text_bets import TextBets  # noqa: E402
 
 LENIENT = 0.1  # the mistake: drafts of this probability are accepted
 OPENAI = ["--api", "openai", "--end-token", fake_server.END, "--off-field", "speculative.n_max=0"]
@@ -32,6 +33,10 @@ def run(*given):
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(wrong):
         status = audit_server.main([str(word) for word in given])
     return status, out.getvalue() + wrong.getvalue()
+
+
+def listed_after(context, name="target"):
+    return candidates.Candidates(dict(enumerate(fake_server.row(context, name))), True)
 
 
 def write_lines(lines):
@@ -62,10 +67,11 @@ class Rescoring(unittest.TestCase):
         with fake_server.running() as right, fake_server.running(LENIENT) as lenient, \
                 fake_server.running(name="draft") as draft:
             asked = [*OPENAI, "--tokens", 12, "--top", 5, "--reference", draft]
-            self.assertEqual(run("rescore", right, *asked, "--texts", 40)[0], 0)
-            status, words = run("rescore", lenient, *asked, "--texts", 60)
-            self.assertEqual(status, 1, words)
-            self.assertRegex(words, r"ratio 10\^[1-9]")
+            for drafts, expected in ("drawn", r"ratio 10\^[1-9]"), ("likeliest", "the reference likes"):
+                self.assertEqual(run("rescore", right, *asked, "--texts", 25, "--drafts", drafts)[0], 0)
+                status, words = run("rescore", lenient, *asked, "--texts", 60, "--drafts", drafts)
+                self.assertEqual(status, 1, words)
+                self.assertRegex(words, expected)
 
     def test_openai(self):
         asked = [*OPENAI, "--tokens", 12]
@@ -92,6 +98,20 @@ class Rescoring(unittest.TestCase):
                 self.assertTrue(listed.whole)
                 for i, p in enumerate(row):
                     self.assertAlmostEqual(listed.probabilities[i], p)
+
+
+    def test_false_alarms(self):
+        """Of 60 audits of right texts, 1 in 100 may ever reach 100."""
+        reached = 0
+        for seed in range(60):
+            source, bets = random.Random(seed), TextBets(seed=seed + 1)
+            context = [1, 2]
+            for _ in range(150):
+                token = fake_server.draw(fake_server.row(context), source)
+                bets.add(token, listed_after(context), listed_after(context, "draft").greedy())
+                context.append(token)
+            reached += bets.largest_evidence >= 2
+        self.assertLessEqual(reached, 3)
 
 
 class Comparison(unittest.TestCase):
@@ -224,15 +244,15 @@ class Lists(unittest.TestCase):
 
     def test_shorter_list_than_asked_for(self):
         """It is whole only if nothing is missing: else a token that is not in it would be impossible."""
-        self.assertFalse(candidates.likeliest([(1, 0.5), (2, 0.3)], 5, "a list").whole)
-        self.assertTrue(candidates.likeliest([(1, 0.6), (2, 0.4)], 5, "a list").whole)
-        self.assertFalse(candidates.likeliest([(1, 0.6), (2, 0.3999)], 2, "a list").whole)
+        self.assertFalse(candidates.top_of([(1, 0.5), (2, 0.3)], 5, "a list").whole)
+        self.assertTrue(candidates.top_of([(1, 0.6), (2, 0.4)], 5, "a list").whole)
+        self.assertFalse(candidates.top_of([(1, 0.6), (2, 0.3999)], 2, "a list").whole)
 
     def test_temperature(self):
-        row = candidates.likeliest([(1, 0.64), (2, 0.36)], 0, "a list").at_temperature(0.5)
+        row = candidates.top_of([(1, 0.64), (2, 0.36)], 0, "a list").at_temperature(0.5)
         self.assertAlmostEqual(row.probabilities[1], 0.64**2 / (0.64**2 + 0.36**2))
         with self.assertRaisesRegex(ServerError, "whole vocabulary"):
-            candidates.likeliest([(1, 0.5)], 1, "a list").at_temperature(0.5)
+            candidates.top_of([(1, 0.5)], 1, "a list").at_temperature(0.5)
 
 
 class Errors(unittest.TestCase):
