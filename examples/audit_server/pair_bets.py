@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: MIT
+"""Two samples, texts with speculation and texts without: can one tell which is which?
+
+Both texts of a pair continue one prompt. If speculation is right they have one law, so either of them is the one with speculation
+with probability 1/2, whatever one has seen before. A gambler looks at a number of each text, and bets that the larger one is
+of the text with speculation (or without), as often as it was so far. If he was right n times of N, he believes to be right with
+probability (n + 1/2) / (N + 1) (Krichevsky and Trofimov 1981), and twice this is the factor of his wealth: its mean is 1, given the
+past. The mean wealth E of the gamblers reaches 1/alpha with probability alpha at most, at any time.
+"""
+
+import collections
+import math
+
+
+class Gambler:
+    """Bets on the sign of a difference."""
+
+    def __init__(self):
+        self.larger = self.smaller = 0
+        self.log_wealth = 0.0
+
+    def take(self, difference):
+        """The number of the text with speculation, minus the number of the other one. Equal numbers are no bet."""
+        if difference == 0:
+            return
+        hits = self.larger if difference > 0 else self.smaller
+        self.log_wealth += math.log(2 * (hits + 0.5) / (self.larger + self.smaller + 1))
+        if difference > 0:
+            self.larger += 1
+        else:
+            self.smaller += 1
+
+
+class Counts:
+    """How often tokens came in texts, alone and after the token before. It learns."""
+
+    def __init__(self):
+        self.alone, self.after, self.total = collections.Counter(), collections.defaultdict(collections.Counter), 0
+
+    def learn(self, prompt, text):
+        for before, token in zip([*prompt[-1:], *text], text):
+            self.alone[token] += 1
+            self.after[before][token] += 1
+            self.total += 1
+
+    def surprise(self, prompt, text):
+        """The mean of -log of a token's share, the share after the last token being mixed with the share alone."""
+        sum_ = 0.0
+        for before, token in zip([*prompt[-1:], *text], text):
+            alone = (self.alone[token] + 0.5) / (self.total + 0.5 * len(self.alone) + 1)
+            after = self.after.get(before, {})
+            seen = sum(after.values()) if after else 0
+            sum_ -= math.log((after.get(token, 0) + 4 * alone) / (seen + 4))
+        return sum_ / max(len(text), 1)
+
+
+def repeats(prompt, text):
+    """The share of pairs of tokens that stand further up already."""
+    whole = [*prompt[-1:], *text]
+    pairs = list(zip(whole, whole[1:]))
+    return 1 - len(set(pairs)) / max(len(pairs), 1)
+
+
+class PairBets:
+    """Gamblers on what speculation gone wrong does to texts."""
+
+    # What is known if a number is larger in the texts with speculation, and if it is smaller.
+    names = {
+        "surprise": ("are more surprising, after the texts so far", "are less surprising, after the texts so far"),
+        "learnt": ("are like those with speculation so far", "are like those without speculation so far"),
+        "repeats": ("repeat themselves more", "repeat themselves less"),
+        "length": ("are longer", "are shorter"),
+        "score": ("have likelier tokens", "have unlikelier tokens"),
+    }
+
+    def __init__(self, scored=False):
+        self.gamblers = {name: Gambler() for name in self.names if name != "score" or scored}
+        self.all, self.on, self.off = Counts(), Counts(), Counts()
+        self.pairs, self.largest = 0, 0.0
+
+    def add(self, prompt, on, off, scores=(0.0, 0.0)):
+        """The next pair: token ids of the prompt, of a text with speculation, and of a text without; and any number of each text that a
+        function of the text gives, as its mean log-probability."""
+        one, other = self._numbers(prompt, on), self._numbers(prompt, off)
+        one["score"], other["score"] = scores
+        for name, gambler in self.gamblers.items():
+            gambler.take(one[name] - other[name])
+        self.pairs += 1
+        self.largest = max(self.largest, self.log_mean())
+        for counts, texts in (self.all, (on, off)), (self.on, (on,)), (self.off, (off,)):
+            for text in texts:
+                counts.learn(prompt, text)
+
+    # Numbers of one text, from the pairs before. None of them knows whether the text is one with speculation.
+    def _numbers(self, prompt, text):
+        return {
+            "surprise": self.all.surprise(prompt, text),
+            "learnt": self.off.surprise(prompt, text) - self.on.surprise(prompt, text),
+            "repeats": repeats(prompt, text),
+            "length": len(text),
+        }
+
+    def log_mean(self):
+        logs = [gambler.log_wealth for gambler in self.gamblers.values()]
+        most = max(logs)
+        return most + math.log(sum(math.exp(log - most) for log in logs) / len(logs))
+
+    @property
+    def evidence(self):
+        """log10 of E, as it is now."""
+        return self.log_mean() / math.log(10)
+
+    @property
+    def largest_evidence(self):
+        return self.largest / math.log(10)
+
+    def convicts(self, alpha):
+        return self.largest_evidence >= -math.log10(alpha)
+
+    def winner(self):
+        """In words what the gambler who won most has bet on."""
+        name = max(self.gamblers, key=lambda name: self.gamblers[name].log_wealth)
+        if self.gamblers[name].log_wealth < math.log(10):
+            return "nothing tells the texts apart"
+        larger, smaller = self.gamblers[name].larger, self.gamblers[name].smaller
+        words = self.names[name][larger < smaller]
+        return f"texts with speculation {words} ({name}: larger in {larger} pairs, smaller in {smaller})"

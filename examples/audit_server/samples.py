@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: MIT
+"""Texts of a server, up to a place that was settled before."""
+
+import itertools
+import json
+import pathlib
+
+from http_json import ServerError
+
+PROMPTS = pathlib.Path(__file__).resolve().parents[1] / "data" / "prompts.txt"
+
+
+def read_prompts(server, path):
+    """A prompt a line: a text, or a JSON list of token ids."""
+    lines = [line for line in path.read_text().splitlines() if line.strip()]
+    if not lines:
+        raise ServerError(f"{path} has no prompts")
+    return [json.loads(line) if line.startswith("[") else server.tokens_of(line) for line in lines]
+
+
+class Samples:
+    """Texts after prompts in turn.
+
+    count  how many tokens of each text are used
+    spare  how many more are asked for, and left out. A server that cuts the last draft at the limit gives another law to the last
+           places: those that only some drafts reach
+    """
+
+    def __init__(self, server, prompts, count, spare, first_seed):
+        self.server, self.count, self.spare = server, count, spare
+        self.prompts, self.seeds = itertools.cycle(prompts), itertools.count(first_seed)
+        self.texts = 0
+        self.speculated = set()  # what the server said of it
+        self.cut_short = 0  # without an end token, within the spare places
+
+    def next_prompt(self):
+        return next(self.prompts)
+
+    def after(self, prompt, speculate):
+        sample = self.server.sample(prompt, self.count + self.spare, next(self.seeds), speculate)
+        if len(sample.tokens) < self.count and not sample.ended:
+            raise ServerError(f"a text of {self.count + self.spare} tokens stopped after {len(sample.tokens)}, and not by an end token. "
+                              "Is the context full? Ask for shorter texts (--tokens): where a text stops for other reasons, its last "
+                              "places have another law")
+        self.texts += 1
+        self.cut_short += not sample.ended and len(sample.tokens) < self.count + self.spare
+        if speculate:
+            self.speculated.add(sample.speculated)
+        return sample.tokens[: self.count]
+
+    def remarks(self):
+        """What a reader should know of the texts."""
+        if self.speculated == {None}:
+            yield "the server does not say whether it speculated"
+        elif True not in self.speculated:
+            yield "THE SERVER DID NOT SPECULATE, so this audit says nothing about speculation"
+        if self.cut_short:
+            yield (f"{self.cut_short} of {self.texts} texts stopped before their limit, without an end token: the server cuts drafts "
+                   "there. Those places were left out")
