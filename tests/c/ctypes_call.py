@@ -64,6 +64,9 @@ for _ in range(trials):
     drawn[token.value] += 1
 for count, p in zip(drawn, (0.2, 0.3, 0.5)):
     assert abs(count / trials - p) < 5 * math.sqrt(p * (1 - p) / trials), drawn
+library.specdec_check_every.restype = int64
+library.specdec_check_every(int64(1))
+assert library.specdec_check_every(int64(0)) == 1
 assert library.specdec_validate(ctypes.byref(target), ctypes.c_double(1e-3), error, size) == 0, error.value
 
 # The same drafts, twice in one flat call: a line of two chosen tokens, and one without tokens, at temperature 0.

@@ -112,6 +112,8 @@ static void check_draws(void) {
   check(specdec_validate(&target_rows, 1e-3, error, sizeof error) == SPECDEC_OK, error);
   check(specdec_validate(&wrong_rows, 1e-3, error, sizeof error) == SPECDEC_INVALID_DISTRIBUTION,
         "a row that sums to 1.1 has a status");
+  check(specdec_check_every(1) >= 0 && specdec_check_every(0) == 1 && specdec_check_every(-1) == 0,
+        "how often rows are summed can be set and read");
 }
 
 static void check_audit(void) {

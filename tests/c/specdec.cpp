@@ -703,6 +703,31 @@ TEST_CASE("rows are checked in C as in C++") {
   CHECK(specdec_validate(nullptr, 1e-3, nullptr, 0) == SPECDEC_INVALID_ARGUMENT);
 }
 
+TEST_CASE("one row in so many verifications is summed in C, too, unless it holds logits") {
+  const std::vector<float> cut(vocabulary, 0.25F / vocabulary);
+  const std::vector<Eigen::half> halves(cut.begin(), cut.end());
+  const specdec_rows floats = described(SPECDEC_PROBABILITIES, SPECDEC_FLOAT, 1, cut.data());
+  specdec_rows logits = floats;
+  logits.kind = SPECDEC_LOGITS;
+  logits.temperature = 1;
+  const auto error = [](const specdec_rows& target) {
+    return in_c(SPECDEC_SAMPLE_MATCH, &target, nullptr, {}, 1).error;
+  };
+  CHECK(specdec_check_every(-1) == 0);
+  CHECK(error(floats).empty());
+  CHECK(specdec_check_every(2) == 0);
+  CHECK(specdec_check_every(-1) == 2);
+  CHECK_THAT(error(floats), Catch::Contains("target row 0: the probabilities sum to 0.24999"));
+  CHECK(error(floats).empty());  // the second of two
+  CHECK(error(floats).empty());  // the turn of the draft's rows, which this rule does not read
+  CHECK(error(floats).empty());
+  CHECK_THAT(error(described(SPECDEC_PROBABILITIES, SPECDEC_HALF, 1, halves.data())),
+             Catch::Contains("target row 0: the probabilities sum to 0.2"));
+  CHECK(specdec_check_every(1) == 2);
+  CHECK(error(logits).empty());
+  CHECK(specdec_check_every(0) == 1);
+}
+
 TEST_CASE("rows of halves may sum to as much more than 1 as rounding explains, and rows of floats may not") {
   // All tokens but the last have p = 15.6 / 2^24, which a half rounds up by a fortieth. The last one has the rest.
   constexpr Index many = 1000000;

@@ -27,6 +27,19 @@ class Rules(unittest.TestCase):
     def setUp(self):
         self.target, self.draft, self.tokens = drafts(np.random.default_rng(1), 200, 3, 5)
 
+    def test_one_row_in_so_many_verifications_is_summed(self):
+        cut = 0.5 * self.target[0]
+        before = specdec.check_every(0)
+        self.addCleanup(specdec.check_every, before)
+        for seed in range(200):
+            specdec.verify("block", cut, self.draft[0], self.tokens[0], seed)
+        self.assertEqual(specdec.check_every(1), 0)
+        with self.assertRaisesRegex(specdec.InvalidDistribution, "target row 0: the probabilities sum to 0.5"):
+            specdec.verify("block", cut, self.draft[0], self.tokens[0], 1)
+        specdec.check_every(1)
+        specdec.verify("block", np.log(cut), self.draft[0], self.tokens[0], 1, temperature=1)
+        self.assertRaisesRegex(ValueError, "negative", specdec.check_every, -1)
+
     def test_same_numbers_same_verdict(self):
         for seed, (target, draft, tokens) in enumerate(zip(self.target, self.draft, self.tokens)):
             for rule in "token", "block", "argmax", "sample-match":

@@ -295,6 +295,15 @@ SPECDEC_C_API specdec_status specdec_draw_flat(specdec_row_kind kind, const floa
 SPECDEC_C_API specdec_status specdec_validate(const specdec_rows* rows, double tolerance, char* error,
                                               size_t error_size);
 
+/// From now on, one verification in `verifications` sums one of its rows; 0: none does. Returns the number that was set before.
+/// At first it is 0 if the library was compiled with NDEBUG, else 64. A negative number sets nothing.
+///
+/// So a row that was cut and not normalised is found now and then, in all that an engine passes. Target rows and draft rows take
+/// turns. Each thread counts its verifications, and checks the first one. Logits always sum to 1. The verification then
+/// has the status SPECDEC_INVALID_DISTRIBUTION, and the text names row and sum. A sum of 0, and NaN, are errors where they are read.
+/// Pre: no other thread verifies.
+SPECDEC_C_API int64_t specdec_check_every(int64_t verifications);
+
 /// Creates the memory of greedy block verification for a new text, and sets *memory. The caller destroys it.
 ///
 /// Errors: SPECDEC_OUT_OF_MEMORY.

@@ -607,6 +607,10 @@ specdec_status specdec_validate(const specdec_rows* rows, double tolerance, char
   });
 }
 
+int64_t specdec_check_every(int64_t verifications) {
+  return verifications < 0 ? specdec::detail::verifications_per_check : specdec::check_every(verifications);
+}
+
 specdec_status specdec_greedy_block_create(specdec_greedy_block** memory, char* error, size_t error_size) {
   using namespace specdec::detail;
   return status_of({error, error_size}, [&] {

@@ -150,6 +150,21 @@ TEST_CASE("lists and trees are checked, logits are not") {
   CHECK_NOTHROW((void)verify(TokenVerifier{}, Logits{target}, draft, tokens, rng));
 }
 
+TEST_CASE("a row of one of several kinds is checked as the kind that it is of") {
+  const RowMajor<float> cut = 0.5f * uniform(2), draft = uniform(1);
+  using Rows = VariantRows<decltype(DenseRows(cut)), decltype(Logits(cut))>;
+  const Checks checks(1);
+  std::mt19937_64 rng{1};
+  const std::vector<Token> tokens{3};
+  const auto error = [&](const Rows& target) {
+    check_every(1);
+    return message_of([&] { (void)verify(TokenVerifier{}, target, draft, tokens, rng); });
+  };
+  CHECK(error(Rows(std::in_place_index<0>, DenseRows(cut))) ==
+        "specdec: target row 0: the probabilities sum to 0.5");
+  CHECK(error(Rows(std::in_place_index<1>, Logits(cut))).empty());
+}
+
 TEST_CASE("the loop names a model's bad row, and keeps its text") {
   using Model = testing::TableModel<>;
   Model::Rows p(1, 3), q(1, 3);

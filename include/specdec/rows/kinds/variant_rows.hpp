@@ -37,6 +37,11 @@ class VariantRow {
 
   /// The held row.
   const std::variant<R...>& held() const { return row_; }
+  /// What f returns for the held row.
+  template <class F>
+  decltype(auto) ask(F&& f) const {
+    return std::visit(std::forward<F>(f), row_);
+  }
 
   /// The held row before temperature, cuts and hooks, where it knows that; else the held row.
   auto unprocessed() const
@@ -108,11 +113,6 @@ class VariantRow {
   }
 
  private:
-  template <class F>
-  decltype(auto) ask(F&& f) const {
-    return std::visit(std::forward<F>(f), row_);
-  }
-
   template <class Row>
   static auto before_processing(const Row& row) {
     if constexpr (knows_unprocessed<Row>) return row.unprocessed();

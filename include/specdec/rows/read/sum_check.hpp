@@ -49,12 +49,26 @@ void check_sum(const R& row) {
     invalid_distribution("the probabilities sum to ", sum);
 }
 
+/// Rows whose kind is known at run time only (VariantRow).
+template <class R>
+concept RowOfSomeKind = requires(const R& row) { row.ask([](const auto&) {}); };
+
+/// Checks the sum of a row that may be of one of several kinds, where its kind is one that is checked.
+template <class R>
+void check_sum_of_kind(const R& row) {
+  if constexpr (RowOfSomeKind<R>) row.ask([](const auto& held) { check_sum_of_kind(held); });
+  else if constexpr (CheckedRow<R>) check_sum(row);
+}
+
+template <class Matrix>
+inline constexpr bool has_sums = CheckedRow<RowOf<Matrix>> || RowOfSomeKind<RowOf<Matrix>>;
+
 template <class Matrix>
 void check_sum_of(const char* name, const Matrix& rows, Index number) {
-  if constexpr (CheckedRow<RowOf<Matrix>>) {
+  if constexpr (has_sums<Matrix>) {
     if (rows.rows() == 0) return;
     const Index i = number % rows.rows();
-    in_row(name, i, [&] { check_sum(rows.row(i)); });
+    in_row(name, i, [&] { check_sum_of_kind(rows.row(i)); });
   }
 }
 
@@ -63,7 +77,7 @@ inline bool checks_sums() { return verifications_per_check != 0; }
 /// Called once for each verification if checks_sums(). Checks target rows and draft rows in turn.
 template <class Target, class Draft>
 void check_a_sum(const Target& target, const Draft& draft, bool needs_draft) {
-  if constexpr (CheckedRow<RowOf<Target>> || CheckedRow<RowOf<Draft>>) {
+  if constexpr (has_sums<Target> || has_sums<Draft>) {
     const Index number = verifications++;
     if (number % verifications_per_check != 0) return;
     const Index check = number / verifications_per_check;
@@ -80,8 +94,7 @@ void check_a_sum(const Target& target, const Draft& draft, bool needs_draft) {
 /// A verification reads only the numbers that it needs, so a row that was cut and not normalised is judged without an error,
 /// and the text is wrong. This check finds such rows in all that a backend returns, at the price of a pass over a row now and
 /// then. Each thread counts its verifications, and checks the first one. Target rows and draft rows take turns, and the rows of a
-/// matrix, too. It looks at rows of probabilities: logits always sum to 1. It does not look at rows over ranks, nor at rows that come through C:
-/// see validate() and specdec_validate().
+/// matrix, too. It looks at rows of probabilities: logits always sum to 1. It does not look at rows over ranks: see validate().
 ///
 /// The verification throws InvalidDistribution, with the row's matrix, its number and its sum, if this is neither 0 nor 1 within
 /// 1 % and the rounding of stored numbers. (A sum of 0, and NaN, are errors where a decision reads them.)
