@@ -179,8 +179,9 @@ Its sum is the expected number of accepted tokens, once it is averaged over draf
 }
 
 void add_checks(py::module_& module) {
-  module.def("check_every", specdec::check_every, "verifications"_a,
-             R"(From now on, one verification in so many sums one of its rows: rows that were cut and not normalised are found.
+  module.def(
+      "check_every", specdec::check_every, "verifications"_a,
+      R"(From now on, one verification in so many sums one of its rows: rows that were cut and not normalised are found.
 
 0: none does. Returns the number that was set before; at first it is 64, or 0 if the module was compiled with -DNDEBUG. Rows of
 logits always sum to 1. The verification raises InvalidDistribution. Call it while no other thread verifies.)");
