@@ -1,10 +1,17 @@
 # SPDX-License-Identifier: MIT
 """Prints the claims of the block verification paper beside the measured values, as Markdown: claims.py acceptance.csv
 
+With a page as second argument it checks instead that this page has the measured values: each with a ± in the two tables of
+synthetic rows in its section "Beside the paper".
+
 Source of the claims: Sun et al., "Block Verification Accelerates Speculative Decoding", ICLR 2025,
 arXiv:2403.10444, Sections 2 and 6 and Appendix C.
 """
 
+import contextlib
+import io
+import pathlib
+import re
 import sys
 
 from measured import read, select
@@ -103,8 +110,7 @@ def comparison(lines):
             f"{found[rate].block_efficiency:.3f} ± {found[rate].block_efficiency_se:.3f}" for rate in rates) + " |")
 
 
-def main():
-    lines = read(sys.argv[1])
+def report(lines):
     print("| the paper | measured here (gains in per cent, ± one standard error) |")
     print("| --- | --- |")
     for claim in (toy, everywhere, size, by_length, by_drafter, by_temperature, greedy):
@@ -113,4 +119,23 @@ def main():
     comparison(lines)
 
 
-main()
+def check(lines, page):
+    """The values of the page that were not measured."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        report(lines)
+    value = r"[+-]?\d+(?:\.\d+)? ± \d+(?:\.\d+)?"
+    section = re.split(r"\n## ", page.read_text(encoding="utf-8").split("\n## Beside the paper\n", 1)[1], maxsplit=1)[0]
+    tables = [table for table in re.findall(r"(?:^\|.*\n)+", section, re.MULTILINE) if not table.startswith("| pair |")]
+    said, measured = set(re.findall(value, "".join(tables))), set(re.findall(value, printed.getvalue()))
+    if len(said) < 30:
+        sys.exit(f"{page} has {len(said)} measured values only: its tables were not found")
+    if said - measured:
+        sys.exit(f"{page} has values that {sys.argv[1]} does not have: {', '.join(sorted(said - measured))}")
+
+
+lines = read(sys.argv[1])
+if sys.argv[2:]:
+    check(lines, pathlib.Path(sys.argv[2]))
+else:
+    report(lines)
