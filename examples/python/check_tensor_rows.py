@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Holds the rules over tensors (tensor_rows.py) to the exact law, convicts a mistake, and counts what PyTorch reads and writes."""
+"""Holds the rules over tensors (tensor_rows.py) to the exact law, convicts a mistake, and counts what PyTorch reads and
+writes."""
 
 import sys
 

@@ -106,7 +106,8 @@ class Rows:
 
     def sums_of_segments(self):
         full = self.vocab_size // SEGMENT * SEGMENT
-        return torch.cat((self.all[:, :full].unflatten(1, (-1, SEGMENT)).sum(2), self.all[:, full:].sum(1, keepdim=True)), 1)
+        whole = self.all[:, :full].unflatten(1, (-1, SEGMENT)).sum(2)
+        return torch.cat((whole, self.all[:, full:].sum(1, keepdim=True)), 1)
 
 
 class ListedRows:

@@ -41,6 +41,9 @@ class Drafts:
         self.tokens[np.arange(gamma) >= self.lengths[:, None]] = -1
         self.seeds, self.steps = np.arange(count) // 3, np.arange(count)
 
+    def together(self, rule):
+        return tensor_rows.verify(rule, tensor(self.target), tensor(self.draft), self.tokens, self.seeds, self.steps)
+
     def alone(self, rule, b, draft=True, **more):
         n = self.lengths[b]
         return specdec.verify(rule, self.target[b, : n + 1], self.draft[b, :n] if draft else None, self.tokens[b, :n],
@@ -57,7 +60,7 @@ class SameVerdicts(unittest.TestCase):
         for vocab_size in 1, 2, 6, 1024, 2500:
             drafts = Drafts(vocab_size, vocab_size=vocab_size)
             for rule in LINES:
-                many = tensor_rows.verify(rule, tensor(drafts.target), tensor(drafts.draft), drafts.tokens, drafts.seeds, drafts.steps)
+                many = drafts.together(rule)
                 self.same(many, lambda b: drafts.alone(rule, b), 60)
                 for b, n in enumerate(many.accepted):
                     emitted = [*drafts.tokens[b, :n], many.token[b]]
@@ -66,7 +69,7 @@ class SameVerdicts(unittest.TestCase):
     def test_many_lines(self):
         drafts = Drafts(7, 3000, gamma=6, vocab_size=50)
         for rule in "token", "block":
-            many = tensor_rows.verify(rule, tensor(drafts.target), tensor(drafts.draft), drafts.tokens, drafts.seeds, drafts.steps)
+            many = drafts.together(rule)
             self.same(many, lambda b: drafts.alone(rule, b), 3000)
 
     def test_one_after_another(self):
@@ -109,6 +112,21 @@ class SameVerdicts(unittest.TestCase):
                 self.same(batch.verdicts(), lambda b: specdec.verify(rule, target[b], draft if draft is None else draft[b],
                                                                      tokens[b], b, step=0), count)
                 self.assertGreater(sums, least)
+
+    def test_a_race_of_what_siblings_leave_that_ends_by_a_sum(self):
+        """tokens[0] is accepted with weight 1 - 1e-5. Its two children have p = 0, and leave a residual of 0.0009."""
+        target, draft = np.zeros((4, 4)), np.zeros((3, 4))
+        target[0], draft[0] = [0.5 - 5e-6, 0.5 + 5e-6, 0, 0], [0.5, 0.5, 0, 0]
+        target[1], draft[1], draft[2] = [0, 0, 0.5, 0.5], [0.01, 0, 0.495, 0.495], [0.0014, 0, 0.5, 0.4986]
+        target[2:] = 0.25
+        count, tokens, parents = 50, np.array([0, 0, 0]), np.array([-1, 0, 0])
+        many = tensor_rows.verify("traversal", tensor(np.tile(target, (count, 1, 1))), tensor(np.tile(draft, (count, 1, 1))),
+                                  np.tile(tokens, (count, 1)), range(count), [0] * count, parents=np.tile(parents, (count, 1)))
+        self.assertEqual(many.errors, {})
+        for b in range(count):
+            alone = specdec.verify_tree("traversal", target, draft, tokens, parents, b, step=0)
+            self.assertEqual(([k for k in many.path[b] if k >= 0], many.token[b]), alone[:2])
+        self.assertEqual(set(many.token) & {2, 3}, {3})
 
     def test_greedy_block_remembers(self):
         count = 40
@@ -188,9 +206,12 @@ class RowsOfTensors(unittest.TestCase):
         for i in range(3):
             for j in range(2):
                 t = temperature[i, j]
-                expected = (logits[i, j] / t).softmax(0) if t > 0 else torch.nn.functional.one_hot(logits[i, j].argmax(), 50).float()
+                likeliest = torch.nn.functional.one_hot(logits[i, j].argmax(), 50).float()
+                expected = (logits[i, j] / t).softmax(0) if t > 0 else likeliest
                 torch.testing.assert_close(rows[i, j], expected)
-        torch.testing.assert_close(Rows.of_logits(logits.bfloat16(), 0.7).all, (logits.bfloat16().double() / 0.7).softmax(-1).flatten(0, 1).float())
+        halves = logits.bfloat16()
+        expected = (halves.double() / 0.7).softmax(-1).flatten(0, 1).float()
+        torch.testing.assert_close(Rows.of_logits(halves, 0.7).all, expected)
 
     def test_rows_of_halves(self):
         rows = torch.rand((2, 3000), generator=torch.Generator().manual_seed(1)).softmax(1).bfloat16()
@@ -199,27 +220,27 @@ class RowsOfTensors(unittest.TestCase):
     def test_what_is_copied(self):
         """Questions and answers are a few numbers, and their rounds are few: the rows stay where they are."""
         drafts = Drafts(3, 500, gamma=4, vocab_size=3000)
-        for rule, most in ("argmax", 1), ("sample-match", 1), ("token", 4), ("block", 4):
+        for rule, most, most_asked in ("argmax", 1, 1500), ("sample-match", 1, 1500), ("token", 4, 4000), ("block", 4, 5000):
             batch = specdec.AskingBatch(rule, drafts.tokens, drafts.seeds, drafts.steps)
             target, draft, rounds, asked = tensor(drafts.target), tensor(drafts.draft), 0, 0
             while questions := batch.questions():
                 rounds, asked = rounds + 1, asked + len(questions.numbers)
                 batch.answer(tensor_rows.answers(questions, target, draft).numpy())
             self.assertLessEqual(rounds, most, rule)
-            self.assertLess(asked, 500 * 25, rule)
+            self.assertLessEqual(asked, most_asked, rule)
 
 
 class Errors(unittest.TestCase):
     def test_an_error_is_one_drafts_alone(self):
         drafts = Drafts()
-        right = tensor_rows.verify("block", tensor(drafts.target), tensor(drafts.draft), drafts.tokens, drafts.seeds, drafts.steps)
+        right = drafts.together("block")
         drafts.target[4, :2] = np.nan
         drafts.target[9, :] = 0
         drafts.draft[14, 1, drafts.tokens[14, 1]] = 0
         drafts.tokens[19, 0] = 99
         drafts.tokens[24] = [1, -1, 2, 3]
         drafts.draft[29, :] = np.nan
-        many = tensor_rows.verify("block", tensor(drafts.target), tensor(drafts.draft), drafts.tokens, drafts.seeds, drafts.steps)
+        many = drafts.together("block")
         self.assertEqual(list(many.errors), [4, 9, 14, 19, 24, 29])
         for b, words in (4, "target row 0: the probability of token . is nan"), (9, "row has no mass"), \
                 (14, r"tokens\[1\] = . has probability 0 in draft row 1"), (19, r"tokens\[0\] = 99 has probability 0"), \
