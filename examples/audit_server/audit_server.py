@@ -91,12 +91,12 @@ def arguments(given):
     return parser.parse_args(given)
 
 
-def server_at(url, options, off_default=None):
+def server_at(url, options, model=None):
     http = Server(url, os.environ.get(options.key_variable) if options.key_variable else None)
-    more, off = dict(options.field), dict(options.off_field) if options.off_field else off_default
+    more, off = dict(options.field), dict(options.off_field) if options.off_field else None
     if options.api == "llama":
         return LlamaServer(http, options.top, options.temperature, getattr(options, "after", False), more, off)
-    return OpenAiServer(http, options.model, options.top, options.temperature, getattr(options, "by", "prompt"),
+    return OpenAiServer(http, model, options.top, options.temperature, getattr(options, "by", "prompt"),
                         options.end_token, more, off)
 
 
@@ -123,8 +123,8 @@ class Progress:
 
 
 def rescore(options):
-    server = server_at(options.url, options)
-    scorer = server_at(options.off_url, options) if options.off_url else server
+    server = server_at(options.url, options, options.model)
+    scorer = server_at(options.off_url, options, options.model) if options.off_url else server
     reference = server_at(options.reference, options) if options.reference else None
     bets, samples, progress = TextBets(options.tolerance, options.seed), samples_of(server, options), Progress()
     left_out = 0
@@ -140,6 +140,8 @@ def rescore(options):
         progress.tell(done, bets)
         if bets.convicts(options.alpha) and not options.go_on:
             break
+    if bets.audit.report().tokens == 0:
+        raise ServerError(f"the server has no list for any of {left_out} places")
     remarks = [*samples.remarks()]
     if left_out:
         remarks.append(f"{left_out} places without a list were left out")
@@ -147,8 +149,8 @@ def rescore(options):
 
 
 def compare(options):
-    server = server_at(options.url, options)
-    without = server_at(options.off_url, options) if options.off_url else server
+    server = server_at(options.url, options, options.model)
+    without = server_at(options.off_url, options, options.model) if options.off_url else server
     bets, progress = PairBets(options.score), Progress()
     samples = samples_of(server, options)
     others = Samples(without, [[]], options.tokens, samples.spare, options.seed + 1_000_000)
@@ -193,7 +195,7 @@ def report_text(bets, alpha, remarks):
     for low, high, audit in zip((0.0, *EDGES), (*EDGES, 1.0), bets.groups):
         report = audit.report()
         if report.tokens:
-            print(f"  where a likely token has {low} to {high}: {report.tokens} tokens, evidence 10^{report.evidence:.2f}, {report.fault}")
+            print(f"  where a likely token has {low} to {high}: {report.tokens} tokens, evidence 10^{report.evidence:.2f}")
     print(f"together: evidence 10^{bets.evidence:.2f}, at most 10^{bets.largest_evidence:.2f}")
     return verdict(bets, alpha, remarks)
 

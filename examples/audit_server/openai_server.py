@@ -42,7 +42,9 @@ class OpenAiServer:
         """A text of `count` tokens, fewer if it ends."""
         choice = self._post(prompt, max_tokens=count, seed=seed, logprobs=1, return_token_ids=True, **self.more,
                             **({} if speculate else self.off))
-        tokens = choice.get("token_ids") or self._logprob_ids(choice)
+        tokens = choice.get("token_ids")
+        if tokens is None:
+            tokens = self._logprob_ids(choice)
         ended = choice.get("finish_reason") == "stop"
         if ended and self.end_token is None:
             raise ServerError(f"{WHERE}: a text has ended. Name the end token's id (--end-token): it is a token as any other, and "
