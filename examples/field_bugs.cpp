@@ -12,11 +12,11 @@
 #include <limits>
 #include <optional>
 #include <random>
-#include <set>
 #include <span>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>

@@ -67,3 +67,5 @@ mutant("sum-check-of-the-first-row", "rows/read/sum_check.hpp", "tests/rows/read
        "const Index i = number % rows.rows();", "const Index i = 0;")
 mutant("sum-check-of-unused-rows", "rows/read/sum_check.hpp", "tests/rows/read/sum_check",
        "else if (needs_draft) check_sum_of", "else check_sum_of")
+mutant("sum-check-of-known-kinds", "rows/read/sum_check.hpp", "tests/rows/read/sum_check",
+       "CheckedRow<RowOf<Matrix>> || RowOfSomeKind<RowOf<Matrix>>;", "CheckedRow<RowOf<Matrix>>;")

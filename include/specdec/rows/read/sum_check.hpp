@@ -51,7 +51,7 @@ void check_sum(const R& row) {
 
 /// Rows whose kind is known at run time only (VariantRow).
 template <class R>
-concept RowOfSomeKind = requires(const R& row) { row.ask([](const auto&) {}); };
+concept RowOfSomeKind = requires(const R& row) { row.held().index(); };
 
 /// Checks the sum of a row that may be of one of several kinds, where its kind is one that is checked.
 template <class R>
