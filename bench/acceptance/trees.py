@@ -19,7 +19,7 @@ STYLES = {
 
 def draw(lines, folder):
     overlaps = list(dict.fromkeys(line["overlap"] for line in lines))
-    fig, panels = figure(len(overlaps), 4.9, sharey=True)
+    fig, panels = figure(len(overlaps), 5.1, sharey=True)
     said = ""
     for axes, overlap in zip(panels, overlaps):
         for kind, (label, colour, marker, dashes) in STYLES.items():
@@ -35,7 +35,7 @@ def draw(lines, folder):
         axes.set_xlabel("drafted nodes")
         axes.set_title(f"acceptance rate β = {overlap}")
     panels[0].set_ylabel("tokens per target call")
-    finish(fig, panels[0], 3, "Synthetic rows (zipf, V = 1000, T = 1), whole generations; bars: one standard error. Trees of four draft "
+    finish(fig, panels[0], 2, "Synthetic rows (zipf, V = 1000, T = 1), whole generations; bars: one standard error. Trees of four draft "
            "calls, and linear drafts.")
     save(fig, folder / "trees.svg", "Tokens per target call by the number of drafted nodes", said)
 
