@@ -125,6 +125,23 @@ struct Result {
 
 namespace detail {
 
+/// Compiles only if the argument is a list of token ids; the error says what it is, or names the order of the arguments.
+template <class Prompt>
+consteval bool fits_prompt() {
+  fits_ids<Prompt>();
+  static_assert(MeantAsIds<Prompt>,
+                "the prompt is no list of token ids: the order of the arguments is (prompt, options, rng)");
+  return true;
+}
+
+/// Does not compile: the options are not where they belong.
+template <class First, class Second>
+consteval bool fits_order() {
+  static_assert(!std::same_as<First, First> || !std::same_as<Second, Second>,
+                "the options are the second argument: the order of the arguments is (prompt, options, rng)");
+  return true;
+}
+
 /// Compiles only if F can be called with the tokens of a step.
 template <class F>
 consteval bool fits_callback() {

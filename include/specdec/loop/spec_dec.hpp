@@ -73,6 +73,14 @@ class SpecDec {
   void start(TokenIds prompt, const Options& options,
              Filled filled = {}) && = delete;  // the sequence would refer to a dead decoder
 
+  /// No list of token ids: a compile error that says why.
+  template <class Prompt>
+    requires(!std::convertible_to<const Prompt&, TokenIds>)
+  Sequence start(const Prompt&, const Options& options, Filled = {}) & {
+    static_assert(detail::fits_prompt<Prompt>());
+    return start(TokenIds(), options);
+  }
+
   /// Generates a continuation of the prompt (ids of 32 or 64 bits) in a fresh sequence, from empty contexts.
   /// `source` is a random bit generator or a source of chance.
   /// Throws: what start() and Sequence::step() throw.
@@ -90,6 +98,19 @@ class SpecDec {
   Result generate(TokenIds prompt, const Options& options, Source& source, OnStep&& on_step) {
     static_assert(detail::fits_callback<OnStep>());
     return start(prompt, options).generate(source, on_step);
+  }
+
+  /// Arguments that do not fit: a compile error that says why.
+  template <class Prompt, class Source, class... OnStep>
+    requires(!std::convertible_to<const Prompt&, TokenIds> || !detail::DrawnFrom<Source>)
+  Result generate(const Prompt&, const Options&, Source&&, OnStep&&...) {
+    static_assert(detail::fits_prompt<Prompt>() && detail::fits_source<Source>());
+    return {};
+  }
+  template <class First, class Second, class... More>
+  Result generate(const First&, const Second&, const Options&, More&&...) {
+    static_assert(detail::fits_order<First, Second>());
+    return {};
   }
 
  private:
@@ -110,6 +131,14 @@ Result autoregressive(M&& target, TokenIds prompt, Options options, Source& sour
   options.gamma = 0;
   SpecDec<M, NoDrafter, V> decoder(std::forward<M>(target), NoDrafter{});
   return decoder.generate(prompt, options, source, std::forward<OnStep>(on_step)...);
+}
+
+/// Arguments that do not fit: a compile error that says why.
+template <class V = BlockVerifier, class M, class Prompt, class Source, class... OnStep>
+  requires(!std::convertible_to<const Prompt&, TokenIds> || !detail::DrawnFrom<Source>)
+Result autoregressive(M&&, const Prompt&, const Options&, Source&&, OnStep&&...) {
+  static_assert(detail::fits_prompt<Prompt>() && detail::fits_source<Source>());
+  return {};
 }
 
 }  // namespace specdec
