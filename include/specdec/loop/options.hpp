@@ -49,7 +49,7 @@ class StopTokens {
 
 /// How much to generate, and how.
 struct Options {
-  /// The token budget; 0 generates nothing. `unlimited`: until a stop token, a stop string, a full context, or until the
+  /// The token budget; 0 generates nothing, and only tells the log-probabilities of the prompt, if asked for. `unlimited`: until a stop token, a stop string, a full context, or until the
   /// caller stops.
   Index max_new_tokens = 128;
   /// The most tokens drafted per target call; 0 is ordinary decoding. If it is `unlimited`, only the draft-length policy,

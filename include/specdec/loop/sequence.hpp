@@ -287,6 +287,7 @@ class Sequence : private Shared::Driver::Seat {
       if (reading_.value > 0) {
         take_prompt(shared_->target.forward(feed.tokens, feed.rows));
         shared_->target.truncate(kept());
+        if (done()) return {};
         feed = propose_half(chance);
       }
       if (!turn_.lasts(shared_->target_turns))
