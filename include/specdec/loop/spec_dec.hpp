@@ -64,8 +64,8 @@ class SpecDec {
   /// keeps its context, a restored KV cache for example. This context must begin with the first `cached` tokens of the
   /// prompt; the tokens are not checked.
   /// Throws: InvalidArgument for an empty prompt, a prompt or stop token outside the target's vocabulary, a
-  /// negative max_new_tokens or gamma, a gamma above longest_draft that is not `unlimited`, and a `cached` that is
-  /// negative or larger than the prompt; InvalidCall if the decoder was moved away.
+  /// negative max_new_tokens or gamma, a gamma above longest_draft that is not `unlimited`, a `cached` that is
+  /// negative or larger than the prompt, and a verifier that remembers a text; InvalidCall if the decoder was moved away.
   Sequence start(TokenIds prompt, const Options& options, Filled filled = {}) & {
     detail::check_here(shared_ != nullptr, "decoder");
     return Sequence(*shared_, verifier_, prompt, options, filled);

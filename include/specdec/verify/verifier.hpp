@@ -63,6 +63,7 @@ concept ReturnsVerdict = Answers<R, D, C, Verdict> || Answers<R, D, C, NodeVerdi
 ///   survival(before, p, q)    P(τ > i | x_1..x_{i+1}): `before` is the probability that at least i tokens survive, p and q
 ///                             are the probabilities of token i + 1. Acceptance statistics then have less noise than counts
 ///   min_draft_length()        for a rule that remembers its sequence: the next draft must not be shorter
+///   is_fresh()                for a rule that remembers: whether it remembers nothing yet. A text of a loop begins with such a rule
 ///   commit()                  for a rule that remembers: judge() must not change the memory; commit() adds the last verdict
 ///                             to it, and must not throw. If a rule has members and no commit(), the loop copies it before
 ///                             every verdict, and restores the copy if the step fails. verify() makes no copy
