@@ -45,9 +45,13 @@ constexpr Token as_token(Id id) {
   return std::in_range<Token>(id) ? static_cast<Token>(id) : std::numeric_limits<Token>::max();
 }
 
+/// A text: it is no list of ids.
+template <class T>
+concept IsText = std::convertible_to<const T&, std::string_view>;
+
 /// A list of integers of another width.
 template <class Ids>
-concept ForeignIds = std::integral<typename Ids::value_type> && !IdRange<Ids>;
+concept ForeignIds = std::integral<typename Ids::value_type> && !IdRange<Ids> && !IsText<Ids>;
 
 }  // namespace detail
 
@@ -68,6 +72,9 @@ class TokenIds {
   template <class Neither32Nor64Bits>
     requires detail::ForeignIds<Neither32Nor64Bits>
   TokenIds(const Neither32Nor64Bits& ids) = delete;
+  /// A text is no list of ids: pass those that your tokenizer returns for it.
+  template <detail::IsText ATextIsNoListOfTokenIds>
+  TokenIds(const ATextIsNoListOfTokenIds& text) = delete;
 
   Index size() const { return size_; }
   bool empty() const { return size_ == 0; }
@@ -92,6 +99,19 @@ class TokenIds {
 };
 
 namespace detail {
+
+/// Compiles unless the argument is meant as token ids, and is none; the error says why.
+template <class Ids>
+consteval bool fits_ids() {
+  static_assert(!IsText<Ids>,
+                "a text is no list of token ids: pass the ids that your tokenizer returns for it");
+  static_assert(!ForeignIds<Ids>, "token ids have 32 or 64 bits: copy ids of another width");
+  return true;
+}
+
+/// What TokenIds takes, or what fits_ids() has said why it does not.
+template <class Ids>
+concept MeantAsIds = std::convertible_to<const Ids&, TokenIds> || IsText<Ids> || ForeignIds<Ids>;
 
 /// Throws unless every id is in the vocabulary and fits into a Token. (An id that is cut to 32 bits would become another
 /// token.) The message calls the argument `name`.

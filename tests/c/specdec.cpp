@@ -1088,6 +1088,27 @@ TEST_CASE("each draft of a batch has its own rule, temperatures and kind of draf
   specdec_greedy_block_destroy(memory);
 }
 
+TEST_CASE("a batch whose tokens were all chosen needs no draft rows") {
+  const std::array<specdec_rule, 3> rules{SPECDEC_TOKEN, SPECDEC_SAMPLE_MATCH, SPECDEC_BLOCK};
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    LogitsBatch batch(seed);
+    std::array<std::uint8_t, 3> chosen{1, 0, 1};  // the second rule does not look at draft rows
+    specdec_batch c = batch.in_c(99);
+    c.rules = rules.data();
+    c.chosen = chosen.data();
+    c.draft = nullptr;
+    c.target_temperatures = batch.target_temperatures.data();
+    CHECK(specdec_verify_batch(&c) == SPECDEC_OK);
+    batch.check(0, TokenVerifier{}, true);
+    batch.check(1, SampleMatchVerifier{}, true);
+    batch.check(2, BlockVerifier{}, true);
+
+    chosen[2] = 0;
+    CHECK(specdec_verify_batch(&c) == SPECDEC_INVALID_ARGUMENT);
+    CHECK(std::string(c.errors).find("draft is NULL") != std::string::npos);
+  }
+}
+
 TEST_CASE("lines and trees may stand in one batch") {
   const std::vector<Token> parents{-7, -7, -1, -1, 0};  // those of lines are not read
   const std::array<specdec_rule, 3> rules{SPECDEC_BLOCK, SPECDEC_ARGMAX, SPECDEC_TRAVERSAL};

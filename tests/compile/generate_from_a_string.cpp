@@ -10,7 +10,7 @@
 #ifdef FIXED
 using Source = std::mt19937;
 #else
-using Source = std::string;
+using Source = std::wstring;
 #endif
 
 specdec::Result use(specdec::testing::TableModel<>& target, const std::vector<specdec::Token>& prompt,

@@ -1,4 +1,4 @@
-// must say: Neither32Nor64Bits
+// must say: token ids have 32 or 64 bits: copy ids of another width
 // Token ids have 32 or 64 bits.
 // SPDX-License-Identifier: MIT
 #include <cstdint>

@@ -32,7 +32,8 @@ using Tokens = std::vector<Token>;
 
 const Tokens prompt{1, 2, 0, 4, 3, 3, 1, 0, 2};
 const LogProbabilityOptions wanted{.processed = true, .top = 2, .ids = {3, 0}, .prompt = true};
-const Options options{.max_new_tokens = 12, .gamma = 3, .log_probabilities = wanted};
+const Options options{.max_new_tokens = 12, .gamma = 3, .log_probabilities = wanted},
+    nothing{.max_new_tokens = 0, .gamma = 3, .log_probabilities = wanted};
 
 TableModel<> random_model(std::uint64_t seed) {
   std::mt19937_64 rng{seed};
@@ -169,8 +170,27 @@ TEST_CASE("of a prompt that is cached in part, only the part that is read is rec
   }
   SpecDec decoder{target, NoDrafter{}};
   CHECK(decoder.generate(Tokens{2}, options, rng).prompt_log_probabilities.empty());
-  CHECK(decoder.generate(prompt, {.max_new_tokens = 0, .log_probabilities = wanted}, rng)
-            .prompt_log_probabilities.empty());
+}
+
+TEST_CASE("a text without new tokens tells the values of its prompt, by one call") {
+  std::mt19937_64 rng{5};
+  CountingModel target{random_model(5)};
+  SpecDec decoder{target, ModelDrafter{random_model(6)}};
+  auto sequence = decoder.start(prompt, nothing);
+  CHECK(!sequence.done());
+  CHECK(sequence.step(rng).empty());
+  CHECK(sequence.done());
+  check_text(sequence.result(), target.table, prompt, all);
+  CHECK(sequence.result().stop_reason == StopReason::length);
+  CHECK(target.fed == all);
+  sequence.resume(prompt, options);
+  CHECK(std::ssize(sequence.generate(rng).tokens) == 12);
+
+  CHECK(decoder.generate(Tokens{2}, nothing, rng).prompt_log_probabilities.empty());
+  CHECK(decoder.start(prompt, nothing, Filled{9}).done());
+  auto stopped = decoder.start(prompt, nothing);
+  stopped.stop();
+  CHECK(stopped.done());
 }
 
 TEST_CASE("the next turn records the tokens that it adds") {
@@ -297,6 +317,19 @@ std::vector<Finished> finished(Texts& batch) {
 }
 
 }  // namespace
+
+TEST_CASE("texts of a batch without new tokens tell the values of their prompts") {
+  const TableModel<> table = random_model(20);
+  Forking many(table);
+  for (const Index room : {Index{4}, Index{5}, unlimited}) {
+    Texts batch{many, drafter(), BlockVerifier{}, BatchOptions{room}};
+    batch.add(prompt, nothing, std::mt19937_64{1});
+    batch.add(Tokens{2}, nothing, std::mt19937_64{1});
+    for (const Finished& done : finished(batch))
+      if (done.sequence == 0) check_text(done.result, table, prompt, all);
+      else CHECK(done.result.prompt_log_probabilities.empty());
+  }
+}
 
 TEST_CASE("texts of a batch record their prompts, in parts, too") {
   const TableModel<> table = random_model(20);

@@ -3,6 +3,7 @@
 #include <random>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
+#include <string>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -61,6 +62,21 @@ TEST_CASE("an engine that offers, feeds and accepts writes what a decoder writes
   }
   CHECK(engine.step.result().tokens == expected.tokens);
   CHECK(engine.step.stats().target_calls == expected.stats.target_calls);
+}
+
+TEST_CASE("a text does not begin with a rule that remembers another one", "[loop][errors]") {
+  std::mt19937_64 rng{1};
+  const GreedyBlockVerifier used{{{.ratio = 0.5, .left = 2}}};
+  CHECK(!is_fresh(used));
+  CHECK(is_fresh(GreedyBlockVerifier{}));
+  CHECK(is_fresh(BlockVerifier{}));
+  const std::string refused =
+      "specdec: the verifier remembers a text: each text of a loop begins with one that remembers nothing";
+  SpecDec decoder{TableModel<>::random(4, 2, rng), NoDrafter{}, used};
+  CHECK(message_of<InvalidArgument>([&] { decoder.start(prompt, options); }) == refused);
+  Batch batch{ModelPerSequence{TableModel<>::random(4, 2, rng)}, NoDrafter{}, used};
+  CHECK(message_of<InvalidArgument>([&] { batch.add(prompt, options, std::mt19937_64{1}); }) == refused);
+  CHECK(batch.empty());
 }
 
 TEST_CASE("only an offered draft can be accepted, and only once", "[loop][errors]") {

@@ -68,6 +68,12 @@ TEST_CASE("wrong shapes and ids are named in the error") {
     }
     {
       Input in;
+      std::swap(in.target, in.draft);
+      CHECK(in.complaint(rule) ==
+            "specdec: draft has 3 rows, expected gamma = 2, one per token: are target and draft swapped?");
+    }
+    {
+      Input in;
       in.tokens.push_back(1);
       CHECK(in.complaint(rule) == "specdec: draft has 2 rows, expected gamma = 3, one per token");
     }

@@ -201,12 +201,12 @@ SPECDEC_C_API specdec_status specdec_verify_tree(specdec_rule rule, const specde
 ///              −1. NULL if no rule is for trees
 ///   rule       of all drafts; or `rules`, one for each draft
 ///   target     offsets[drafts] + drafts rows
-///   draft      offsets[drafts] rows
+///   draft      offsets[drafts] rows; NULL if no rule needs draft rows of tokens that were not `chosen`
 ///   target_temperatures, draft_temperatures
 ///              where the rows are logits: one for each draft, in place of the rows' own temperature. At 0 the rows are
 ///              SPECDEC_GREEDY_LOGITS. May be NULL
 ///   chosen     one for each draft: if it is not 0, the tokens were chosen, as if the draft's rows were one-hot, and these rows
-///              are not read, but `draft` must describe rows; one-hot rows will do. May be NULL
+///              are not read. May be NULL
 ///   memories   for SPECDEC_GREEDY_BLOCK: one memory for each draft, of its text. Those of other rules are not looked at
 ///   rngs       one generator for each draft
 ///   paths      for rules for trees: room for offsets[drafts] numbers. The path of draft i begins at paths[offsets[i]], in the

@@ -342,8 +342,7 @@ struct BatchOfC {
   /// All drafts in one.
   DraftOfC all() const {
     return DraftOfC(described(in.target, in.target_temperatures).get(),
-                    described(in.draft, in.draft_temperatures).get(), tokens(), any(looks_at_draft),
-                    in.drafts);
+                    described(in.draft, in.draft_temperatures).get(), tokens(), reads_draft(), in.drafts);
   }
 
   /// Judges draft i.
@@ -356,6 +355,15 @@ struct BatchOfC {
     const TokenIds links =
         gamma(i) > 0 ? DraftOfC::ids_of("parents", in.parents + first, gamma(i)) : TokenIds();
     return judge_tree(rule(i), given, links, in.rngs[i], in.paths == nullptr ? nullptr : in.paths + first);
+  }
+
+  bool is_chosen(Index i) const { return in.chosen != nullptr && in.chosen[i] != 0; }
+  /// Whether the draft's rows of any draft are read.
+  bool reads_draft() const {
+    if (in.chosen == nullptr) return any(looks_at_draft);
+    for (Index i = 0; i < in.drafts; ++i)
+      if (looks_at_draft(rule(i)) && !is_chosen(i)) return true;
+    return false;
   }
 
  private:
@@ -374,7 +382,7 @@ struct BatchOfC {
   DraftOfC at_temperatures(Index i, DraftOfC given) const {
     if (in.target_temperatures != nullptr)
       given.target = given.target.at_temperature(in.target_temperatures[i], i);
-    if (in.chosen != nullptr && in.chosen[i] != 0) given.draft = RowsOfC(given.tokens);
+    if (is_chosen(i)) given.draft = RowsOfC(given.tokens);
     else if (in.draft_temperatures != nullptr && in.draft != nullptr)
       given.draft = given.draft.at_temperature(in.draft_temperatures[i], i);
     return given;

@@ -60,6 +60,16 @@ class AnyGenerator {
     }
   }
 
+  /// A number is no generator: a compile error that says so.
+  template <class Number>
+    requires std::is_arithmetic_v<Number>
+  AnyGenerator(Number) {
+    static_assert(
+        !std::is_arithmetic_v<Number>,
+        "a number is no generator of random numbers: pass a generator that has it as its seed, such "
+        "as std::mt19937_64{seed}");
+  }
+
   static constexpr result_type min() { return 0; }
   static constexpr result_type max() { return std::numeric_limits<result_type>::max(); }
 

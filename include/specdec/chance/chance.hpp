@@ -112,6 +112,33 @@ class RandomChance {
 template <class R>
 concept RandomSource = RandomBitGenerator<R> || Chance<R>;
 
+namespace detail {
+
+/// Whether random numbers can be drawn from an argument: it is a variable, and a RandomSource. `Source` is the type of a
+/// forwarding reference.
+template <class Source>
+concept DrawnFrom = std::is_lvalue_reference_v<Source> && RandomSource<std::remove_reference_t<Source>>;
+
+/// Compiles only if random numbers can be drawn from the argument; the error says why not.
+template <class Source>
+consteval bool fits_source() {
+  using S = std::remove_cvref_t<Source>;
+  constexpr bool number = std::is_arithmetic_v<S>, source = RandomSource<S>;
+  static_assert(
+      !number,
+      "a number is no source of random numbers (specdec::RandomSource): pass a generator that has it "
+      "as its seed, such as std::mt19937_64 rng{seed}");
+  static_assert(
+      source || number,
+      "the argument for random numbers is no specdec::RandomSource: pass a random bit generator, such "
+      "as a std::mt19937_64, or a source of chance");
+  static_assert(!source || DrawnFrom<Source>,
+                "the generator is a temporary or const: pass a variable, which goes on where it stopped");
+  return true;
+}
+
+}  // namespace detail
+
 /// A source of chance: the argument itself if it is one, else a RandomChance around the generator.
 template <RandomSource R>
 decltype(auto) as_chance(R& source) {

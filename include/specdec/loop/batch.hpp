@@ -180,6 +180,19 @@ class Batch {
         .prompt = prompt, .options = options, .source = std::move(source), .on_step = std::move(on_step)});
   }
 
+  /// Arguments that do not fit: a compile error that says why.
+  template <class Prompt, class... OnStep>
+    requires(!std::convertible_to<const Prompt&, TokenIds>)
+  Index add(const Prompt&, const Options&, Source, OnStep&&...) {
+    static_assert(detail::fits_prompt<Prompt>());
+    return 0;
+  }
+  template <class First, class Second, class... More>
+  Index add(const First&, const Second&, const Options&, More&&...) {
+    static_assert(detail::fits_order<First, Second>());
+    return 0;
+  }
+
   /// Takes a sequence out, between steps or between propose() and accept(). A proposal that is out for it is taken back, with
   /// its random numbers; proposals for other sequences stay. The sequence goes on by add(), here or in another batch of this
   /// type, as if nothing had happened.

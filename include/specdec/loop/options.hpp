@@ -49,7 +49,7 @@ class StopTokens {
 
 /// How much to generate, and how.
 struct Options {
-  /// The token budget; 0 generates nothing. `unlimited`: until a stop token, a stop string, a full context, or until the
+  /// The token budget; 0 generates nothing, and only tells the log-probabilities of the prompt, if asked for. `unlimited`: until a stop token, a stop string, a full context, or until the
   /// caller stops.
   Index max_new_tokens = 128;
   /// The most tokens drafted per target call; 0 is ordinary decoding. If it is `unlimited`, only the draft-length policy,
@@ -124,6 +124,23 @@ struct Result {
 };
 
 namespace detail {
+
+/// Compiles only if the argument is a list of token ids; the error says what it is, or names the order of the arguments.
+template <class Prompt>
+consteval bool fits_prompt() {
+  fits_ids<Prompt>();
+  static_assert(MeantAsIds<Prompt>,
+                "the prompt is no list of token ids: the order of the arguments is (prompt, options, rng)");
+  return true;
+}
+
+/// Does not compile: the options are not where they belong.
+template <class First, class Second>
+consteval bool fits_order() {
+  static_assert(!std::same_as<First, First> || !std::same_as<Second, Second>,
+                "the options are the second argument: the order of the arguments is (prompt, options, rng)");
+  return true;
+}
 
 /// Compiles only if F can be called with the tokens of a step.
 template <class F>

@@ -144,6 +144,13 @@ class Sequence : private Shared::Driver::Seat {
   }
   template <RandomSource Source>
   void step(Source& source) && = delete;  // the view would dangle
+  /// An argument that gives no random numbers, here and below: a compile error that says why.
+  template <class Source>
+    requires(!detail::DrawnFrom<Source>)
+  std::span<const Token> step(Source&&) {
+    static_assert(detail::fits_source<Source>());
+    return {};
+  }
 
   /// Steps until done(), and returns the result().
   template <RandomSource Source>
@@ -169,6 +176,13 @@ class Sequence : private Shared::Driver::Seat {
     return result();
   }
 
+  template <class Source, class... OnStep>
+    requires(!detail::DrawnFrom<Source>)
+  Result generate(Source&&, OnStep&&...) {
+    static_assert(detail::fits_source<Source>());
+    return {};
+  }
+
   /// Drafts, and returns what the target must be fed; nothing (0 rows) when done(). Views live until accept(). An earlier
   /// proposal that was not accepted is forgotten. If the log-probabilities of the prompt are asked for, the first Feed is the
   /// prompt alone, and accept() then emits no token.
@@ -180,6 +194,12 @@ class Sequence : private Shared::Driver::Seat {
   }
   template <RandomSource Source>
   void propose(Source& source) && = delete;  // the views would dangle
+  template <class Source>
+    requires(!detail::DrawnFrom<Source>)
+  Feed propose(Source&&) {
+    static_assert(detail::fits_source<Source>());
+    return {};
+  }
 
   /// Judges the last proposal by the target's rows. Returns the emitted tokens; none when done(). The view lives until the
   /// next step.
@@ -206,6 +226,13 @@ class Sequence : private Shared::Driver::Seat {
     shared_->driver.settle(*this, rows, shared_->length);
     rethrow();
     return Base::last_emitted;
+  }
+
+  template <class Rows, class Source>
+    requires(!detail::DrawnFrom<Source>)
+  std::span<const Token> accept(const Rows&, Source&&) {
+    static_assert(detail::fits_source<Source>());
+    return {};
   }
 
   /// Goes on from another context with new options: the next turn of a conversation, say, or a part of the present text.
@@ -260,6 +287,7 @@ class Sequence : private Shared::Driver::Seat {
       if (reading_.value > 0) {
         take_prompt(shared_->target.forward(feed.tokens, feed.rows));
         shared_->target.truncate(kept());
+        if (done()) return {};
         feed = propose_half(chance);
       }
       if (!turn_.lasts(shared_->target_turns))

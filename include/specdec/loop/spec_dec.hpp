@@ -64,14 +64,22 @@ class SpecDec {
   /// keeps its context, a restored KV cache for example. This context must begin with the first `cached` tokens of the
   /// prompt; the tokens are not checked.
   /// Throws: InvalidArgument for an empty prompt, a prompt or stop token outside the target's vocabulary, a
-  /// negative max_new_tokens or gamma, a gamma above longest_draft that is not `unlimited`, and a `cached` that is
-  /// negative or larger than the prompt; InvalidCall if the decoder was moved away.
+  /// negative max_new_tokens or gamma, a gamma above longest_draft that is not `unlimited`, a `cached` that is
+  /// negative or larger than the prompt, and a verifier that remembers a text; InvalidCall if the decoder was moved away.
   Sequence start(TokenIds prompt, const Options& options, Filled filled = {}) & {
     detail::check_here(shared_ != nullptr, "decoder");
     return Sequence(*shared_, verifier_, prompt, options, filled);
   }
   void start(TokenIds prompt, const Options& options,
              Filled filled = {}) && = delete;  // the sequence would refer to a dead decoder
+
+  /// No list of token ids: a compile error that says why.
+  template <class Prompt>
+    requires(!std::convertible_to<const Prompt&, TokenIds>)
+  Sequence start(const Prompt&, const Options& options, Filled = {}) & {
+    static_assert(detail::fits_prompt<Prompt>());
+    return start(TokenIds(), options);
+  }
 
   /// Generates a continuation of the prompt (ids of 32 or 64 bits) in a fresh sequence, from empty contexts.
   /// `source` is a random bit generator or a source of chance.
@@ -92,6 +100,19 @@ class SpecDec {
     return start(prompt, options).generate(source, on_step);
   }
 
+  /// Arguments that do not fit: a compile error that says why.
+  template <class Prompt, class Source, class... OnStep>
+    requires(!std::convertible_to<const Prompt&, TokenIds> || !detail::DrawnFrom<Source>)
+  Result generate(const Prompt&, const Options&, Source&&, OnStep&&...) {
+    static_assert(detail::fits_prompt<Prompt>() && detail::fits_source<Source>());
+    return {};
+  }
+  template <class First, class Second, class... More>
+  Result generate(const First&, const Second&, const Options&, More&&...) {
+    static_assert(detail::fits_order<First, Second>());
+    return {};
+  }
+
  private:
   std::unique_ptr<Shared> shared_;  // the sequences refer to it
   V verifier_;
@@ -110,6 +131,14 @@ Result autoregressive(M&& target, TokenIds prompt, Options options, Source& sour
   options.gamma = 0;
   SpecDec<M, NoDrafter, V> decoder(std::forward<M>(target), NoDrafter{});
   return decoder.generate(prompt, options, source, std::forward<OnStep>(on_step)...);
+}
+
+/// Arguments that do not fit: a compile error that says why.
+template <class V = BlockVerifier, class M, class Prompt, class Source, class... OnStep>
+  requires(!std::convertible_to<const Prompt&, TokenIds> || !detail::DrawnFrom<Source>)
+Result autoregressive(M&&, const Prompt&, const Options&, Source&&, OnStep&&...) {
+  static_assert(detail::fits_prompt<Prompt>() && detail::fits_source<Source>());
+  return {};
 }
 
 }  // namespace specdec

@@ -97,7 +97,11 @@ class Step : public detail::StepBase {
   Step(const ExternalTarget& target, V verifier, TokenIds prompt, Options options, Filled filled = {})
       : StepBase(branches, target, prompt, std::move(options), filled),
         fresh_(verifier),
-        verifier_(std::move(verifier)) {}
+        verifier_(std::move(verifier)) {
+    if (!is_fresh(verifier_))
+      detail::invalid_argument(
+          "the verifier remembers a text: each text of a loop begins with one that remembers nothing");
+  }
 
   /// The text's own copy of the verifier, with what it remembers.
   const V& verifier() const& { return verifier_; }

@@ -48,7 +48,7 @@ namespace detail {
 class StepBase {
  public:
   /// Whether the text is complete. A moved-from text is done.
-  bool done() const { return text_.done() || room() < 0; }
+  bool done() const { return (text_.done() && !owes_prompt()) || room() < 0; }
 
   /// The new tokens so far. The view lives until the next step.
   std::span<const Token> tokens() const& { return text_.tokens(); }
@@ -167,6 +167,7 @@ class StepBase {
                        ", the length of the prompt");
     filled_ = filled.cached;
     cached_ = std::min(filled.cached, prompt.size() - 1);  // the last token is always fed, for its row
+    owe_prompt();
   }
 
   const Offer& offered() const { return offer_; }
@@ -336,6 +337,7 @@ class StepBase {
     cached_ = std::min({cached_, common, text_.size() - 1});
     filled_ = std::min(filled_, common);
     of_prompt_ = {};
+    owe_prompt();
   }
 
   // About the step's draft.
@@ -344,6 +346,14 @@ class StepBase {
   std::vector<double> survivals;  // see StepRecord::survival
 
  private:
+  // Whether a text without new tokens has not read its prompt yet, and is to tell the log-probabilities of that.
+  bool owes_prompt() const { return owes_prompt_ && of_prompt_.end < text_.size() && !text_.is_stopped(); }
+  void owe_prompt() {
+    const Options& options = text_.options();
+    owes_prompt_ =
+        options.log_probabilities.prompt && options.max_new_tokens == 0 && cached_ + 1 < text_.size();
+  }
+
   void check_context(const char* name, TokenIds prompt, const Options& options) const {
     check_prompt(name, prompt, options, target_.vocabulary, target_.context);
   }
@@ -445,6 +455,7 @@ class StepBase {
   StepRecord last_;
   LogProbabilityRecord record_;
   PromptRecord of_prompt_;
+  bool owes_prompt_ = false;
   Stats stats_;
 };
 

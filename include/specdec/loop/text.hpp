@@ -66,6 +66,7 @@ class Text {
 
   /// A moved-from text is done, too.
   bool done() const { return context_.empty() || stopped_ || remaining() <= 0; }
+  bool is_stopped() const { return stopped_; }
   StopReason stop_reason() const { return stop_reason_; }
   /// Empty for a moved-from text.
   std::optional<StopMatch> stop_match() const { return context_.empty() ? std::nullopt : stop_match_; }

@@ -49,7 +49,7 @@ struct DraftedRows {
   DraftedRows(const Target& t, const Draft& d, TokenIds ids, bool known, std::span<const Index> of_nodes)
       : target(t),
         draft(d),
-        tokens(compared(ids, d)),
+        tokens(compared(ids, t, d)),
         rows_of_nodes(of_nodes),
         p(ids.size()),
         q(ids.size()),
@@ -64,9 +64,10 @@ struct DraftedRows {
 
  private:
   // Before there is memory for all tokens: what is wrong may be their number.
-  static TokenIds compared(TokenIds tokens, const Draft& draft) {
+  static TokenIds compared(TokenIds tokens, const Target& target, const Draft& draft) {
     if (const Index rows = draft.rows(), gamma = tokens.size(); rows != gamma)
-      invalid_argument("draft has ", rows, " rows, expected gamma = ", gamma, ", one per token");
+      invalid_argument("draft has ", rows, " rows, expected gamma = ", gamma, ", one per token",
+                       rows == gamma + 1 && target.rows() == gamma ? ": are target and draft swapped?" : "");
     return tokens;
   }
 };

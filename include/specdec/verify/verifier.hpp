@@ -63,6 +63,7 @@ concept ReturnsVerdict = Answers<R, D, C, Verdict> || Answers<R, D, C, NodeVerdi
 ///   survival(before, p, q)    P(τ > i | x_1..x_{i+1}): `before` is the probability that at least i tokens survive, p and q
 ///                             are the probabilities of token i + 1. Acceptance statistics then have less noise than counts
 ///   min_draft_length()        for a rule that remembers its sequence: the next draft must not be shorter
+///   is_fresh()                for a rule that remembers: whether it remembers nothing yet. A text of a loop begins with such a rule
 ///   commit()                  for a rule that remembers: judge() must not change the memory; commit() adds the last verdict
 ///                             to it, and must not throw. If a rule has members and no commit(), the loop copies it before
 ///                             every verdict, and restores the copy if the step fails. verify() makes no copy
@@ -201,16 +202,22 @@ void commit(R& rule) {
 /// A compile error that names the argument, if an argument is no matrix of distributions.
 template <class Target, class Draft>
 consteval bool rows_are_probabilities() {
-  fits_rows<Target>();
-  fits_rows<Draft>();
-  static_assert(
-      Probabilities<Target>,
-      "the target's rows are no matrix of probabilities: pass an Eigen matrix, RowVectors, RowPointers or "
-      "another specdec::DistributionMatrix, with a row for each drafted token and one more");
-  static_assert(
-      Probabilities<Draft>,
-      "the draft's rows are no matrix of probabilities: pass an Eigen matrix, RowVectors, RowPointers or "
-      "another specdec::DistributionMatrix, with a row for each drafted token");
+  constexpr bool ids =
+      std::convertible_to<const Target&, TokenIds> || std::convertible_to<const Draft&, TokenIds>;
+  static_assert(!ids,
+                "token ids in the place of rows: the order of the arguments is (target, draft, tokens, rng)");
+  if constexpr (!ids) {
+    fits_rows<Target>();
+    fits_rows<Draft>();
+    static_assert(
+        Probabilities<Target>,
+        "the target's rows are no matrix of probabilities: pass an Eigen matrix, RowVectors, RowPointers or "
+        "another specdec::DistributionMatrix, with a row for each drafted token and one more");
+    static_assert(
+        Probabilities<Draft>,
+        "the draft's rows are no matrix of probabilities: pass an Eigen matrix, RowVectors, RowPointers or "
+        "another specdec::DistributionMatrix, with a row for each drafted token");
+  }
   return true;
 }
 
@@ -290,17 +297,31 @@ std::conditional_t<sizeof...(More) == 2, Verdict, TreeVerdict> verify(R&&, const
   return {};
 }
 
+/// An argument that gives no random numbers: a compile error that says why.
+template <class R, Probabilities Target, Probabilities Draft, class Source>
+  requires(!detail::DrawnFrom<Source>)
+Verdict verify(R&&, const Target&, const Draft&, TokenIds, Source&&) {
+  static_assert(detail::fits_source<Source>());
+  return {};
+}
+template <class R, Probabilities Target, Probabilities Draft, class Source>
+  requires(!detail::DrawnFrom<Source>)
+TreeVerdict verify(R&&, const Target&, const Draft&, TokenIds, TokenIds, Source&&) {
+  static_assert(detail::fits_source<Source>());
+  return {};
+}
+
 namespace detail {
 
 /// verify() for a rule that needs no draft rows, without them. If the target's rows are no rows, verify() says why.
-template <class R, class Target, RandomSource Source>
-Verdict verify_undrafted(R&& rule, const Target& target, TokenIds tokens, Source& source) {
-  return verify(rule, target, OneHotRows(tokens), tokens, source);
+template <class R, class Target, class Source>
+Verdict verify_undrafted(R&& rule, const Target& target, TokenIds tokens, Source&& source) {
+  return verify(rule, target, OneHotRows(tokens), tokens, std::forward<Source>(source));
 }
-template <class R, class Target, RandomSource Source>
+template <class R, class Target, class Source>
 TreeVerdict verify_undrafted(R&& rule, const Target& target, TokenIds tokens, TokenIds parents,
-                             Source& source) {
-  return verify(rule, target, OneHotRows(tokens), tokens, parents, source);
+                             Source&& source) {
+  return verify(rule, target, OneHotRows(tokens), tokens, parents, std::forward<Source>(source));
 }
 
 }  // namespace detail

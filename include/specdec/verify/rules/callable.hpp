@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <concepts>
+
 #include "specdec/token_ids.hpp"
 #include "specdec/verify/rules/traits.hpp"
 #include "specdec/verify/verdict.hpp"
@@ -10,6 +12,18 @@
 namespace specdec::inline v0_2_0 {
 
 namespace detail {
+
+/// Compiles only if the argument is a list of token ids; the error names the order of the arguments.
+template <class Tokens>
+consteval bool fits_tokens() {
+  fits_ids<Tokens>();
+  static_assert(
+      MeantAsIds<Tokens>,
+      "what stands in the place of the tokens (or parents) is no list of token ids: the order of the "
+      "arguments is "
+      "verifier(target, draft, tokens, rng), for a tree verifier(target, draft, tokens, parents, rng)");
+  return true;
+}
 
 // verify() and verify_undrafted() are found by the namespace of the rule, where a call is compiled: a program that calls a rule
 // includes specdec/verify/verifier.hpp, or the header of the rule in specdec/verify/, which includes it.
@@ -22,18 +36,29 @@ class Callable {
  public:
   template <class Target, class Draft, class Source>
     requires(!has_commit<R>)
-  Verdict operator()(const Target& target, const Draft& draft, TokenIds tokens, Source& source) const {
-    return verify(self(), target, draft, tokens, source);  // include <specdec/verify/verifier.hpp>
+  Verdict operator()(const Target& target, const Draft& draft, TokenIds tokens, Source&& source) const {
+    return verify(self(), target, draft, tokens,
+                  static_cast<Source&&>(source));  // include <specdec/verify/verifier.hpp>
   }
   template <class Target, class Draft, class Source>
     requires has_commit<R>
-  Verdict operator()(const Target& target, const Draft& draft, TokenIds tokens, Source& source) & {
-    return verify(self(), target, draft, tokens, source);  // include <specdec/verify/verifier.hpp>
+  Verdict operator()(const Target& target, const Draft& draft, TokenIds tokens, Source&& source) & {
+    return verify(self(), target, draft, tokens,
+                  static_cast<Source&&>(source));  // include <specdec/verify/verifier.hpp>
   }
   template <class Target, class Source>
     requires(!has_commit<R> && !needs_draft<R>)
-  Verdict operator()(const Target& target, TokenIds tokens, Source& source) const {
-    return verify_undrafted(self(), target, tokens, source);  // include <specdec/verify/verifier.hpp>
+  Verdict operator()(const Target& target, TokenIds tokens, Source&& source) const {
+    return verify_undrafted(self(), target, tokens,
+                            static_cast<Source&&>(source));  // include <specdec/verify/verifier.hpp>
+  }
+
+  /// Arguments in another order: a compile error that says so.
+  template <class Target, class Draft, class Tokens, class Source>
+    requires(!std::convertible_to<const Tokens&, TokenIds>)
+  Verdict operator()(const Target&, const Draft&, const Tokens&, Source&&) const {
+    static_assert(fits_tokens<Tokens>());
+    return {};
   }
 
   friend bool operator==(const Callable&, const Callable&) = default;
@@ -50,20 +75,30 @@ class CallableOnTrees {
   template <class Target, class Draft, class Source>
     requires(!has_commit<R>)
   TreeVerdict operator()(const Target& target, const Draft& draft, TokenIds tokens, TokenIds parents,
-                         Source& source) const {
-    return verify(self(), target, draft, tokens, parents, source);  // include <specdec/verify/verifier.hpp>
+                         Source&& source) const {
+    return verify(self(), target, draft, tokens, parents,
+                  static_cast<Source&&>(source));  // include <specdec/verify/verifier.hpp>
   }
   template <class Target, class Draft, class Source>
     requires has_commit<R>
   TreeVerdict operator()(const Target& target, const Draft& draft, TokenIds tokens, TokenIds parents,
-                         Source& source) & {
-    return verify(self(), target, draft, tokens, parents, source);  // include <specdec/verify/verifier.hpp>
+                         Source&& source) & {
+    return verify(self(), target, draft, tokens, parents,
+                  static_cast<Source&&>(source));  // include <specdec/verify/verifier.hpp>
   }
   template <class Target, class Source>
     requires(!has_commit<R> && !needs_draft<R>)
-  TreeVerdict operator()(const Target& target, TokenIds tokens, TokenIds parents, Source& source) const {
+  TreeVerdict operator()(const Target& target, TokenIds tokens, TokenIds parents, Source&& source) const {
     return verify_undrafted(self(), target, tokens, parents,
-                            source);  // include <specdec/verify/verifier.hpp>
+                            static_cast<Source&&>(source));  // include <specdec/verify/verifier.hpp>
+  }
+
+  /// Arguments in another order: a compile error that says so.
+  template <class Target, class Draft, class Tokens, class Parents, class Source>
+    requires(!std::convertible_to<const Tokens&, TokenIds> || !std::convertible_to<const Parents&, TokenIds>)
+  TreeVerdict operator()(const Target&, const Draft&, const Tokens&, const Parents&, Source&&) const {
+    static_assert(fits_tokens<Tokens>() && fits_tokens<Parents>());
+    return {};
   }
 
   friend bool operator==(const CallableOnTrees&, const CallableOnTrees&) = default;

@@ -76,7 +76,7 @@ class GreedyBlockWithin : public detail::Callable<GreedyBlockWithin<longest>> {
   GreedyBlockWithin() = default;
 
   /// The verifier of a text that goes on elsewhere, for verification by hand: `live` are the modifications() that it had there.
-  /// It is not for a SpecDec or a Batch: these give a copy of their verifier to each text, which must begin without a memory.
+  /// SpecDec and Batch refuse it: they give a copy of their verifier to each text, which must begin without a memory.
   ///
   /// Throws: InvalidArgument unless for each of them 0 < ratio < 1, and `left` is from 1 to 2^31 - 1 and not below that of the
   /// one before it. All modifications() are so. If drafts have at most `longest` tokens, `left` must also leave a token for
@@ -96,6 +96,9 @@ class GreedyBlockWithin : public detail::Callable<GreedyBlockWithin<longest>> {
   /// The live modifications, oldest first.
   constexpr const Modifications& modifications() const& { return live_; }
   const Modifications& modifications() const&& = delete;  // the reference would dangle
+
+  /// Whether no modification is live, as at the beginning of a text.
+  constexpr bool is_fresh() const { return live_.empty(); }
 
   /// The length of the longest live modification, at most γ−1: modified positions need q, so the next draft must cover
   /// them.

@@ -22,6 +22,13 @@ constexpr Index min_draft_length(const R& rule) {
   }
 }
 
+/// Whether the rule remembers nothing of a text. Rules without is_fresh() are taken at their word.
+template <class R>
+constexpr bool is_fresh([[maybe_unused]] const R& rule) {
+  if constexpr (requires { rule.is_fresh(); }) return rule.is_fresh();
+  else return true;
+}
+
 /// Whether the output follows the target's rows. The default is true.
 template <class R>
 inline constexpr bool draws_from_target = [] {
