@@ -1,8 +1,7 @@
-// Views of token ids of 32 or 64 bits. Checks the ids, and replaces the ids that a model does not know.
+// Views of token ids of 32 or 64 bits. Checks the ids.
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <iterator>
@@ -11,10 +10,8 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "specdec/error.hpp"
-#include "specdec/lists.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0 {
@@ -123,18 +120,6 @@ inline void check_tokens(std::string_view name, TokenIds tokens, Index vocab_siz
     if (tokens[i] > largest)
       invalid_argument(name, "[", i, "] = ", tokens[i], " is more than ", largest, ", the largest token id");
   }
-}
-
-/// The tokens, with token 0 in place of each id outside the vocabulary, for a model with a smaller vocabulary. This costs
-/// acceptance, never exactness. Returns `tokens` itself if all ids are inside, else a copy that lies in `replaced`.
-inline std::span<const Token> tokens_in_vocabulary(std::span<const Token> tokens, Index vocab_size,
-                                                   std::vector<Token>& replaced) {
-  Token largest = 0;
-  for (const Token x : tokens) largest = std::max(largest, x);
-  if (largest < vocab_size) return tokens;
-  replaced.clear();
-  for (const Token x : tokens) replaced.push_back(x < vocab_size ? x : 0);
-  return view_of(replaced);
 }
 
 }  // namespace detail

@@ -59,7 +59,7 @@ mutant("retrieval-longest-match-alone", "draft/from_text/datastore_drafter.hpp",
 mutant = promise("a draft model of other tokens reads the committed text, and is shown a token that it knows")
 mutant("retokenized-without-window", "text/text_tokenizer.hpp", "tests/draft/retokenized_drafter",
        "(ends_[kept - 1] + window > unchanged ||", "(ends_[kept - 1] > unchanged ||")
-mutant("unknown-tokens-are-the-last", "token_ids.hpp", "tests/draft/model_drafter tests/draft/strategies/confident_tree",
+mutant("unknown-tokens-are-the-last", "model/known_tokens.hpp", "tests/draft/model_drafter tests/draft/strategies/confident_tree",
        "x < vocab_size ? x : 0", "x < vocab_size ? x : static_cast<Token>(vocab_size - 1)")
 
 mutant = promise("what a token's probability says of its acceptance is learnt in odds")
@@ -73,5 +73,5 @@ mutant("copies-of-members-share-a-model", "draft/fallback_drafter.hpp", "tests/d
        "each([](const auto& member) { detail::check_copies(member); });", "")
 
 mutant = promise("of a tree the eldest child comes first")
-mutant("youngest-child-first", "token_tree.hpp", "tests/token_tree tests/verify/drafted_tree",
+mutant("youngest-child-first", "parents.hpp", "tests/token_tree tests/verify/drafted_tree",
        "for (Index k = size - 1; k >= 0; --k)", "for (Index k = 0; k < size; ++k)")

@@ -11,7 +11,7 @@
 #include "specdec/draft/strategies/strategy.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/model/feed.hpp"
-#include "specdec/token_ids.hpp"
+#include "specdec/model/known_tokens.hpp"
 #include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 

@@ -31,6 +31,7 @@
 #include "specdec/measure/stats.hpp"
 #include "specdec/model/batch_model.hpp"
 #include "specdec/model/feeds.hpp"
+#include "specdec/model/known_tokens.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/trees.hpp"
 #include "specdec/model/turn.hpp"
@@ -40,7 +41,6 @@
 #include "specdec/rows/kinds/row_span.hpp"
 #include "specdec/rows/kinds/stored_rows.hpp"
 #include "specdec/rows/read/dead_end.hpp"
-#include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/block.hpp"
 #include "specdec/verify/draft_limit.hpp"
@@ -66,7 +66,7 @@ namespace specdec::inline v0_2_0 {
 ///
 /// A model, drafter or draft length that is passed as an lvalue must outlive the cascade; an rvalue is moved in. A draft length
 /// is one for all sequences of a cascade; with each(policy) each sequence has a copy. The model is fed token 0 in place of a
-/// context token that it does not know (see token_ids.hpp). If the model's context is bounded (context_size), drafts end where
+/// context token that it does not know (see model/known_tokens.hpp). If the model's context is bounded (context_size), drafts end where
 /// it is full. A draft ends where no token has a positive probability in the model's row; where its length is fixed
 /// (DraftLimits), the token is drawn from a uniform row.
 /// Source: Chen et al., "Cascade Speculative Drafting for Even Faster LLM Inference", arXiv:2312.11462 (the vertical

@@ -24,7 +24,7 @@ namespace specdec::inline v0_2_0::detail {
 class FeedBuffer {
  public:
   /// ends(k, parent) tells whether the text ends with drafted token k if it is accepted; it is not called for tokens after such
-  /// a token. A token outside the target's vocabulary is fed as token 0 (see token_ids.hpp).
+  /// a token. A token outside the target's vocabulary is fed as token 0 (see model/known_tokens.hpp).
   template <class Ends>
   void fill(std::span<const Token> uncached, TokenTreeView draft, Index vocab_size, const Ends& ends) {
     begin(uncached, static_cast<std::size_t>(draft.size()));

@@ -12,12 +12,12 @@
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/model/feed.hpp"
+#include "specdec/model/known_tokens.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/named_row.hpp"
 #include "specdec/rows/read/top_tokens.hpp"
 #include "specdec/search/searched_texts.hpp"
-#include "specdec/token_ids.hpp"
 #include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "specdec/lists.hpp"
 #include "specdec/text/token_bytes.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"

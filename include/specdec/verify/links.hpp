@@ -5,9 +5,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include "specdec/parents.hpp"
 #include "specdec/rows/scratch.hpp"
 #include "specdec/token_ids.hpp"
-#include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0::detail {
