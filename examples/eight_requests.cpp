@@ -83,7 +83,7 @@ int main() {
   const auto chain_of = [](Index n) { return specdec::Chain{specdec::Temperature{job(n).temperature}}; };
   const auto processors_of = [](Index n) {
     return specdec::Processors{
-        specdec::FrequencyPenalty{job(n).penalty, 20},
+        specdec::FrequencyPenalty{job(n).penalty, 20},  // of the last 20 tokens
         specdec::AfterPrompt{job(n).prompt.size(), specdec::Grammar{OneOf{job(n).answers}}}};
   };
   const auto model = specdec::NgramModel::train(letters(rhyme), {.order = 8, .vocab_size = 128});
@@ -124,7 +124,7 @@ int main() {
     }
     for (const specdec::Finished& done : batch.step()) {  // one call of the target for all that are here
       results[done.sequence] = done.result;
-      std::cout << " " << done.sequence << " ends";
+      std::cout << " " << done.sequence << (done.error ? " fails" : " ends");
     }
     std::cout << "\n";
   }

@@ -408,6 +408,10 @@ std::string drafted(const Settings& settings) {
 
 /// Names the models and the drafter, for the notes below a picture.
 std::string models(const Settings& settings) {
+  const Settings shipped;
+  if (!settings.ngram && settings.model == shipped.model && settings.draft_model == shipped.draft_model &&
+      settings.drafter == "model")
+    return "the shipped pair of transformers";
   const auto name = [](const std::string& path) { return std::filesystem::path(path).filename().string(); };
   const std::string target = settings.ngram
                                  ? std::to_string(settings.order) + "-grams of " + name(settings.text)

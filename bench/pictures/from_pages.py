@@ -100,7 +100,7 @@ if sys.argv[1:] == ["--check"]:
     old = [picture.file.name for picture in pictures if not picture.file.is_file() or
            f"<desc>{escape(picture.shown)}</desc>" not in picture.file.read_text(encoding="utf-8")]
     if old:
-        sys.exit(f"bench/page_pictures must draw {', '.join(old)} again: the tables have other figures")
+        sys.exit(f"bench/draw must draw {', '.join(old)} again: the tables have other figures")
 else:
     for picture in pictures:
         picture.draw()
