@@ -41,12 +41,13 @@ def pair(words):
     return name, value
 
 
-def number(kind, above, most=float("inf")):
-    """A type of arguments: numbers over `above`, up to `most`."""
+def number(kind, least, most=float("inf"), over=False):
+    """A type of arguments: numbers from `least`, or over it, up to `most`."""
     def read(words):
         value = kind(words)
-        if not above < value <= most:
-            raise argparse.ArgumentTypeError(f"{words} is not in ({above}, {most}]")
+        if not least <= value <= most or (over and value == least):
+            raise argparse.ArgumentTypeError(
+                f"{words} is not " + (f"over {least}" if over else f"{least} or more") + (f", up to {most}" if most < float("inf") else ""))
         return value
     return read
 
@@ -56,9 +57,9 @@ def arguments(given):
     modes = parser.add_subparsers(dest="mode", required=True)
 
     common = argparse.ArgumentParser(add_help=False)
-    common.add_argument("--alpha", type=number(float, 0, 1), default=1e-6, help="convict at E = 1/alpha (default 1e-6)")
-    common.add_argument("--top", type=number(int, -1), default=0, help="candidates a list; 0: the whole vocabulary")
-    common.add_argument("--tolerance", type=number(float, -1e-300, 1), default=1e-3, help="what logarithms of probabilities may be wrong by")
+    common.add_argument("--alpha", type=number(float, 0, 1, over=True), default=1e-6, help="convict at E = 1/alpha (default 1e-6)")
+    common.add_argument("--top", type=number(int, 0), default=0, help="candidates a list, 2 or more; 0: the whole vocabulary")
+    common.add_argument("--tolerance", type=number(float, 0, 1), default=1e-3, help="what logarithms of probabilities may be wrong by")
     common.add_argument("--go-on", action="store_true", help="go on after a conviction")
 
     asking = argparse.ArgumentParser(add_help=False)
@@ -67,10 +68,10 @@ def arguments(given):
     asking.add_argument("--model", help="its name, for --api openai")
     asking.add_argument("--key-variable", metavar="NAME", help="the environment variable that holds the server's key")
     asking.add_argument("--prompts", type=pathlib.Path, default=PROMPTS, help="a prompt a line, as text or as a list of ids")
-    asking.add_argument("--texts", type=number(int, 0), default=300, help="how many texts, or pairs of texts")
-    asking.add_argument("--tokens", type=number(int, 0), default=32, help="tokens of each text that are used")
-    asking.add_argument("--draft-max", type=number(int, -1), help="the most tokens of a draft; one more is left out at the end of each text")
-    asking.add_argument("--temperature", type=number(float, 0), default=1.0)
+    asking.add_argument("--texts", type=number(int, 1), default=300, help="how many texts, or pairs of texts")
+    asking.add_argument("--tokens", type=number(int, 1), default=32, help="tokens of each text that are used")
+    asking.add_argument("--draft-max", type=number(int, 0), help="the most tokens of a draft; one more is left out at the end of each text")
+    asking.add_argument("--temperature", type=number(float, 0, over=True), default=1.0)
     asking.add_argument("--seed", type=int, default=1, help="the seed of the first text")
     asking.add_argument("--end-token", type=int, help="the id of the end token, for servers that do not return it")
     asking.add_argument("--field", type=pair, action="append", default=[], metavar="NAME=VALUE", help="a field of every request")
@@ -88,7 +89,10 @@ def arguments(given):
     compare_.add_argument("--score", action="store_true", help="also by what the server says of each text: a request a token")
     lines = modes.add_parser("lines", parents=[common], help="read JSON lines")
     lines.add_argument("file", nargs="?", default="-", help="-: the standard input")
-    return parser.parse_args(given)
+    read = parser.parse_args(given)
+    if read.top == 1:
+        parser.error("--top 1: the last of a list is left out, so nothing stays. Say 2 or more")
+    return read
 
 
 def server_at(url, options, model=None):
@@ -122,13 +126,36 @@ class Progress:
             print(f"  {texts} texts: E = 10^{bets.evidence:.2f}", flush=True)
 
 
+def take_texts(options, bets, take):
+    """Takes texts until they convict. What went wrong before that, or None: the evidence so far stays."""
+    progress = Progress()
+    for done in range(1, options.texts + 1):
+        try:
+            take()
+        except Exception as error:
+            return error
+        progress.tell(done, bets)
+        if bets.convicts(options.alpha) and not options.go_on:
+            break
+    return None
+
+
+def status_after(status, error):
+    """Of a report. A conviction stays one, whatever went wrong after it."""
+    if error:
+        tell(error)
+    return 2 if error and status == 0 else status
+
+
 def rescore(options):
     server = server_at(options.url, options, options.model)
     scorer = server_at(options.off_url, options, options.model) if options.off_url else server
     reference = server_at(options.reference, options) if options.reference else None
-    bets, samples, progress = TextBets(options.tolerance, options.seed), samples_of(server, options), Progress()
+    bets, samples = TextBets(options.tolerance, options.seed), samples_of(server, options)
     left_out = 0
-    for done in range(1, options.texts + 1):
+
+    def take():
+        nonlocal left_out
         prompt = samples.next_prompt()
         text = samples.after(prompt, speculate=True)
         beside = reference.score(prompt, text) if reference else [None] * len(text)
@@ -137,34 +164,47 @@ def rescore(options):
                 left_out += 1
             else:
                 bets.add(token, listed, seen.greedy() if seen and options.drafts == "likeliest" else seen)
-        progress.tell(done, bets)
-        if bets.convicts(options.alpha) and not options.go_on:
-            break
+
+    error = take_texts(options, bets, take)
     if bets.audit.report().tokens == 0:
-        raise ServerError(f"the server has no list for any of {left_out} places")
+        raise error or ServerError(f"the server has no list for any of {left_out} places")
     remarks = [*samples.remarks()]
     if left_out:
         remarks.append(f"{left_out} places without a list were left out")
-    return report_text(bets, options.alpha, remarks)
+    return status_after(report_text(bets, options.alpha, remarks), error)
 
 
 def compare(options):
     server = server_at(options.url, options, options.model)
     without = server_at(options.off_url, options, options.model) if options.off_url else server
-    bets, progress = PairBets(options.score), Progress()
+    bets = PairBets(options.score)
     samples = samples_of(server, options)
     others = Samples(without, [[]], options.tokens, samples.spare, options.seed + 1_000_000)
     coin = random.Random(options.seed)
-    for done in range(1, options.texts + 1):
+
+    def take():
         prompt = samples.next_prompt()
-        order = [True, False] if coin.random() < 0.5 else [False, True]
-        texts = {speculate: (samples if speculate else others).after(prompt, speculate) for speculate in order}
-        scores = [score(without, prompt, texts[speculate]) if options.score else 0.0 for speculate in (True, False)]
+        texts = {speculate: (samples if speculate else others).after(prompt, speculate) for speculate in in_any_order(coin)}
+        scores = scores_of(without, prompt, texts, coin) if options.score else [0.0, 0.0]
         bets.add(prompt, texts[True], texts[False], scores)
-        progress.tell(done, bets)
-        if bets.convicts(options.alpha) and not options.go_on:
-            break
-    return report_pairs(bets, options.alpha, samples.remarks())
+
+    error = take_texts(options, bets, take)
+    if bets.pairs == 0:
+        raise error
+    return status_after(report_pairs(bets, options.alpha, samples.remarks()), error)
+
+
+def in_any_order(coin):
+    """Whether to speculate: with and without, or without and with. What comes second may find another state of the server."""
+    return [True, False] if coin.random() < 0.5 else [False, True]
+
+
+def scores_of(server, prompt, texts, coin):
+    """Of the texts with speculation and without. A text has one score, also where a server would round the second time otherwise."""
+    if texts[True] == texts[False]:
+        return [0.0, 0.0]
+    found = {speculate: score(server, prompt, texts[speculate]) for speculate in in_any_order(coin)}
+    return [found[True], found[False]]
 
 
 def score(server, prompt, text):
@@ -185,13 +225,17 @@ def lines(options):
         read_lines(file, options.top, lambda *given: bets().add(*given), lambda p, r: bets().add_numbers(p, r), pairs.add)
     if text is None and not pairs.pairs:
         raise ServerError(f"{options.file} has no line")
-    found = [report_text(text, options.alpha, [])] if text else []
-    found += [report_pairs(pairs, options.alpha, [])] if pairs.pairs else []
+    alpha = options.alpha / 2 if text and pairs.pairs else options.alpha  # two tests share it
+    found = [report_text(text, alpha, [])] if text else []
+    found += [report_pairs(pairs, alpha, [])] if pairs.pairs else []
     return max(found)
 
 
 def report_text(bets, alpha, remarks):
-    print(bets.audit.report())
+    whole = bets.audit.report()
+    if whole.unreadable == whole.tokens:
+        raise ServerError(f"none of {whole.tokens} tokens has a row, or numbers, that are probabilities")
+    print(whole)
     for low, high, audit in zip((0.0, *EDGES), (*EDGES, 1.0), bets.groups):
         report = audit.report()
         if report.tokens:
@@ -218,12 +262,20 @@ def verdict(bets, alpha, remarks):
     return int(convicted)
 
 
+def tell(error):
+    """Says what went wrong, in a line."""
+    words = str(error)
+    if not isinstance(error, (ServerError, OSError)):
+        words = f"an answer, a line or an option has another form than expected ({type(error).__name__}: {error})"
+    print(f"audit_server.py: {words}", file=sys.stderr)
+
+
 def main(given=None):
     options = arguments(given)
     try:
         return {"rescore": rescore, "compare": compare, "lines": lines}[options.mode](options)
-    except (ServerError, OSError) as error:
-        print(f"audit_server.py: {error}", file=sys.stderr)
+    except Exception as error:  # a traceback would end with 1, as a conviction does
+        tell(error)
         return 2
 
 

@@ -7,7 +7,9 @@ is a part of a character has none.
 
 import math
 
-from http_json import ServerError
+from http_json import ServerError, ids_in, number_in
+
+REST = 1e-4  # the least probability that is taken from a difference: logarithms with 7 digits give it to 1e-3
 
 
 class Candidates:
@@ -18,16 +20,29 @@ class Candidates:
 
     def log_probability(self, token):
         """Of a token that is not listed: what is left for all of them together, or little."""
-        rest = 0.0 if self.whole else 1 - sum(self.probabilities.values())
+        rest = 0.0 if self.whole else max(1 - sum(self.probabilities.values()), REST)
         return math.log(max(self.probabilities.get(token, rest), 1e-9))
 
     def likeliest(self):
-        """The id of the likeliest token."""
-        return max(self.probabilities, key=self.probabilities.get)
+        """The id of the likeliest token. None where none is listed."""
+        return max(self.probabilities, key=self.probabilities.get, default=None)
+
+    def classes(self):
+        """The ids that are a class each, and the probability of all other tokens together, None if the list is whole.
+
+        It is a difference, so a small one is known badly. Then the unlikeliest of the list join the others.
+        """
+        if self.whole:
+            return sorted(self.probabilities), None
+        ids = sorted(self.probabilities, key=self.probabilities.get, reverse=True)
+        rest = 1 - math.fsum(self.probabilities.values())
+        while ids and rest < REST:
+            rest += self.probabilities[ids.pop()]
+        return sorted(ids), rest
 
     def greedy(self):
         """All on the likeliest token: what a drafter that does not draw will draft."""
-        return Candidates({self.likeliest(): 1.0}, True)
+        return Candidates({self.likeliest(): 1.0}, True) if self.probabilities else self
 
     def at_temperature(self, temperature):
         """p^(1/T), normalised. It needs the whole list."""
@@ -46,24 +61,34 @@ def top_of(pairs, count, of):
     """The `count` likeliest of (id, probability), as Candidates. 0: the list is the whole vocabulary, or what a cut left.
 
     Some servers add the token of the text (or the one that was drawn) to a list that it is not in. This entry must go: a class
-    of tokens that is chosen by the token's value is no bet.
+    of tokens that is chosen by the token's value is no bet. The place in a list does not show which one was added, and it may be
+    as likely as the last of the others. So of a list that is cut only what is likelier than its entry number `count` stays.
     """
-    total = sum(p for _, p in pairs)
-    if total > 1.01:
+    if not all(p >= 0 for _, p in pairs):
+        raise ServerError(f"{of}: a candidate has a probability that is negative or NaN")
+    total = math.fsum(p for _, p in pairs)
+    if not total <= 1.01:
         raise ServerError(f"{of}: {len(pairs)} candidates have probability {total:.4f} together")
-    full = total > 0.999
+    full = total > 1 - 1e-5  # what is missing is rounding: a token outside the list would be impossible
     if count == 0 and not full:
-        raise ServerError(f"{of}: {len(pairs)} candidates have probability {total:.4f} together. Say how many were asked for "
+        raise ServerError(f"{of}: {len(pairs)} candidates have probability {total:.6f} together. Say how many were asked for "
                           "(--top)")
-    listed = sorted(pairs, key=lambda pair: -pair[1])[: count or None]  # stable: what was added stands last
-    return Candidates(dict(listed), full and (count == 0 or len(pairs) < count))
+    if count == 0 or len(pairs) < count:
+        return Candidates(dict(pairs), full)
+    last = sorted((p for _, p in pairs), reverse=True)[count - 1]
+    return Candidates({i: p for i, p in pairs if p > last}, False)
+
+
+def probability(logarithm, name, of):
+    """From a logarithm. One over 0 is left to who reads the probability."""
+    return math.exp(min(number_in(logarithm, name, of), 1.0))
 
 
 def _number(entry, of):
     if "logprob" in entry:
-        return math.exp(entry["logprob"])
+        return probability(entry["logprob"], "logprob", of)
     if "prob" in entry:
-        return entry["prob"]
+        return number_in(entry["prob"], "prob", of)
     raise ServerError(f"{of} has no field logprob, and no field prob")
 
 
@@ -87,12 +112,13 @@ def from_entry(entry, count, of):
         if "id" not in one:
             raise ServerError(f"{of}: the candidate {one.get('token', one.get('tok_str'))!r} has no field id. "
                               "Candidates are aligned by ids")
+        ids_in([one["id"]], "id", of)
     return top_of([(one["id"], _number(one, of)) for one in listed], count, of)
 
 
 def from_named(listed, count, of):
     """A dictionary of OpenAI's older logprobs.top_logprobs: {"token_id:17": -1.5}."""
-    return top_of([(token_id(name, of), math.exp(logprob)) for name, logprob in listed.items()], count, of)
+    return top_of([(token_id(name, of), probability(logprob, name, of)) for name, logprob in listed.items()], count, of)
 
 
 def from_ranked(listed, count, of):

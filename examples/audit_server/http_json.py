@@ -31,14 +31,17 @@ class Server:
         try:
             request = urllib.request.Request(url, data, self.headers)
             with urllib.request.urlopen(request, timeout=self.timeout) as answer:
-                return json.load(answer)
+                read = json.load(answer)
         except urllib.error.HTTPError as error:
-            words = error.read().decode(errors="replace")[:300]
+            words = " ".join(error.read().decode(errors="replace").split())[:300]
             raise ServerError(f"{url}: status {error.code}: {words}") from error
         except (OSError, http.client.HTTPException) as error:  # a URLError is an OSError
             raise ServerError(f"{url}: no answer ({getattr(error, 'reason', error)}). Does the server run there?") from error
         except ValueError as error:  # no URL, or no JSON
             raise ServerError(f"{url}: {error}") from error
+        if not isinstance(read, dict):
+            raise ServerError(f"{url}: the answer is no JSON object")
+        return read
 
 
 def field(answer, *path, of="the answer"):
@@ -53,3 +56,17 @@ def field(answer, *path, of="the answer"):
             whole = "".join(f"[{n}]" if isinstance(n, int) else f".{n}" for n in path[: place + 1]).lstrip(".")
             raise ServerError(f"{of} has no field {whole}")
     return found
+
+
+def ids_in(value, name, of):
+    """A list of token ids, or an error that names the field: "17" is another token than 17, and would be impossible."""
+    if not isinstance(value, list) or not all(type(i) is int and i >= 0 for i in value):
+        raise ServerError(f"{of}: the field {name} does not hold token ids (numbers)")
+    return value
+
+
+def number_in(value, name, of):
+    """A number, or an error that names the field."""
+    if type(value) not in (int, float):
+        raise ServerError(f"{of}: the field {name} is no number")
+    return value

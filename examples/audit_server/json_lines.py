@@ -11,10 +11,9 @@
 """
 
 import json
-import math
 
-from candidates import from_entry, from_named, from_ranked, token_id
-from http_json import ServerError, field
+from candidates import from_entry, from_named, from_ranked, probability, token_id
+from http_json import ServerError, field, ids_in
 
 SPECULATED = ("Servers list none beside tokens that were speculated, or that are parts of characters. The other tokens are "
               "chosen by the step or by their value, and have not the target's law: score the text again")
@@ -42,9 +41,10 @@ def _parse(line, number):
 
 def _read_line(line, of, top, add_text, add_numbers, add_pair):
     if "on" in line or "off" in line:
-        add_pair(line.get("prompt", []), field(line, "on", of=of), field(line, "off", of=of))
+        add_pair(*[ids_in(value, name, of) for name, value in (
+            ("prompt", line.get("prompt", [])), ("on", field(line, "on", of=of)), ("off", field(line, "off", of=of)))])
     elif "reference_logprob" in line:
-        add_numbers(math.exp(field(line, "logprob", of=of)), math.exp(line["reference_logprob"]))
+        add_numbers(*[probability(field(line, name, of=of), name, of) for name in ("logprob", "reference_logprob")])
     else:
         for token, listed, reference in _scored(line, of, top):
             add_text(token, listed, reference)
@@ -56,11 +56,15 @@ def _scored(line, of, top):
         if "candidates" not in line:
             raise ServerError(f"{of} has no field candidates, and no field reference_logprob. The probability of the token alone "
                               "cannot be bet on: a list for its place is wanted, or what another model says of the token")
-        tokens, listed = [line["token"]], [line["candidates"]]
+        tokens, listed = ids_in([line["token"]], "token", of), [line["candidates"]]
         references = [line.get("reference")]
     else:
         tokens, listed = _text(line, of)
+        ids_in(tokens, "tokens", of)
         references = line.get("reference", [None] * len(tokens))
+    for name, value in ("what is listed for the tokens", listed), ("the field reference", references):
+        if not isinstance(value, list):
+            raise ServerError(f"{of}: {name} is no list")
     if len(listed) != len(tokens) or len(references) != len(tokens):
         raise ServerError(f"{of} has {len(tokens)} tokens, but {len(listed)} lists and {len(references)} references. {SPECULATED}")
     for place, (token, entry, reference) in enumerate(zip(tokens, listed, references)):
@@ -95,6 +99,8 @@ def _candidates(entry, top, of):
         return None
     if isinstance(entry, list):  # of {"id", "logprob"}, or of pairs
         entry = {"top_logprobs": [one if isinstance(one, dict) else {"id": one[0], "logprob": one[1]} for one in entry]}
+    if not isinstance(entry, dict):
+        raise ServerError(f"{of}: the candidates are no list, and no object")
     if "top_logprobs" in entry or "top_probs" in entry:
         return from_entry(entry, top, of)
     if all(isinstance(value, dict) for value in entry.values()):

@@ -2,11 +2,12 @@
 """llama.cpp's server: texts with and without speculation, and what it says of a finished text."""
 
 from candidates import from_entry
-from http_json import ServerError, field
+from http_json import ServerError, field, ids_in, number_in
 from sample import Sample
 
 NO_SPECULATION = {"speculative.n_max": 0}
 ATTEMPTS = 16  # to get a list, where the token that is drawn is a part of a character
+SEED = 2_000_000_000  # of scoring: no text has it
 
 
 class LlamaServer:
@@ -34,10 +35,13 @@ class LlamaServer:
     def draft_max(self):
         """The most tokens that a draft has, or None if the server does not say. (/props has llama.cpp's default, not the server's.)"""
         answer = self.http.post("/completion", {"prompt": "a", "n_predict": 1, **self.more})
-        return answer.get("generation_settings", {}).get("speculative.n_max")
+        settings = answer.get("generation_settings")
+        most = settings.get("speculative.n_max") if isinstance(settings, dict) else None
+        return most if type(most) is int else None
 
     def tokens_of(self, text):
-        return field(self.http.post("/tokenize", {"content": text, "add_special": True}), "tokens", of="/tokenize")
+        answer = self.http.post("/tokenize", {"content": text, "add_special": True})
+        return ids_in(field(answer, "tokens", of="/tokenize"), "tokens", "/tokenize")
 
     def sample(self, prompt, count, seed, speculate):
         """A text of `count` tokens, fewer if it ends."""
@@ -46,7 +50,7 @@ class LlamaServer:
         if speculate and self.first:
             body["n_probs"], self.first = 1, False
         answer = self.http.post("/completion", body)
-        tokens = field(answer, "tokens", of="/completion")
+        tokens = ids_in(field(answer, "tokens", of="/completion"), "tokens", "/completion")
         if not tokens:
             raise ServerError("/completion has an empty field tokens, though return_tokens was asked for")
         return Sample(tokens, answer.get("stop_type") == "eos", speculated(answer))
@@ -68,7 +72,7 @@ class LlamaServer:
     # Where the token that the server draws now is a part of a character, there is no entry. It draws again then: the list is the same.
     def _candidates(self, body):
         for attempt in range(ATTEMPTS):
-            answer = self.http.post("/completion", {**body, "seed": attempt + 1})
+            answer = self.http.post("/completion", {**body, "seed": SEED + attempt})
             entries = answer.get("completion_probabilities")
             if entries:
                 self.lists = True
@@ -83,7 +87,8 @@ class LlamaServer:
 def speculated(answer):
     """Whether tokens were drafted, if the answer says so. Newer servers count them. All of them list nothing beside speculated tokens,
     which the first text is asked to show."""
-    if "draft_n" in answer.get("timings", {}):
-        return answer["timings"]["draft_n"] > 0
+    timings = answer.get("timings")
+    if isinstance(timings, dict) and "draft_n" in timings:
+        return number_in(timings["draft_n"], "timings.draft_n", "/completion") > 0
     entries = answer.get("completion_probabilities")
     return None if entries is None else any(not entry.get("top_logprobs", entry.get("top_probs")) for entry in entries)

@@ -2,11 +2,12 @@
 """An OpenAI-like server, as vLLM's: /v1/completions, with token ids."""
 
 from candidates import from_entry, from_named, from_ranked, token_id
-from http_json import ServerError, field
+from http_json import ServerError, field, ids_in
 from sample import Sample
 
 WHERE = "/v1/completions"
 ATTEMPTS = 16  # to get a list, where the token that is drawn is a part of a character
+SEED = 2_000_000_000  # of scoring: no text has it
 
 
 class OpenAiServer:
@@ -30,7 +31,8 @@ class OpenAiServer:
         return None
 
     def tokens_of(self, text):
-        return field(self.http.post("/tokenize", {"model": self.model, "prompt": text}), "tokens", of="/tokenize")
+        answer = self.http.post("/tokenize", {"model": self.model, "prompt": text})
+        return ids_in(field(answer, "tokens", of="/tokenize"), "tokens", "/tokenize")
 
     def _post(self, prompt, **fields):
         body = {"model": self.model, "prompt": prompt, "temperature": self.temperature, "top_p": 1,
@@ -45,13 +47,21 @@ class OpenAiServer:
         tokens = choice.get("token_ids")
         if tokens is None:
             tokens = self._logprob_ids(choice)
+        ids_in(tokens, "token_ids", f"{WHERE}: choices[0]")
         ended = choice.get("finish_reason") == "stop"
         if ended and self.end_token is None:
             raise ServerError(f"{WHERE}: a text has ended. Name the end token's id (--end-token): it is a token as any other, and "
                               "to leave it out would convict a right server")
         if ended and tokens[-1:] != [self.end_token]:
-            tokens = [*tokens, self.end_token]
+            tokens = [*tokens, self._left_out(tokens, choice["usage"].get("completion_tokens"))]
         return Sample(tokens, ended, None)
+
+    # The end token of a text without it: it was written, so it is counted. Else the text was ended by another token.
+    def _left_out(self, tokens, written):
+        if written != len(tokens) + 1:
+            raise ServerError(f"{WHERE}: a text of {len(tokens)} tokens was ended by another token than --end-token {self.end_token}, or "
+                              f"it does not count it: its last one is {tokens[-1:]}, and usage.completion_tokens is {written}")
+        return self.end_token
 
     # The ids beside the log-probabilities, which some servers do not give for tokens that are parts of characters.
     def _logprob_ids(self, choice):
@@ -89,7 +99,7 @@ class OpenAiServer:
 
     def _next(self, prefix):
         for attempt in range(ATTEMPTS):
-            choice = self._post(prefix, max_tokens=1, logprobs=self.top, seed=attempt + 1, **self.more, **self.off)
+            choice = self._post(prefix, max_tokens=1, logprobs=self.top, seed=SEED + attempt, **self.more, **self.off)
             if choice.get("logprobs"):
                 self.lists = True
                 return self._next_candidates(choice["logprobs"])

@@ -20,8 +20,8 @@ class Gambler:
         self.log_wealth = 0.0
 
     def take(self, difference):
-        """The number of the text with speculation, minus the number of the other one. Equal numbers are no bet."""
-        if difference == 0:
+        """The number of the text with speculation, minus the number of the other one. Equal numbers are no bet, and NaN is none."""
+        if not abs(difference) > 0:
             return
         hits = self.larger if difference > 0 else self.smaller
         self.log_wealth += math.log(2 * (hits + 0.5) / (self.larger + self.smaller + 1))

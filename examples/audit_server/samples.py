@@ -5,7 +5,7 @@ import itertools
 import json
 import pathlib
 
-from http_json import ServerError
+from http_json import ServerError, ids_in
 
 PROMPTS = pathlib.Path(__file__).resolve().parents[1] / "data" / "prompts.txt"
 
@@ -15,7 +15,16 @@ def read_prompts(server, path):
     lines = [line for line in path.read_text().splitlines() if line.strip()]
     if not lines:
         raise ServerError(f"{path} has no prompts")
-    return [json.loads(line) if line.startswith("[") else server.tokens_of(line) for line in lines]
+    return [_ids(line, path) or server.tokens_of(line) for line in lines]
+
+
+# None for a text. It may start with a bracket, too: "[INST] hello".
+def _ids(line, path):
+    try:
+        read = json.loads(line)
+    except ValueError:
+        return None
+    return ids_in(read, "prompt", path) if isinstance(read, list) else None
 
 
 class Samples:

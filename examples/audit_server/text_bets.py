@@ -3,11 +3,10 @@
 
 import math
 
-import numpy as np
-
 from http_json import ServerError
 
 try:
+    import numpy as np
     import specdec
 except ImportError:  # the comparison of two samples works without it
     specdec = None
@@ -18,8 +17,9 @@ EDGES = (0.25, 0.5, 0.75)  # of the groups of places
 class TextBets:
     """Bets on each token at the odds of what a server lists for its place.
 
-    The tokens that are listed are a class each, the tokens that are not listed are one more. The classes depend on the text
-    before the token alone. The token falls into one of them, and is drawn from the listed probabilities if the server is right.
+    The tokens that are listed are a class each, the tokens that are not listed are one more. If that one is tiny, the unlikeliest
+    listed tokens join it. The classes depend on the text before the token alone. The token falls into one of them, and is drawn
+    from the listed probabilities if the server is right.
 
     One half of the wealth is with an audit of all places. The other half goes through four audits: each bets only where a likely
     token has a probability in its group, since lenience shows where likely tokens are accepted. The token is the one that the
@@ -29,7 +29,7 @@ class TextBets:
 
     def __init__(self, tolerance=1e-3, seed=1):
         if specdec is None:
-            raise ServerError("Python does not find the module specdec. examples/pages/python.md says how to build it; "
+            raise ServerError("Python does not find numpy, or the module specdec. examples/pages/python.md says how to build it; "
                               "PYTHONPATH says where it is")
         self.audit = specdec.TextAudit(tolerance=tolerance, seed=seed)
         self.groups = [specdec.TextAudit(tolerance=tolerance, seed=seed, stream=k + 1) for k in range(len(EDGES) + 1)]
@@ -37,11 +37,11 @@ class TextBets:
 
     def add(self, token, listed, reference=None):
         """A token, the target's candidates, and those of a draft model that has read the text."""
-        ids = sorted(listed.probabilities)
+        ids, rest = listed.classes()
         row = [listed.probabilities[i] for i in ids]
-        if not listed.whole:
-            row.append(max(1 - sum(row), 1e-6))  # what is not listed
-        if token in listed.probabilities:
+        if rest is not None:
+            row.append(rest)
+        if token in ids:
             chosen = ids.index(token)
         else:
             chosen = -1 if listed.whole else len(ids)  # -1: a token of probability 0

@@ -10,6 +10,7 @@ import random
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
@@ -18,9 +19,11 @@ import audit_server  # noqa: E402
 import candidates  # noqa: E402
 import fake_server  # noqa: E402
 from http_json import Server, ServerError, field  # noqa: E402
+from openai_server import OpenAiServer  # noqa: E402
 from json_lines import read_lines  # noqa: E402
-from llama_server import LlamaServer  # noqa: E402
+from llama_server import SEED, LlamaServer  # noqa: E402
 from pair_bets import Gambler, PairBets  # noqa: E402
+from samples import read_prompts  # noqa: E402
 from text_bets import TextBets  # noqa: E402
 
 LENIENT = 0.1  # the mistake: drafts of this probability are accepted
@@ -99,6 +102,42 @@ class Rescoring(unittest.TestCase):
                 for i, p in enumerate(row):
                     self.assertAlmostEqual(listed.probabilities[i], p)
 
+    def test_requests_that_score(self):
+        """The first computes the prompt anew, the others go on in its slot, and none has the seed of a text."""
+        bodies = []
+        with fake_server.running(bodies=bodies) as url:
+            for _ in LlamaServer(Server(url), top=5).score([1, 2], [3, 4, 5]):
+                pass
+        first, *others = [body for body in bodies if body["seed"] == SEED]
+        self.assertEqual([body["prompt"] for body in (first, *others)], [[1, 2], [1, 2, 3], [1, 2, 3, 4]])
+        self.assertFalse(first["cache_prompt"])
+        for body in others:
+            self.assertEqual((body["cache_prompt"], body["id_slot"]), (True, fake_server.SLOT))
+        self.assertTrue(all(body["seed"] >= SEED for body in bodies))
+
+    def test_other_end_token(self):
+        """A text that was ended by a token which is not the one named: nothing is made up."""
+        with fake_server.running() as url:
+            server = OpenAiServer(Server(url), end_token=fake_server.END)
+            choice = {"token_ids": [3, 4], "finish_reason": "stop"}
+            for written, expected in (3, [3, 4, fake_server.END]), (2, None), (None, None):
+                server._post = lambda *_, **__: {**choice, "usage": {"completion_tokens": written}}
+                if expected:
+                    self.assertEqual(server.sample([1], 9, 1, True).tokens, expected)
+                else:
+                    self.assertRaisesRegex(ServerError, "another token than --end-token 0", server.sample, [1], 9, 1, True)
+
+    def test_server_that_dies(self):
+        """The evidence so far is told. A conviction stays one."""
+        for least, most, expected in (None, 60, 2), (LENIENT, 400, 1):
+            with self.subTest(least), fake_server.running(least, most=most) as url:
+                status, words = run("rescore", url, "--texts", 90, "--tokens", 12, "--alpha", 1e-2, "--go-on")
+                self.assertEqual(status, expected, words)
+                self.assertIn("together: evidence", words)
+                self.assertIn("status 500", words)
+
+    def test_no_token_is_no_evidence(self):
+        self.assertAlmostEqual(TextBets().evidence, 0)
 
     def test_false_alarms(self):
         """Of 60 audits of right texts, 1 in 100 may ever reach 100."""
@@ -128,12 +167,46 @@ class Comparison(unittest.TestCase):
 
     def test_scores(self):
         """What the server says of both texts tells them apart sooner."""
-        asked = ["--score", *OPENAI, "--tokens", 12, "--top", 5, "--texts", 80]
+        asked = ["--score", *OPENAI, "--tokens", 12, "--top", 10, "--texts", 80]
         with fake_server.running() as right, fake_server.running(LENIENT) as lenient:
             self.assertEqual(run("compare", right, *asked)[0], 0)
             status, words = run("compare", lenient, *asked)
             self.assertEqual(status, 1, words)
             self.assertIn("have likelier tokens", words)
+
+    def test_order(self):
+        """Either text is written first, and either is scored first: the second may find another state of the server."""
+        bodies, scored = [], []
+
+        class Scorer:
+            def score(self, prompt, text):
+                scored.append(text)
+                return [candidates.Candidates({token: 0.5}, False) for token in text]
+
+        with fake_server.running(bodies=bodies) as url:
+            run("compare", url, "--texts", 20, "--tokens", 4)
+        written = [body.get("speculative.n_max", 1) > 0 for body in bodies if body.get("return_tokens")]
+        self.assertEqual({*zip(written[::2], written[1::2])}, {(True, False), (False, True)})
+        coin = random.Random(1)
+        for _ in range(20):
+            scores = audit_server.scores_of(Scorer(), [], {True: [1], False: [2, 3]}, coin)
+            self.assertEqual(scores, [math.log(0.5)] * 2)
+        self.assertEqual({len(text) for text in scored[::2]}, {1, 2})
+        scored.clear()
+        self.assertEqual(audit_server.scores_of(Scorer(), [], {True: [1], False: [1]}, coin), [0.0, 0.0])
+        self.assertEqual(scored, [])
+
+    def test_server_that_dies(self):
+        with fake_server.running(most=60) as url:
+            status, words = run("compare", url, "--texts", 90, "--tokens", 4)
+        self.assertEqual(status, 2)
+        self.assertRegex(words, r"1\d pairs, evidence")
+
+    def test_no_bet(self):
+        gambler = Gambler()
+        for difference in 0, math.nan:
+            gambler.take(difference)
+        self.assertEqual((gambler.larger, gambler.smaller, gambler.log_wealth), (0, 0, 0))
 
     def test_factors_are_fair(self):
         """Whatever was seen, the mean of the next factor over both signs is 1."""
@@ -206,6 +279,21 @@ class Lines(unittest.TestCase):
             with write_lines(lines) as file:
                 self.assertEqual(run("lines", file.name)[0], expected)
 
+    def test_two_kinds_share_alpha(self):
+        pairs = [{"on": [1, 1, 1], "off": [2]}] * 8  # E = 10^1.6
+        token = [{"token": 1, "candidates": {"1": -0.7, "2": -0.7}}]
+        alpha = 10 ** -1.4
+        for lines, expected in (pairs, 1), (pairs + token, 0):
+            with self.subTest(len(lines)), write_lines(lines) as file:
+                status, words = run("lines", file.name, "--alpha", alpha, "--top", 3)
+                self.assertEqual(status, expected, words)
+
+    def test_unreadable_numbers(self):
+        with write_lines([{"token": 1, "logprob": 1000, "reference_logprob": -1}]) as file:
+            status, words = run("lines", file.name)
+        self.assertEqual(status, 2)
+        self.assertIn("none of 1 tokens", words)
+
     def test_speculated_tokens_without_lists(self):
         """What a server lists while it speculates is refused, and not judged in part."""
         with fake_server.running() as url:
@@ -227,6 +315,18 @@ class Lines(unittest.TestCase):
             ('{"token": 1, "candidates": [{"token": "the", "logprob": 0}]}', "no field id"),
             ('{"tokens": [1, 2], "candidates": [{"1": 0}]}', "2 tokens, but 1 lists"),
             ('{"on": [1]}', "no field off"),
+            ('{"on": 5, "off": [1]}', "the field on does not hold token ids"),
+            ('{"token": "1", "candidates": {"1": 0}}', "the field token does not hold token ids"),
+            ('{"token": null, "candidates": {"1": 0}}', "the field token does not hold token ids"),
+            ('{"token": 1, "candidates": 5}', "the candidates are no list"),
+            ('{"tokens": [1], "candidates": 5}', "what is listed for the tokens is no list"),
+            ('{"token": 1, "candidates": [{"id": "1", "logprob": 0}]}', "the field id does not hold token ids"),
+            ('{"token": 1, "candidates": {"1": null}}', "is no number"),
+            ('{"token": 1, "candidates": {"1": 1000}}', "together"),
+            ('{"token": 1, "candidates": {"1": NaN}}', "negative or NaN"),
+            ('{"token": 1, "candidates": [{"id": 1, "prob": 1.5}, {"id": 2, "prob": -0.5}]}', "negative or NaN"),
+            ('{"token": 1, "logprob": null, "reference_logprob": 0}', "no field logprob"),
+            ('{"token": 1, "candidates": {"1": -0.0005}}', "--top"),
             ('{"choices": [{"text": "the"}]}', r"choices\[0\] has no field logprobs"),
         ):
             with self.subTest(line), self.assertRaisesRegex(ServerError, words):
@@ -235,18 +335,35 @@ class Lines(unittest.TestCase):
 
 class Lists(unittest.TestCase):
     def test_added_token_is_no_class(self):
-        """The token of the text, added to the likeliest two, is left out of the list: with rank and without."""
+        """The token of the text, added to the likeliest three, is left out of the list: with rank and without, wherever it stands.
+        The third goes, too: that it is as likely as one outside cannot be seen."""
         listed = {"5": {"logprob": math.log(0.1), "rank": 4}, "1": {"logprob": math.log(0.5), "rank": 1},
-                  "2": {"logprob": math.log(0.3), "rank": 2}}
-        self.assertEqual(sorted(candidates.from_ranked(listed, 2, "a list").probabilities), [1, 2])
-        named = {f"token_id:{i}": entry["logprob"] for i, entry in listed.items()}
-        self.assertEqual(sorted(candidates.from_named(named, 2, "a list").probabilities), [1, 2])
+                  "2": {"logprob": math.log(0.3), "rank": 2}, "3": {"logprob": math.log(0.1), "rank": 3}}
+        for left_out in [], ["5"]:  # a token of the text that is in the list
+            given = {i: entry for i, entry in listed.items() if i not in left_out}
+            self.assertEqual(sorted(candidates.from_ranked(given, 3, "a list").probabilities), [1, 2])
+            named = {f"token_id:{i}": entry["logprob"] for i, entry in given.items()}
+            self.assertEqual(sorted(candidates.from_named(named, 3, "a list").probabilities), [1, 2])
 
     def test_shorter_list_than_asked_for(self):
         """It is whole only if nothing is missing: else a token that is not in it would be impossible."""
         self.assertFalse(candidates.top_of([(1, 0.5), (2, 0.3)], 5, "a list").whole)
+        self.assertFalse(candidates.top_of([(1, 0.6), (2, 0.3995)], 5, "a list").whole)
         self.assertTrue(candidates.top_of([(1, 0.6), (2, 0.4)], 5, "a list").whole)
         self.assertFalse(candidates.top_of([(1, 0.6), (2, 0.3999)], 2, "a list").whole)
+
+    def test_small_rest(self):
+        """What is left is a difference: where rounding may have made it, unlikely tokens join it."""
+        row = {1: 0.6, 2: 0.39999, 3: 9e-6, 4: 5e-7}
+        ids, rest = candidates.Candidates(row, False).classes()
+        self.assertEqual(ids, [1])
+        self.assertAlmostEqual(rest, 0.4)
+        self.assertEqual(candidates.Candidates({1: 0.6, 2: 0.3999, 3: 9e-5}, False).classes()[0], [1, 2])
+        self.assertEqual(candidates.Candidates({1: 0.6, 2: 0.4}, True).classes(), ([1, 2], None))
+        bets = TextBets()
+        bets.add(3, candidates.Candidates({1: 0.999999}, False))
+        self.assertLess(bets.evidence, 5)
+        self.assertEqual(candidates.Candidates({1: 1.0}, False).log_probability(2), math.log(1e-4))
 
     def test_temperature(self):
         row = candidates.top_of([(1, 0.64), (2, 0.36)], 0, "a list").at_temperature(0.5)
@@ -256,6 +373,51 @@ class Lists(unittest.TestCase):
 
 
 class Errors(unittest.TestCase):
+    def test_no_traceback(self):
+        """It would end with 1, which is a conviction."""
+        with write_lines([{"choices": [{"logprobs": 5}]}]) as file:
+            status, words = run("lines", file.name)
+        self.assertEqual(status, 2)
+        self.assertIn("another form than expected (TypeError", words)
+
+    def test_answers_of_other_forms(self):
+        class Http:
+            def __init__(self, answer):
+                self.answer = answer
+
+            def post(self, *_):
+                return self.answer
+
+        def server(**answer):
+            return LlamaServer(Http(answer), top=5)
+
+        self.assertIsNone(server(tokens=[1], timings=5).sample([1], 1, 1, True).speculated)
+        self.assertIsNone(server(generation_settings=None).draft_max())
+        for tokens in "17", ["17"], [None]:
+            with self.subTest(tokens), self.assertRaisesRegex(ServerError, "tokens does not hold token ids"):
+                server(tokens=tokens).sample([1], 1, 1, True)
+        with unittest.mock.patch("urllib.request.urlopen", lambda *_, **__: io.StringIO("[1]")), \
+                self.assertRaisesRegex(ServerError, "the answer is no JSON object"):
+            Server("http://127.0.0.1").get("/")
+
+    def test_prompts(self):
+        with tempfile.TemporaryDirectory() as folder, fake_server.running() as url:
+            path = pathlib.Path(folder) / "prompts"
+            path.write_text("[INST] hello\n[3, 4]\n17\n")
+            server = LlamaServer(Server(url), top=5)
+            self.assertEqual(read_prompts(server, path), [server.tokens_of("[INST] hello"), [3, 4], server.tokens_of("17")])
+            path.write_text('["3"]\n')
+            self.assertRaisesRegex(ServerError, "does not hold token ids", read_prompts, server, path)
+
+    def test_arguments(self):
+        for given, words in ((("--tolerance", -1), "0 or more, up to 1"), (("--alpha", 0), "over 0, up to 1"),
+                             (("--top", 1), "2 or more")):
+            wrong = io.StringIO()
+            with self.subTest(given), contextlib.redirect_stderr(wrong), self.assertRaises(SystemExit) as ended:
+                audit_server.main(["lines", *map(str, given)])
+            self.assertEqual(ended.exception.code, 2)
+            self.assertIn(words, wrong.getvalue())
+
     def test_no_server(self):
         status, words = run("rescore", "http://127.0.0.1:9")
         self.assertEqual(status, 2)

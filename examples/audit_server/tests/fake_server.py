@@ -16,6 +16,7 @@ import threading
 VOCABULARY = 14
 END, PARTS = 0, (12, 13)  # the end token; tokens that are parts of a character
 DRAFT_MAX = 3
+SLOT = 7
 
 
 def row(context, name="target"):
@@ -59,8 +60,9 @@ class Text:
             self.speculated.append(in_draft)
             step = step + 1 if not in_draft or token == drafted else 0
         self.ended = END in self.tokens
-        if speculate and not self.ended and step > 2:  # a draft that is accepted up to the limit is cut
-            del self.tokens[-2:], self.speculated[-2:]
+        accepted = (step - 1) % (DRAFT_MAX + 1) if step > 0 else 0
+        if speculate and not self.ended and accepted > 0:  # a draft that is accepted up to the limit is cut
+            del self.tokens[-accepted:], self.speculated[-accepted:]
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -76,7 +78,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.requests += 1
+        self.server.bodies.append(body)
+        if len(self.server.bodies) > self.server.most:
+            return self.send_error(500)
         self.answer({"/tokenize": self.tokenize, "/completion": self.completion,
                      "/v1/completions": self.openai}[self.path](body))
 
@@ -99,7 +103,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def completion(self, body):
         text = self.text(body, body["n_predict"])
-        answer = {"tokens": text.tokens, "stop_type": "eos" if text.ended else "limit", "id_slot": 0,
+        answer = {"tokens": text.tokens, "stop_type": "eos" if text.ended else "limit", "id_slot": SLOT,
                   "generation_settings": {"speculative.n_max": DRAFT_MAX}}
         if body.get("n_probs"):
             answer["completion_probabilities"] = self.entries(body, text)
@@ -129,7 +133,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             first = ranked(p, text.tokens[0], body["logprobs"])
             choice["logprobs"] = {"top_logprobs": [{f"token_id:{i}": entry["logprob"] for i, entry in first.items()}],
                                   "tokens": [f"token_id:{i}" for i in tokens]}
-        return {"choices": [choice]}
+        return {"choices": [choice], "usage": {"completion_tokens": len(text.tokens)}}
 
 
 def ranked(p, token, count):
@@ -140,10 +144,16 @@ def ranked(p, token, count):
 
 
 @contextlib.contextmanager
-def running(least=None, name="target", without=()):
-    """The URL of a server that runs. `without`: names of fields that it leaves out."""
+def running(least=None, name="target", without=(), bodies=None, most=float("inf")):
+    """The URL of a server that runs.
+
+    without  names of fields that it leaves out
+    bodies   a list that the bodies of requests are appended to
+    most     it answers so many requests, and then errors
+    """
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.least, server.name, server.without, server.requests = least, name, without, 0
+    server.least, server.name, server.without, server.most = least, name, without, most
+    server.bodies = [] if bodies is None else bodies
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:
