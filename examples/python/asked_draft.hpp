@@ -196,6 +196,8 @@ class AskedDraft {
   }
   // A token that was drawn from target row i.
   Token checked_token(Index i, const Answer& answer) const {
+    if (answer.token < 0)
+      throw specdec::InvalidDistribution("specdec: the probabilities have no finite sum").in("target", i);
     if (!(checked_p(i, answer) > 0))
       throw specdec::InvalidDistribution("specdec: the row has no mass").in("target", i);
     return answer.token;

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <specdec/device.hpp>
 #include <specdec/specdec.hpp>
@@ -30,16 +31,24 @@ namespace in_python {
 class BatchRule {
  public:
   BatchRule(const py::object& given, bool trees) {
-    if (!py::isinstance<py::str>(given)) held_ = given.cast<std::vector<GreedyBlock*>>();
+    if (!py::isinstance<py::str>(given)) hold(given);
     else if (trees) held_ = TreeRule::of(given.cast<std::string>());
     else held_ = LineRule::of(given.cast<std::string>());
     if (trees && std::holds_alternative<Texts>(held_))
       refuse("rule: greedy block verification judges no trees");
-    kept_ = given;
   }
 
   void check(Index drafts) const {
-    if (const auto* texts = std::get_if<Texts>(&held_)) check_entries("rule", texts->size(), drafts);
+    const auto* texts = std::get_if<Texts>(&held_);
+    if (texts == nullptr) return;
+    check_entries("rule", texts->size(), drafts);
+    std::map<const GreedyBlock*, std::size_t> seen;
+    for (std::size_t b = 0; b < texts->size(); ++b) {
+      if ((*texts)[b] == nullptr) refuse("rule[", b, "] is None, expected a GreedyBlock");
+      const auto [elder, is_new] = seen.emplace((*texts)[b], b);
+      if (!is_new)
+        refuse("rule[", b, "] is the GreedyBlock of rule[", elder->second, "], but each text has its own");
+    }
   }
   bool looks_at_draft() const {
     const auto* line = std::get_if<LineRule>(&held_);
@@ -58,8 +67,13 @@ class BatchRule {
 
  private:
   using Texts = std::vector<GreedyBlock*>;
+  void hold(const py::object& texts) {
+    held_ = texts.cast<Texts>();
+    kept_ = py::tuple(texts);
+  }
+
   std::variant<LineRule, TreeRule, Texts> held_;
-  py::object kept_;  // keeps the texts alive
+  py::object kept_;  // keeps the texts alive, even if the list of the caller changes
 };
 
 // Padded drafts, or drafts one after another with offsets.

@@ -85,7 +85,7 @@ tokens       [gamma], int32 or int64
 seed, offset of the generator Philox4x32-10. The returned offset is the one to go on with
 temperature  None: rows are probabilities. A number: rows are logits, p = softmax(logits / temperature)
 step         None: the random numbers are the generator's, from offset on. A number: each decision of this step has random
-             numbers of its own, and offset is not used. Then the verdict is an AskingBatch's, as far as rows are equal)");
+             numbers of its own, and offset is not used. Then the verdict is an AskingBatch's, as far as sums round alike)");
 
   module.def("verify_tree", verify_tree, "rule"_a, "target"_a, "draft"_a, "tokens"_a, "parents"_a, "seed"_a,
              "offset"_a = 0, py::kw_only(), "temperature"_a = py::none(), "step"_a = py::none(),
@@ -158,7 +158,8 @@ counts tells how many of them are of each kind, one kind after another:
   draws      the token that u draws from the target row, with its p and q
   largest    the likeliest token of the target row, the lowest id among equals, with its p and q
   residuals  the token that u draws from (w*p - the sum of all b*q)+, with this number in place of p, and q; and the sum of
-             these numbers. A negative row stands for the one-hot row of token -1 - row; pairs with b = 0 are padding)")
+             these numbers. A negative row stands for the one-hot row of token -1 - row; pairs with b = 0 are padding
+Token -1 says that none could be drawn, as the row has no finite sum)")
       .def("answer", &AskingBatch::answer, "answers"_a, "A row [token, p, q, mass] for each question.")
       .def(
           "verdicts", &AskingBatch::verdicts,

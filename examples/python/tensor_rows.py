@@ -17,9 +17,22 @@ def verify(rule, target, draft, tokens, seeds, steps, **layout):
     """The verdicts of specdec.AskingBatch(rule, tokens, seeds, steps, **layout). draft=None: tokens were chosen, q = 1."""
     tokens = torch.as_tensor(tokens).cpu()
     batch = specdec.AskingBatch(rule, tokens, seeds, steps, chosen=draft is None, **layout)
+    check_sizes(target, draft, tokens.numel(), len(seeds))
     while questions := batch.questions():
         batch.answer(answers(questions, target, draft).cpu().numpy())
     return batch.verdicts()
+
+
+def check_sizes(target, draft, tokens, drafts):
+    """With other sizes, a draft would be judged by rows of another draft."""
+    if len(target) != tokens + drafts:
+        raise ValueError(f"target has {len(target)} rows, expected one for each of {tokens} tokens and of {drafts} drafts")
+    if draft is None:
+        return
+    if len(draft) != tokens:
+        raise ValueError(f"draft has {len(draft)} rows, expected one for each of {tokens} tokens")
+    if draft.vocab_size != target.vocab_size:
+        raise ValueError(f"draft rows have {draft.vocab_size} numbers, and target rows {target.vocab_size}")
 
 
 def answers(questions, target, draft):
@@ -46,8 +59,10 @@ def residuals(numbers, target, draft):
     left = kinds[:, 1:2] * target.whole(kinds[:, 0].long())
     for row, b in zip(kinds[:, 2::2].long().T, kinds[:, 3::2].T):  # as many as there are siblings
         if draft:
-            left -= torch.where(row >= 0, b, 0.0)[:, None] * draft.whole(row.clamp(min=0))
-        left.scatter_add_(1, (-1 - row).clamp(min=0)[:, None], torch.where(row < 0, -b, 0.0)[:, None])
+            used = ((row >= 0) & (b > 0))[:, None]  # padding is 0 times row 0, which may have a NaN
+            left -= torch.where(used, b[:, None] * draft.whole(row.clamp(min=0)), 0.0)
+        chosen = (row < 0) & (-1 - row < target.vocab_size)
+        left.scatter_add_(1, ((-1 - row) * chosen)[:, None], torch.where(chosen, -b, 0.0)[:, None])
     left = Rows(left.clamp(min=0))
     tokens = left.draw(which, numbers[:, 3])
     return tokens, left.probability(which, tokens), left.cumulative[which, -1]
@@ -68,11 +83,16 @@ class Rows:
         """temperature: a number, or one for each row. At 0 a row has its likeliest token alone."""
         if isinstance(temperature, float) and temperature == 1:
             return cls(logits.softmax(-1, dtype=torch.float32))
-        temperature = torch.as_tensor(temperature, dtype=torch.float32, device=logits.device)[..., None]
+        temperature = torch.as_tensor(temperature, dtype=torch.float32, device=logits.device)
+        if temperature.shape not in ((), logits.shape[:-1]):
+            raise ValueError(f"temperature has the shape {tuple(temperature.shape)}, expected () or {tuple(logits.shape[:-1])}")
+        temperature = temperature[..., None]
         greedy = temperature == 0
         rows = (logits / temperature.masked_fill(greedy, 1)).softmax(-1, dtype=torch.float32)
         if greedy.any():
-            one_hot = torch.zeros_like(rows).scatter_(-1, logits.argmax(-1, keepdim=True), 1.0)
+            largest, likeliest = logits.max(-1, keepdim=True)
+            known = largest.isfinite().to(rows.dtype)  # with a NaN, or with -inf alone, a row has no mass
+            one_hot = torch.zeros_like(rows).scatter_(-1, likeliest, known)
             rows = torch.where(greedy, one_hot, rows)
         return cls(rows)
 
@@ -93,7 +113,8 @@ class Rows:
         return self.likeliest[rows]
 
     def draw(self, rows, u):
-        """The token that each u of [0, 1) draws from its row: the first one at which the sum of all up to it is above u."""
+        """The token that each u of [0, 1) draws from its row: the first one at which the sum of all up to it is above u. -1 if
+        the row has no finite sum."""
         if self.cumulative is None:
             self.cumulative = self.sums_of_segments().double().cumsum(1)
         cumulative = self.cumulative[rows]
@@ -102,7 +123,8 @@ class Rows:
         before = torch.where(segment > 0, cumulative.gather(1, (segment - 1).clamp(min=0)[:, None])[:, 0], 0.0)
         columns = segment[:, None] * SEGMENT + torch.arange(min(SEGMENT, self.vocab_size), device=u.device)
         inside = self.all[rows[:, None], columns.clamp(max=self.vocab_size - 1)].double() * (columns < self.vocab_size)
-        return segment * SEGMENT + first_above(inside.cumsum(1), u - before)
+        tokens = segment * SEGMENT + first_above(inside.cumsum(1), u - before)
+        return torch.where(cumulative[:, -1].isfinite(), tokens, -1)
 
     def sums_of_segments(self):
         full = self.vocab_size // SEGMENT * SEGMENT
@@ -111,10 +133,13 @@ class Rows:
 
 
 class ListedRows:
-    """Draft rows that list their tokens [..., K] with their probabilities, as a drafter has them that samples from its top K."""
+    """Draft rows that list their tokens [..., K] with their probabilities, as a drafter has them that samples from its top K.
+    Shorter lists are padded with tokens -1."""
 
     def __init__(self, tokens, probabilities, vocab_size):
-        self.tokens, self.listed = tokens.flatten(0, -2), probabilities.flatten(0, -2).double()
+        known = (tokens >= 0) & (tokens < vocab_size)
+        self.tokens = (tokens * known).flatten(0, -2)
+        self.listed = torch.where(known, probabilities.double(), 0.0).flatten(0, -2)
         self.vocab_size = vocab_size
 
     def __len__(self):

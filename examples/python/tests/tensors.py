@@ -2,6 +2,7 @@
 """Tests of tensor_rows.py: verdicts equal those of specdec.verify over the same rows and random numbers, and the law holds."""
 
 import functools
+import sys
 import unittest
 
 import numpy as np
@@ -25,6 +26,15 @@ def drawn(generator, rows):
 
 def tensor(rows):
     return Rows(torch.tensor(rows))
+
+
+def listed(rows):
+    """The same rows, as lists whose tokens have an order of their own, and which end with padding."""
+    order = torch.arange(rows.shape[-1]).roll(1).expand(rows.shape)
+    padding = [(-1, 9.0)] * 2
+    ids, numbers = (torch.cat((a, torch.tensor(b, dtype=a.dtype).expand(*rows.shape[:-1], 2)), -1)
+                    for a, b in zip((order, torch.tensor(rows).gather(-1, order)), zip(*padding)))
+    return ListedRows(ids, numbers, rows.shape[-1])
 
 
 class Drafts:
@@ -72,6 +82,17 @@ class SameVerdicts(unittest.TestCase):
             many = drafts.together(rule)
             self.same(many, lambda b: drafts.alone(rule, b), 3000)
 
+    def test_rows_of_floats(self):
+        """Sums of float32 round otherwise: a few draws are another token than that of specdec.verify."""
+        generator, count = np.random.default_rng(1), 300
+        target = random_rows(generator, count, 2, 8000, power=4).astype(np.float32)
+        tokens = target[:, :1].argmax(-1)
+        many = tensor_rows.verify("sample-match", tensor(target), None, tokens, range(count), [0] * count)
+        alone = [specdec.verify("sample-match", target[b], None, tokens[b], b, step=0)[:2] for b in range(count)]
+        self.assertEqual(many.errors, {})
+        others = sum(pair != single for pair, single in zip(zip(many.accepted, many.token), alone))
+        self.assertLessEqual(others, count // 50)
+
     def test_one_after_another(self):
         drafts = Drafts()
         target = np.concatenate([rows[: n + 1] for rows, n in zip(drafts.target, drafts.lengths)])
@@ -95,7 +116,7 @@ class SameVerdicts(unittest.TestCase):
         def counted(questions, target, draft):
             nonlocal sums
             sums += questions.counts[3]
-            return tensor_rows.answers(questions, target, draft)
+            return tensor_rows.answers(questions, tensor(target), draft)
 
         near, bare = [0, 0.3, 0.3, 0.4], [0.001, 0.3, 0.3, 0.399]
         for target, draft, tokens, count, least in (
@@ -106,12 +127,13 @@ class SameVerdicts(unittest.TestCase):
             target, tokens, seeds = np.tile(target, (count, 1, 1)), np.tile(tokens, (count, 1)), range(count)
             draft = None if draft is None else np.tile(draft, (count, 1, 1))
             for rule in "token", "block":
-                batch, sums = specdec.AskingBatch(rule, tokens, seeds, [0] * count, chosen=draft is None), 0
-                while questions := batch.questions():
-                    batch.answer(counted(questions, tensor(target), draft if draft is None else tensor(draft)).numpy())
-                self.same(batch.verdicts(), lambda b: specdec.verify(rule, target[b], draft if draft is None else draft[b],
-                                                                     tokens[b], b, step=0), count)
-                self.assertGreater(sums, least)
+                for rows in [None] if draft is None else [tensor(draft), listed(draft)]:
+                    batch, sums = specdec.AskingBatch(rule, tokens, seeds, [0] * count, chosen=draft is None), 0
+                    while questions := batch.questions():
+                        batch.answer(counted(questions, target, rows).numpy())
+                    self.same(batch.verdicts(), lambda b: specdec.verify(rule, target[b], draft if draft is None else draft[b],
+                                                                         tokens[b], b, step=0), count)
+                    self.assertGreater(sums, least)
 
     def test_a_race_of_what_siblings_leave_that_ends_by_a_sum(self):
         """tokens[0] is accepted with weight 1 - 1e-5. Its two children have p = 0, and leave a residual of 0.0009."""
@@ -249,6 +271,98 @@ class Errors(unittest.TestCase):
             self.assertEqual((many.accepted[b], many.token[b], set(many.emitted[b])), (-1, -1, {-1}))
         others = np.delete(np.arange(60), list(many.errors))
         np.testing.assert_array_equal(many.emitted[others], right.emitted[others])
+
+    def test_a_nan_does_not_reach_other_drafts(self):
+        """The questions of a round have as many rows to subtract as the one that has most. Others are padded with 0 times row 0."""
+        count, generator = 60, np.random.default_rng(8)
+        parents = np.tile([[-1, -1, -1], [-1, 0, 1], [-1, -1, 0]], (count // 3, 1))
+        draft = np.repeat(random_rows(generator, count, 1, 4), 3, 1)
+        target, tokens = random_rows(generator, count, 4, 4, power=3), drawn(generator, draft)
+        for rule in TREES:
+            by = functools.partial(tensor_rows.verify, rule, tensor(target), tokens=tokens, seeds=range(count), steps=[0] * count,
+                                   parents=parents)
+            right = by(draft=tensor(draft))
+            wrong = draft.copy()
+            wrong[0] = np.nan
+            many = by(draft=tensor(wrong))
+            self.assertEqual((right.errors, list(many.errors)), ({}, [0]), rule)
+            np.testing.assert_array_equal(many.emitted[1:], right.emitted[1:])
+
+    def test_a_drawn_row_with_a_nan(self):
+        for vocab_size in 6, 2500:
+            drafts = Drafts(vocab_size, vocab_size=vocab_size)
+            right = drafts.together("sample-match")
+            drafts.target[7, :, vocab_size // 2] = np.nan
+            drafts.target[8, :, 0] = np.inf
+            many = drafts.together("sample-match")
+            self.assertEqual(list(many.errors), [7, 8])
+            for error in many.errors.values():
+                self.assertRegex(error, "target row 0: the probabilities have no finite sum")
+            others = np.delete(np.arange(60), [7, 8])
+            np.testing.assert_array_equal(many.emitted[others], right.emitted[others])
+
+    def test_greedy_rows_of_bad_logits(self):
+        logits = torch.zeros((4, 1, 5))
+        logits[:, :, 3] = 1
+        logits[1] = -torch.inf
+        logits[2, 0, 2] = torch.nan
+        many = tensor_rows.verify("argmax", Rows.of_logits(logits, 0), None, np.zeros((4, 0), int), range(4), [0] * 4)
+        self.assertEqual((list(many.errors), list(many.token)), ([1, 2], [3, -1, -1, 3]))
+        for b in many.errors:
+            with self.assertRaises(specdec.InvalidDistribution):
+                specdec.verify("argmax", logits[b], None, np.zeros(0, int), 1, temperature=0)
+
+    def test_chosen_ids_outside_the_vocabulary(self):
+        """They have p = 0, as in rows with more columns that are zeros."""
+        count, parents = 40, np.array([-1, -1, -1])
+        target = random_rows(np.random.default_rng(9), count, 4, 4, power=3)
+        wide = np.concatenate((target, np.zeros((count, 4, 8))), 2)
+        for rule, tokens in ("traversal", [9, 4, 2]), ("recursive-rejection", [9, 4, 2]), ("k-seq", [9, 9, 9]):
+            many = tensor_rows.verify(rule, tensor(target), None, np.tile(tokens, (count, 1)), range(count), [0] * count,
+                                      parents=np.tile(parents, (count, 1)))
+            self.assertEqual(many.errors, {}, rule)
+            for b in range(count):
+                alone = specdec.verify_tree(rule, wide[b], None, np.array(tokens), parents, b, step=0)
+                self.assertEqual(([k for k in many.path[b] if k >= 0], many.token[b]), alone[:2], (rule, b))
+
+    def test_listed_ids_outside_the_vocabulary(self):
+        rows = ListedRows(torch.tensor([[2, -1, 4]]), torch.tensor([[0.5, 0.2, 0.3]]), 4)
+        self.assertEqual(rows.whole(torch.tensor([0])).tolist(), [[0, 0, 0.5, 0]])
+        self.assertEqual(rows.probability(torch.tensor([0, 0, 0]), torch.tensor([2, 0, 4])).tolist(), [0.5, 0, 0])
+
+    def test_sizes(self):
+        drafts = Drafts(count=6)
+
+        def refused(message, target, draft, **more):
+            with self.assertRaisesRegex(ValueError, message):
+                tensor_rows.verify("block", target, draft, drafts.tokens, drafts.seeds, drafts.steps, **more)
+
+        target, draft = tensor(drafts.target), tensor(drafts.draft)
+        refused("target has 36 rows, expected one for each of 24 tokens and of 6 drafts",
+                tensor(np.tile(drafts.target[:, :1], (1, 6, 1))), draft)
+        refused("target has 24 rows", tensor(drafts.target[:, :4]), None)
+        refused("draft has 30 rows, expected one for each of 24 tokens", target, target)
+        refused("draft rows have 5 numbers, and target rows 6", target, tensor(drafts.draft[..., :5]))
+        with self.assertRaisesRegex(ValueError, "target has 5 rows, expected one for each of 3 tokens and of 1 drafts"):
+            tensor_rows.verify("block", tensor(drafts.target[0]), None, np.array([1, 2, 3]), [1], [1], offsets=np.array([0, 3]))
+        logits = torch.zeros((3, 3, 5))
+        for shape in (3,), (3, 3, 1), (1, 3):
+            with self.assertRaisesRegex(ValueError, r"temperature has the shape .*, expected \(\) or \(3, 3\)"):
+                Rows.of_logits(logits, torch.ones(shape))
+
+    def test_texts(self):
+        """A text without an object, and two drafts of one text, are refused. The batch keeps its texts."""
+        tokens, text, other = np.zeros((3, 2), int), specdec.GreedyBlock(), specdec.GreedyBlock()
+        for texts, message in ([text, None, other], r"rule\[1\] is None"), \
+                ([text, other, text], r"rule\[2\] is the GreedyBlock of rule\[0\]"):
+            with self.assertRaisesRegex(ValueError, message):
+                specdec.AskingBatch(texts, tokens, range(3), range(3))
+        kept = specdec.GreedyBlock()
+        held, texts = sys.getrefcount(kept), [kept]
+        batch = specdec.AskingBatch(texts, tokens[:1], [1], [1])
+        texts.clear()
+        self.assertGreater(sys.getrefcount(kept), held)
+        self.assertTrue(batch.questions())
 
     def test_calls(self):
         def refused(message, *given, **more):
