@@ -213,7 +213,7 @@ TEST_CASE("dead ends: a line fails as often as the target alone, and has its law
 }
 
 TEST_CASE("dead ends: where lengths are fixed, a line goes on, and greedy block verification is exact",
-          "[law]") {
+          "[law][long]") {
   check(Line{}, GreedyBlockVerifier{});
   for (const Index second_trunk : {0, 1})
     check(Spares{2, {1}, second_trunk}, TrunkAndSpares<GreedyBlockVerifier>{});
