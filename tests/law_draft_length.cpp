@@ -169,7 +169,7 @@ void check(const char* rule, const Findings& found) {
 
 }  // namespace
 
-TEST_CASE("any policy leaves the law as it is") {
+TEST_CASE("any policy leaves the law as it is", "[long]") {
   const Cost target = [](Index tokens) { return 12 + static_cast<double>(tokens); },
              draft = [](Index) { return 0.1; };
   for (const Blind& fresh :
