@@ -247,7 +247,7 @@ def report_text(bets, alpha, remarks):
 def report_pairs(bets, alpha, remarks):
     print(f"{bets.pairs} pairs, evidence 10^{bets.evidence:.2f}, at most 10^{bets.largest_evidence:.2f}: {bets.winner()}")
     for name, gambler in bets.gamblers.items():
-        print(f"  {name}: 10^{gambler.log_wealth / 2.302585092994046:.2f}")
+        print(f"  {name}: 10^{gambler.evidence:.2f}")
     return verdict(bets, alpha, remarks)
 
 

@@ -11,6 +11,8 @@ past. The mean wealth E of the gamblers reaches 1/alpha with probability alpha a
 import collections
 import math
 
+from wealth import Wealth
+
 
 class Gambler:
     """Bets on the sign of a difference."""
@@ -29,6 +31,10 @@ class Gambler:
             self.larger += 1
         else:
             self.smaller += 1
+
+    @property
+    def evidence(self):
+        return self.log_wealth / math.log(10)
 
 
 class Counts:
@@ -61,7 +67,7 @@ def repeats(prompt, text):
     return 1 - len(set(pairs)) / max(len(pairs), 1)
 
 
-class PairBets:
+class PairBets(Wealth):
     """Gamblers on what speculation gone wrong does to texts."""
 
     # What is known if a number is larger in the texts with speculation, and if it is smaller.
@@ -76,7 +82,7 @@ class PairBets:
     def __init__(self, scored=False):
         self.gamblers = {name: Gambler() for name in self.names if name != "score" or scored}
         self.all, self.on, self.off = Counts(), Counts(), Counts()
-        self.pairs, self.largest = 0, 0.0
+        self.pairs = 0
 
     def add(self, prompt, on, off, scores=(0.0, 0.0)):
         """The next pair: token ids of the prompt, of a text with speculation, and of a text without; and any number of each text that a
@@ -86,7 +92,7 @@ class PairBets:
         for name, gambler in self.gamblers.items():
             gambler.take(one[name] - other[name])
         self.pairs += 1
-        self.largest = max(self.largest, self.log_mean())
+        self.remember()
         for counts, texts in (self.all, (on, off)), (self.on, (on,)), (self.off, (off,)):
             for text in texts:
                 counts.learn(prompt, text)
@@ -100,27 +106,13 @@ class PairBets:
             "length": len(text),
         }
 
-    def log_mean(self):
-        logs = [gambler.log_wealth for gambler in self.gamblers.values()]
-        most = max(logs)
-        return most + math.log(sum(math.exp(log - most) for log in logs) / len(logs))
-
-    @property
-    def evidence(self):
-        """log10 of E, as it is now."""
-        return self.log_mean() / math.log(10)
-
-    @property
-    def largest_evidence(self):
-        return self.largest / math.log(10)
-
-    def convicts(self, alpha):
-        return self.largest_evidence >= -math.log10(alpha)
+    def logs(self):
+        return [gambler.evidence for gambler in self.gamblers.values()]
 
     def winner(self):
         """In words what the gambler who won most has bet on."""
-        name = max(self.gamblers, key=lambda name: self.gamblers[name].log_wealth)
-        if self.gamblers[name].log_wealth < math.log(10):
+        name = max(self.gamblers, key=lambda name: self.gamblers[name].evidence)
+        if self.gamblers[name].evidence < 1:
             return "nothing tells the texts apart"
         larger, smaller = self.gamblers[name].larger, self.gamblers[name].smaller
         words = self.names[name][larger < smaller]

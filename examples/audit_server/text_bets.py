@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Bets on the tokens of a text: audits of the module specdec, fed with what servers list."""
 
-import math
-
 from http_json import ServerError
+from wealth import Wealth
 
 try:
     import numpy as np
@@ -14,7 +13,7 @@ except ImportError:  # the comparison of two samples works without it
 EDGES = (0.25, 0.5, 0.75)  # of the groups of places
 
 
-class TextBets:
+class TextBets(Wealth):
     """Bets on each token at the odds of what a server lists for its place.
 
     The tokens that are listed are a class each, the tokens that are not listed are one more. If that one is tiny, the unlikeliest
@@ -33,7 +32,6 @@ class TextBets:
                               "PYTHONPATH says where it is")
         self.audit = specdec.TextAudit(tolerance=tolerance, seed=seed)
         self.groups = [specdec.TextAudit(tolerance=tolerance, seed=seed, stream=k + 1) for k in range(len(EDGES) + 1)]
-        self.largest_evidence = 0.0
 
     def add(self, token, listed, reference=None):
         """A token, the target's candidates, and those of a draft model that has read the text."""
@@ -53,27 +51,15 @@ class TextBets:
         group = sum(listed.probabilities.get(likely, 0.0) >= edge for edge in EDGES)
         for audit in self.audit, self.groups[group]:
             audit.add(*given)
-        self._remember()
+        self.remember()
 
     def add_numbers(self, p, r):
         """A token of which two models say how probable it is: p by the target, r by the reference."""
         self.audit.add_numbers(p, r)
-        self._remember()
+        self.remember()
 
-    @property
-    def evidence(self):
-        """log10 of E, as it is now."""
-        logs = [self.audit.evidence, sum(audit.evidence for audit in self.groups)]
-        most = max(logs)
-        if math.isinf(most):
-            return most
-        return most + math.log10(sum(10 ** (log - most) for log in logs) / 2)
-
-    def _remember(self):
-        self.largest_evidence = max(self.largest_evidence, self.evidence)
-
-    def convicts(self, alpha):
-        return self.largest_evidence >= -math.log10(alpha)
+    def logs(self):
+        return [self.audit.evidence, sum(audit.evidence for audit in self.groups)]
 
 
 def _reference_row(reference, ids, has_rest):
