@@ -71,7 +71,7 @@ struct RowToCut {
       }
     });
   }
-  /// The same, of the largest logit of each lane only: a lower bound.
+  /// What the largest logits of the lanes weigh, from `cut` on: a lower bound of weight_from().
   template <class Crew, class Weight>
   SPECDEC_TEAM std::uint64_t least_weight_from(Crew& crew, float cut, const Weight& weight) const {
     return in_segments_from(crew, cut, [&](auto team, Index s, auto& mine) SPECDEC_TEAM_LAMBDA {

@@ -66,8 +66,8 @@ namespace specdec::inline v0_2_0 {
 ///
 /// A model, drafter or draft length that is passed as an lvalue must outlive the cascade; an rvalue is moved in. A draft length
 /// is one for all sequences of a cascade; with each(policy) each sequence has a copy. The model is fed token 0 in place of a
-/// context token that it does not know (see model/known_tokens.hpp). If the model's context is bounded (context_size), drafts end where
-/// it is full. A draft ends where no token has a positive probability in the model's row; where its length is fixed
+/// context token that it does not know. If the model's context is bounded (context_size), drafts end where it is full. A draft
+/// ends where no token has a positive probability in the model's row; where its length is fixed
 /// (DraftLimits), the token is drawn from a uniform row.
 /// Source: Chen et al., "Cascade Speculative Drafting for Even Faster LLM Inference", arXiv:2312.11462 (the vertical
 /// cascade); Spector and Ré, "Accelerating LLM Inference with Staged Speculative Decoding", arXiv:2308.04623.

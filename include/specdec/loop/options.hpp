@@ -49,8 +49,8 @@ class StopTokens {
 
 /// How much to generate, and how.
 struct Options {
-  /// The token budget; 0 generates nothing, and only tells the log-probabilities of the prompt, if asked for. `unlimited`: until a stop token, a stop string, a full context, or until the
-  /// caller stops.
+  /// The token budget; 0 generates nothing, and only tells the log-probabilities of the prompt, if asked for. `unlimited`:
+  /// until a stop token, a stop string, a full context, or until the caller stops.
   Index max_new_tokens = 128;
   /// The most tokens drafted per target call; 0 is ordinary decoding. If it is `unlimited`, only the draft-length policy,
   /// the budget and the target's context limit a draft. A linear draft of more than longest_draft tokens is then an error.
