@@ -9,6 +9,7 @@
 //
 // The function of a call is not inlined and has C linkage, so that callgrind can count inside this function only.
 // SPDX-License-Identifier: MIT
+#include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 #include <iostream>
@@ -108,6 +109,46 @@ struct Tree {
   }
 };
 
+/// A target whose rows are those of a block, whatever it is fed: what is counted is the loop.
+struct FixedTarget {
+  const Block& block;
+
+  Index vocab_size() const { return block.target.cols(); }
+  auto forward(std::span<const Token>, Index rows) { return block.target.topRows(rows); }
+  void truncate(Index) {}
+};
+
+/// The same target for many texts.
+struct FixedTargetForMany {
+  const Block& block;
+  std::vector<const float*> rows = {};
+
+  Index vocab_size() const { return block.target.cols(); }
+  auto forward(std::span<const specdec::BatchFeed> feeds) {
+    rows.clear();
+    for (const specdec::BatchFeed& feed : feeds)
+      for (Index i = 0; i < feed.rows; ++i) rows.push_back(block.target.row(i).data());
+    return specdec::RowPointers<float>(rows, vocab_size());
+  }
+  void keep(Index, Index) {}
+  void release(Index) {}
+};
+
+/// A drafter of one draft.
+struct FixedDrafter {
+  const Block& block;
+
+  auto draft(std::span<const Token>, Index gamma, auto&) {
+    const Index n = std::min(gamma, block.draft.rows());
+    using DraftRows = decltype(block.draft.topRows(n));
+    return specdec::Draft<DraftRows>{
+        block.tokens.first(static_cast<std::size_t>(n)), block.draft.topRows(n), {}};
+  }
+  void truncate(Index) {}
+};
+
+const specdec::Options long_text = {.max_new_tokens = 500, .gamma = 4};
+
 }  // namespace
 
 extern "C" {
@@ -143,6 +184,20 @@ SPECDEC_BENCH_NOINLINE void top_p_logits(const Block& block, std::mt19937_64&, V
     verdict.accepted += specdec::TopP{0.95}(rows.row(i)).possible(verdict.token);
 }
 
+SPECDEC_BENCH_NOINLINE void loop_one(const Block& block, std::mt19937_64& generator, Verdict& verdict) {
+  specdec::SpecDec decoder{FixedTarget{block}, FixedDrafter{block}, specdec::BlockVerifier{}};
+  const specdec::Result result = decoder.generate(std::vector<Token>{1, 2, 3}, long_text, generator);
+  verdict = {result.stats.target_calls, result.tokens.back()};
+}
+
+SPECDEC_BENCH_NOINLINE void loop_batch(const Block& block, std::mt19937_64& generator, Verdict& verdict) {
+  specdec::Batch batch{FixedTargetForMany{block}, FixedDrafter{block}, specdec::BlockVerifier{}};
+  for (int k = 0; k < 8; ++k) batch.add(std::vector<Token>{1, 2, 3}, long_text, std::mt19937_64{generator()});
+  while (!batch.empty())
+    for (const specdec::Finished& done : batch.step())
+      verdict = {batch.target_calls(), done.result.tokens.back()};
+}
+
 }  // extern "C"
 
 namespace {
@@ -157,7 +212,8 @@ struct Call {
 constexpr Call calls[] = {
     {"token_dense", 32000, false, token_dense}, {"block_dense", 32000, false, block_dense},
     {"block_logits", 4000, true, block_logits}, {"top_p_logits", 4000, true, top_p_logits},
-    {"tree_chosen", 32000, false, tree_chosen}, {"tree_spares", 32000, false, tree_spares}};
+    {"tree_chosen", 32000, false, tree_chosen}, {"tree_spares", 32000, false, tree_spares},
+    {"loop_one", 16, false, loop_one},          {"loop_batch", 16, false, loop_batch}};
 
 constexpr Index drafts = 20;
 
