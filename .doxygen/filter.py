@@ -40,7 +40,7 @@ def public_names():
     head = re.compile(r"^(?:template <.*> )?(class|struct|concept|inline constexpr bool) (\w+)(?= |;|$)", re.MULTILINE)
     return {name: (kind, f"specdec::{'testing::' if header.parent.name == 'testing' else ''}{name}")
             for header in (ROOT / "include").rglob("*.hpp")
-            # c/specdec.h documents the names of c/. Those of device/ have a namespace, and common words, such as Row.
+            # more/c/specdec.h documents the names of c/. Those of device/ have a namespace, and common words, such as Row.
             if header.parent.name not in ("c", "device")
             for kind, name in head.findall(detail.sub("", text_of(header)))}
 

@@ -14,7 +14,8 @@
 
 #include "acceptance/hashed_model.hpp"
 #include "acceptance/pool.hpp"
-#include "specdec/analysis/sequoia_shape.hpp"
+#include "specdec/more/analysis/sequoia_shape.hpp"
+#include "specdec/more/drafters.hpp"
 #include "specdec/specdec.hpp"
 
 namespace {

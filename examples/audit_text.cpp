@@ -4,6 +4,7 @@
 #include <iostream>
 #include <random>
 #include <span>
+#include <specdec/more/audits.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <vector>

@@ -9,7 +9,7 @@
 #include <optional>
 #include <random>
 #include <span>
-#include <specdec/model/ngram.hpp>
+#include <specdec/more/models/ngram.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <string>

@@ -5,9 +5,9 @@
 #include <fstream>
 #include <iomanip>
 #include <iostream>
+#include <specdec/more/search/beam_search.hpp>
 #include <specdec/sample/processed_model.hpp>
 #include <specdec/sample/steps/temperature.hpp>
-#include <specdec/search/beam_search.hpp>
 #include <string>
 #include <vector>
 

@@ -4,8 +4,8 @@
 #include <iterator>
 #include <random>
 #include <span>
-#include <specdec/model/ngram.hpp>
-#include <specdec/search/beam_batch.hpp>
+#include <specdec/more/models/ngram.hpp>
+#include <specdec/more/search/beam_batch.hpp>
 #include <specdec/specdec.hpp>
 #include <string_view>
 #include <vector>

@@ -13,7 +13,8 @@
 #include <iomanip>
 #include <iostream>
 #include <random>
-#include <specdec/analysis/sequoia_shape.hpp>
+#include <specdec/more/analysis/sequoia_shape.hpp>
+#include <specdec/more/lengths.hpp>
 #include <specdec/specdec.hpp>
 #include <string>
 #include <utility>

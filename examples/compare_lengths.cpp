@@ -14,6 +14,7 @@
 #include <iostream>
 #include <random>
 #include <span>
+#include <specdec/more/lengths.hpp>
 #include <specdec/specdec.hpp>
 #include <string>
 #include <vector>

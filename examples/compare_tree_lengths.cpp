@@ -15,6 +15,8 @@
 #include <map>
 #include <random>
 #include <span>
+#include <specdec/more/drafters.hpp>
+#include <specdec/more/lengths.hpp>
 #include <specdec/specdec.hpp>
 #include <string>
 #include <vector>

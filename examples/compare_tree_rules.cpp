@@ -6,7 +6,7 @@
 #include <iomanip>
 #include <iostream>
 #include <span>
-#include <specdec/analysis.hpp>
+#include <specdec/more/analysis.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <string_view>

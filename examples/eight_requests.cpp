@@ -8,7 +8,8 @@
 #include <optional>
 #include <random>
 #include <span>
-#include <specdec/model/ngram.hpp>
+#include <specdec/more/models/ngram.hpp>
+#include <specdec/more/samplers.hpp>
 #include <specdec/specdec.hpp>
 #include <string>
 #include <string_view>

@@ -13,6 +13,7 @@
 #include <optional>
 #include <random>
 #include <span>
+#include <specdec/more/audits.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <sstream>

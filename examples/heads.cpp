@@ -10,8 +10,9 @@
 #include <memory>
 #include <random>
 #include <ranges>
-#include <specdec/model/eagle_model.hpp>
-#include <specdec/model/head_model.hpp>
+#include <specdec/more/drafters.hpp>
+#include <specdec/more/heads/eagle_model.hpp>
+#include <specdec/more/heads/head_model.hpp>
 #include <specdec/specdec.hpp>
 #include <string>
 #include <utility>

@@ -8,6 +8,8 @@
 #include <iostream>
 #include <random>
 #include <span>
+#include <specdec/more/drafters.hpp>
+#include <specdec/more/samplers.hpp>
 #include <specdec/specdec.hpp>
 #include <string>
 #include <string_view>

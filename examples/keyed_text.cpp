@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: MIT
 #include <cstdint>
 #include <iostream>
-#include <specdec/analysis.hpp>
-#include <specdec/model/ngram.hpp>
+#include <specdec/more/analysis.hpp>
+#include <specdec/more/drafters.hpp>
+#include <specdec/more/models/ngram.hpp>
 #include <specdec/specdec.hpp>
 #include <string>
 #include <string_view>

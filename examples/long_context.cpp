@@ -13,6 +13,8 @@
 #include <iostream>
 #include <iterator>
 #include <random>
+#include <specdec/more/drafters.hpp>
+#include <specdec/more/models.hpp>
 #include <specdec/specdec.hpp>
 #include <stdexcept>
 #include <string>

@@ -4,7 +4,7 @@
 #include <iostream>
 #include <random>
 #include <span>
-#include <specdec/analysis.hpp>
+#include <specdec/more/analysis.hpp>
 #include <specdec/specdec.hpp>
 #include <vector>
 

@@ -5,7 +5,7 @@
 #include <iostream>
 #include <random>
 #include <span>
-#include <specdec/model/replayed.hpp>
+#include <specdec/more/models/replayed.hpp>
 #include <specdec/specdec.hpp>
 #include <vector>
 

@@ -84,10 +84,10 @@ if(WRITE)
 #include <list>
 #include <random>
 #include <span>
-#include <specdec/analysis.hpp>
-#include <specdec/measure/stats_json.hpp>
-#include <specdec/model/ngram.hpp>
-#include <specdec/ranks.hpp>
+#include <specdec/more/analysis.hpp>
+#include <specdec/more/analysis/stats_json.hpp>
+#include <specdec/more/models/ngram.hpp>
+#include <specdec/more/ranks.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <string>

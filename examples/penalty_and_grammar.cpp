@@ -5,6 +5,7 @@
 #include <limits>
 #include <random>
 #include <span>
+#include <specdec/more/samplers.hpp>
 #include <specdec/specdec.hpp>
 #include <vector>
 

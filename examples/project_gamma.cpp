@@ -8,7 +8,7 @@
 #include <iomanip>
 #include <iostream>
 #include <span>
-#include <specdec/measure/projection.hpp>
+#include <specdec/more/analysis/projection.hpp>
 #include <specdec/specdec.hpp>
 #include <vector>
 

@@ -3,8 +3,9 @@
 #include <iostream>
 #include <random>
 #include <span>
-#include <specdec/model/ngram.hpp>
-#include <specdec/sample/processors/reasoning_budget.hpp>
+#include <specdec/more/drafters.hpp>
+#include <specdec/more/models/ngram.hpp>
+#include <specdec/more/samplers/reasoning_budget.hpp>
 #include <specdec/specdec.hpp>
 #include <string_view>
 #include <vector>

@@ -13,7 +13,7 @@
 #include <iterator>
 #include <random>
 #include <span>
-#include <specdec/draft/from_text/datastore_drafter.hpp>
+#include <specdec/more/drafters/datastore_drafter.hpp>
 #include <specdec/specdec.hpp>
 #include <stdexcept>
 #include <string>

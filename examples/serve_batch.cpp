@@ -18,8 +18,9 @@
 #include <optional>
 #include <random>
 #include <span>
-#include <specdec/model/eagle_model.hpp>
-#include <specdec/model/head_model.hpp>
+#include <specdec/more/heads/eagle_model.hpp>
+#include <specdec/more/heads/head_model.hpp>
+#include <specdec/more/lengths.hpp>
 #include <specdec/specdec.hpp>
 #include <stdexcept>
 #include <string>

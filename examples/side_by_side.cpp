@@ -6,6 +6,7 @@
 #include <list>
 #include <random>
 #include <span>
+#include <specdec/more/drafters.hpp>
 #include <specdec/specdec.hpp>
 #include <vector>
 

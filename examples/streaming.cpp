@@ -4,7 +4,8 @@
 #include <iostream>
 #include <random>
 #include <span>
-#include <specdec/model/ngram.hpp>
+#include <specdec/more/models/ngram.hpp>
+#include <specdec/more/text.hpp>
 #include <specdec/specdec.hpp>
 #include <string>
 #include <string_view>

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <iostream>
 #include <span>
+#include <specdec/more/audits.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <vector>

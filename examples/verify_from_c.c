@@ -1,6 +1,6 @@
 // One verification from C99. The library itself is compiled by c/implementation.cpp, two lines of C++.
 // SPDX-License-Identifier: MIT
-#include <specdec/c/specdec.h>
+#include <specdec/more/c/specdec.h>
 #include <stdio.h>
 
 int main(void) {

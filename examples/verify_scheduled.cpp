@@ -7,7 +7,7 @@
 #include <optional>
 #include <random>
 #include <span>
-#include <specdec/model/ngram.hpp>
+#include <specdec/more/models/ngram.hpp>
 #include <specdec/specdec.hpp>
 #include <string_view>
 #include <vector>

@@ -8,9 +8,11 @@
 #include <limits>
 #include <map>
 #include <span>
-#include <specdec/model/eagle_model.hpp>
-#include <specdec/model/head_model.hpp>
-#include <specdec/ranks.hpp>
+#include <specdec/more/drafters.hpp>
+#include <specdec/more/heads/eagle_model.hpp>
+#include <specdec/more/heads/head_model.hpp>
+#include <specdec/more/ranks.hpp>
+#include <specdec/more/samplers.hpp>
 #include <specdec/specdec.hpp>
 #include <string>
 #include <vector>

@@ -12,22 +12,29 @@
 #include <optional>
 #include <random>
 #include <span>
-#include <specdec/c/rows.hpp>
-#include <specdec/model/common_tokens.hpp>
-#include <specdec/model/eagle_model.hpp>
-#include <specdec/model/forked_branches.hpp>
-#include <specdec/model/ngram.hpp>
-#include <specdec/model/replayed.hpp>
-#include <specdec/ranks.hpp>
-#include <specdec/sample/processors/bad_words.hpp>
-#include <specdec/sample/processors/dry.hpp>
-#include <specdec/sample/processors/reasoning_budget.hpp>
-#include <specdec/sample/processors/typical_p.hpp>
-#include <specdec/sample/processors/xtc.hpp>
-#include <specdec/sample/steps/dynamic_temperature.hpp>
-#include <specdec/sample/steps/min_keep.hpp>
-#include <specdec/sample/steps/top_n_sigma.hpp>
-#include <specdec/search/beams.hpp>
+#include <specdec/more/c/rows.hpp>
+#include <specdec/more/drafters/confident_tree.hpp>
+#include <specdec/more/drafters/forced_tokens.hpp>
+#include <specdec/more/drafters/suffix_drafter.hpp>
+#include <specdec/more/heads/eagle_model.hpp>
+#include <specdec/more/models/common_tokens.hpp>
+#include <specdec/more/models/ngram.hpp>
+#include <specdec/more/models/replayed.hpp>
+#include <specdec/more/models/windowed.hpp>
+#include <specdec/more/ranks.hpp>
+#include <specdec/more/samplers/bad_words.hpp>
+#include <specdec/more/samplers/dry.hpp>
+#include <specdec/more/samplers/dynamic_temperature.hpp>
+#include <specdec/more/samplers/grammar.hpp>
+#include <specdec/more/samplers/min_keep.hpp>
+#include <specdec/more/samplers/no_repeat_ngrams.hpp>
+#include <specdec/more/samplers/penalties.hpp>
+#include <specdec/more/samplers/processors.hpp>
+#include <specdec/more/samplers/reasoning_budget.hpp>
+#include <specdec/more/samplers/top_n_sigma.hpp>
+#include <specdec/more/samplers/typical_p.hpp>
+#include <specdec/more/samplers/xtc.hpp>
+#include <specdec/more/search/beams.hpp>
 #include <specdec/specdec.hpp>
 #include <stdexcept>
 #include <string>
@@ -825,7 +832,6 @@ TEST_CASE("whichever allocation fails in a wrapper's call, its contexts are as b
     CHECK(n > 5);
   };
   check([](Many&& inner) { return PathByPath{std::move(inner)}; });
-  check([](Many&& inner) { return ForkedBranches{std::move(inner)}; });
   check([](Many&& inner) { return Windowed{std::move(inner), 1, 4}; });
 }
 

@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <random>
 #include <span>
+#include <specdec/more/lengths/cost_optimal_length.hpp>
+#include <specdec/more/lengths/early_stopping_length.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <utility>

@@ -9,7 +9,10 @@
 #include <optional>
 #include <random>
 #include <span>
-#include <specdec/model/common_tokens.hpp>
+#include <specdec/more/audits/audited_drafter.hpp>
+#include <specdec/more/drafters/cascade_drafter.hpp>
+#include <specdec/more/drafters/prompt_lookup.hpp>
+#include <specdec/more/models/common_tokens.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <vector>

@@ -7,8 +7,9 @@
 #include <cstdint>
 #include <limits>
 #include <span>
-#include <specdec/loop/cascade_drafter.hpp>
-#include <specdec/search/beam_search.hpp>
+#include <specdec/more/drafters/cascade_drafter.hpp>
+#include <specdec/more/drafters/confident_tree.hpp>
+#include <specdec/more/search/beam_search.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <stdexcept>

@@ -7,6 +7,10 @@
 #include <functional>
 #include <map>
 #include <span>
+#include <specdec/more/drafters/confident_tree.hpp>
+#include <specdec/more/lengths/batch_costs.hpp>
+#include <specdec/more/lengths/cost_optimal_length.hpp>
+#include <specdec/more/lengths/early_stopping_length.hpp>
 #include <specdec/specdec.hpp>
 #include <utility>
 #include <variant>

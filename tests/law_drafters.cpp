@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: MIT
 #include <random>
 #include <span>
+#include <specdec/more/drafters/suffix_drafter.hpp>
 #include <specdec/specdec.hpp>
 #include <utility>
 #include <vector>

@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <random>
 #include <span>
-#include <specdec/model/common_tokens.hpp>
-#include <specdec/model/eagle_model.hpp>
-#include <specdec/model/head_model.hpp>
+#include <specdec/more/drafters/confident_tree.hpp>
+#include <specdec/more/heads/eagle_model.hpp>
+#include <specdec/more/heads/head_model.hpp>
+#include <specdec/more/lengths/early_stopping_length.hpp>
+#include <specdec/more/models/common_tokens.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <tuple>

@@ -7,7 +7,8 @@
 #include <optional>
 #include <random>
 #include <span>
-#include <specdec/search/beam_search.hpp>
+#include <specdec/more/drafters/cascade_drafter.hpp>
+#include <specdec/more/search/beam_search.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <utility>

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <map>
 #include <random>
-#include <specdec/analysis.hpp>
+#include <specdec/more/analysis.hpp>
 #include <specdec/specdec.hpp>
 #include <vector>
 

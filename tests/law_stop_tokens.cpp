@@ -6,7 +6,8 @@
 #include <cstdint>
 #include <random>
 #include <span>
-#include <specdec/loop/cascade_drafter.hpp>
+#include <specdec/more/drafters/cascade_drafter.hpp>
+#include <specdec/more/drafters/confident_tree.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <utility>

@@ -6,7 +6,8 @@
 #include <cstdint>
 #include <random>
 #include <span>
-#include <specdec/measure/stats_json.hpp>
+#include <specdec/more/analysis/stats_json.hpp>
+#include <specdec/more/drafters/confident_tree.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <stdexcept>

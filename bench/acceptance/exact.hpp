@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "acceptance/pool.hpp"
-#include "specdec/analysis/context_free_survival.hpp"
-#include "specdec/analysis/keyed_agreement.hpp"
+#include "specdec/more/analysis/context_free_survival.hpp"
+#include "specdec/more/analysis/keyed_agreement.hpp"
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/verify/verdict.hpp"
 

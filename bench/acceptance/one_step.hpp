@@ -12,7 +12,7 @@
 #include "acceptance/estimate.hpp"
 #include "acceptance/hashed_model.hpp"
 #include "acceptance/rules.hpp"
-#include "specdec/analysis/survival.hpp"
+#include "specdec/more/analysis/survival.hpp"
 
 namespace acceptance {
 

@@ -29,7 +29,7 @@
 #include "acceptance/rules.hpp"
 #include "acceptance/shared.hpp"
 #include "acceptance/whole_loop.hpp"
-#include "specdec/analysis.hpp"
+#include "specdec/more/analysis.hpp"
 #include "specdec/specdec.hpp"
 #include "specdec/testing.hpp"
 #include "support/catch.hpp"

@@ -9,6 +9,7 @@
 #include <memory>
 #include <random>
 #include <span>
+#include <specdec/more/audits.hpp>
 #include <specdec/specdec.hpp>
 #include <type_traits>
 #include <utility>

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <span>
-#include <specdec/testing/rescore.hpp>
-#include <specdec/testing/text_audit.hpp>
+#include <specdec/more/audits/rescore.hpp>
+#include <specdec/more/audits/text_audit.hpp>
 
 #include "generate/pair.hpp"
 #include "generate/sampled.hpp"

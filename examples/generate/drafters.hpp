@@ -7,7 +7,8 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <specdec/model/common_tokens.hpp>
+#include <specdec/more/drafters.hpp>
+#include <specdec/more/models/common_tokens.hpp>
 #include <specdec/specdec.hpp>
 #include <stdexcept>
 #include <string>

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <specdec/more/lengths.hpp>
 #include <specdec/specdec.hpp>
 #include <string>
 

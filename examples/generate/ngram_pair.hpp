@@ -4,7 +4,7 @@
 
 #include <fstream>
 #include <memory>
-#include <specdec/model/ngram.hpp>
+#include <specdec/more/models/ngram.hpp>
 #include <sstream>
 #include <stdexcept>
 #include <string>

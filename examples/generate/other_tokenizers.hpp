@@ -5,9 +5,10 @@
 
 #include <memory>
 #include <span>
-#include <specdec/draft/retokenized_drafter.hpp>
-#include <specdec/model/common_tokens.hpp>
-#include <specdec/model/ngram.hpp>
+#include <specdec/more/drafters/retokenized_drafter.hpp>
+#include <specdec/more/models/common_tokens.hpp>
+#include <specdec/more/models/ngram.hpp>
+#include <specdec/more/text.hpp>
 #include <specdec/specdec.hpp>
 #include <string>
 #include <string_view>

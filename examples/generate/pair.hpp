@@ -8,8 +8,8 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <specdec/more/text/text_tokenizer.hpp>
 #include <specdec/specdec.hpp>
-#include <specdec/text/text_tokenizer.hpp>
 #include <stdexcept>
 #include <string>
 #include <string_view>

@@ -7,7 +7,7 @@
 #include <iterator>
 #include <memory>
 #include <span>
-#include <specdec/draft/from_text/datastore_drafter.hpp>
+#include <specdec/more/drafters/datastore_drafter.hpp>
 #include <specdec/specdec.hpp>
 #include <stdexcept>
 #include <string>

@@ -8,8 +8,8 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <specdec/model/eagle_model.hpp>
-#include <specdec/model/head_model.hpp>
+#include <specdec/more/heads/eagle_model.hpp>
+#include <specdec/more/heads/head_model.hpp>
 #include <sstream>
 #include <stdexcept>
 #include <string>

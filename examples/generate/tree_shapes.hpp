@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <iterator>
 #include <span>
-#include <specdec/analysis/sequoia_shape.hpp>
 #include <specdec/draft/strategies/tree_shape.hpp>
+#include <specdec/more/analysis/sequoia_shape.hpp>
 #include <string>
 #include <vector>
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <specdec/analysis/sequoia_shape.hpp>
+#include <specdec/more/analysis/sequoia_shape.hpp>
 #include <specdec/specdec.hpp>
 #include <string>
 #include <string_view>

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <specdec/more/drafters.hpp>
 #include <specdec/specdec.hpp>
 #include <string_view>
 #include <utility>

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <specdec/more/audits.hpp>
 #include <specdec/specdec.hpp>
 #include <string>
 #include <utility>

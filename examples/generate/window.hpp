@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <span>
+#include <specdec/more/models.hpp>
 #include <specdec/specdec.hpp>
 #include <stdexcept>
 #include <utility>

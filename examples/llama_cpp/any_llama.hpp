@@ -3,7 +3,7 @@
 #pragma once
 
 #include <span>
-#include <specdec/model/replayed.hpp>
+#include <specdec/more/models/replayed.hpp>
 #include <specdec/specdec.hpp>
 #include <stdexcept>
 #include <utility>

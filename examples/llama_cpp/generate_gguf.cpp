@@ -16,6 +16,10 @@
 #include <optional>
 #include <random>
 #include <span>
+#include <specdec/more/audits.hpp>
+#include <specdec/more/drafters.hpp>
+#include <specdec/more/models.hpp>
+#include <specdec/more/samplers.hpp>
 #include <specdec/testing.hpp>
 #include <stdexcept>
 #include <string>

@@ -12,6 +12,7 @@
 #include <limits>
 #include <memory>
 #include <new>
+#include <specdec/more/samplers.hpp>
 #include <specdec/specdec.hpp>
 #include <stdexcept>
 #include <string>

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <iterator>
 #include <span>
-#include <specdec/model/replayed.hpp>
+#include <specdec/more/models/replayed.hpp>
 #include <specdec/specdec.hpp>
 #include <stdexcept>
 #include <utility>

@@ -18,6 +18,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <specdec/more/lengths.hpp>
 #include <specdec/specdec.hpp>
 #include <stdexcept>
 #include <string>

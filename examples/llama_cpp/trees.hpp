@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <span>
+#include <specdec/more/drafters.hpp>
 #include <specdec/specdec.hpp>
 #include <string_view>
 #include <utility>

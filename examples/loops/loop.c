@@ -1,7 +1,7 @@
 // An engine loop in C99: draw a draft, call the target once, verify, go on. The same loop in other languages: loop.py, loop.rs,
 // loop.go. All four write the same text.
 // SPDX-License-Identifier: MIT
-#include <specdec/c/specdec.h>
+#include <specdec/more/c/specdec.h>
 #include <stdio.h>
 #include <string.h>
 

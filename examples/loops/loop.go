@@ -2,7 +2,7 @@
 package main
 
 // #cgo LDFLAGS: -lspecdec_c
-// #include <specdec/c/specdec.h>
+// #include <specdec/more/c/specdec.h>
 import "C"
 import "fmt"
 

@@ -9,8 +9,8 @@
 #include <limits>
 #include <optional>
 #include <random>
+#include <specdec/more/audits/text_audit.hpp>
 #include <specdec/specdec.hpp>
-#include <specdec/testing/text_audit.hpp>
 #include <utility>
 #include <vector>
 

@@ -10,8 +10,9 @@
 #include <iostream>
 #include <random>
 #include <span>
-#include <specdec/ranks.hpp>
-#include <specdec/ranks/mpi.hpp>
+#include <specdec/more/ranks.hpp>
+#include <specdec/more/ranks/mpi.hpp>
+#include <specdec/more/samplers.hpp>
 #include <specdec/specdec.hpp>
 #include <sstream>
 #include <stdexcept>

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 #include <optional>
-#include <specdec/device.hpp>
+#include <specdec/more/device.hpp>
 #include <specdec/specdec.hpp>
 #include <utility>
 #include <vector>

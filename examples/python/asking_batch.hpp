@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <specdec/device.hpp>
+#include <specdec/more/device.hpp>
 #include <specdec/specdec.hpp>
 #include <string>
 #include <type_traits>

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <specdec/more/audits.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <sstream>

@@ -11,7 +11,7 @@
 #include <exception>
 #include <optional>
 #include <span>
-#include <specdec/analysis.hpp>
+#include <specdec/more/analysis.hpp>
 #include <specdec/specdec.hpp>
 #include <string>
 #include <type_traits>

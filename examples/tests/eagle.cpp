@@ -12,7 +12,7 @@
 #include <numeric>
 #include <random>
 #include <span>
-#include <specdec/model/eagle_model.hpp>
+#include <specdec/more/heads/eagle_model.hpp>
 #include <specdec/specdec.hpp>
 #include <stdexcept>
 #include <string>

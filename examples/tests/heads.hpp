@@ -9,8 +9,10 @@
 #include <limits>
 #include <map>
 #include <random>
-#include <specdec/model/eagle_model.hpp>
-#include <specdec/model/head_model.hpp>
+#include <specdec/more/audits.hpp>
+#include <specdec/more/drafters.hpp>
+#include <specdec/more/heads/eagle_model.hpp>
+#include <specdec/more/heads/head_model.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <stdexcept>

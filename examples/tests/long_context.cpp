@@ -9,6 +9,9 @@
 #include <initializer_list>
 #include <random>
 #include <span>
+#include <specdec/more/audits.hpp>
+#include <specdec/more/drafters.hpp>
+#include <specdec/more/models.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <stdexcept>

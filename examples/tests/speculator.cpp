@@ -8,7 +8,7 @@
 #include <iterator>
 #include <random>
 #include <span>
-#include <specdec/model/head_model.hpp>
+#include <specdec/more/heads/head_model.hpp>
 #include <specdec/specdec.hpp>
 #include <stdexcept>
 #include <string>

@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <specdec/model/eagle_model.hpp>
+#include <specdec/more/heads/eagle_model.hpp>
 #include <string>
 #include <vector>
 

@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <iterator>
 #include <span>
-#include <specdec/analysis/speed_up.hpp>
+#include <specdec/more/analysis/speed_up.hpp>
 #include <stdexcept>
 #include <vector>
 

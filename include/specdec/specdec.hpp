@@ -1,9 +1,20 @@
-// specdec: lossless draft verifiers and the speculative decoding loop. This header has all that text generation needs.
-// Not included: ranks.hpp, analysis.hpp, testing.hpp, c/; another tokenizer's models (model/common_tokens.hpp and
-// draft/retokenized_drafter.hpp), recurrent models and bounded caches (model/{replayed,reread}.hpp), heads, EAGLE layers,
-// forked branches, n-gram models (model/{head_model,eagle_model,forked_branches,ngram}.hpp); some samplers
-// (sample/steps/{dynamic_temperature,min_keep,top_n_sigma}.hpp, sample/processors/{bad_words,dry,reasoning_budget,typical_p,
-// xtc}.hpp); draft/from_text/datastore_drafter.hpp; search/beam_search.hpp; measure/{projection,stats_json}.hpp.
+// specdec: lossless draft verifiers and the speculative decoding loop. This header is the lower storey: verifiers, rows, models,
+// drafters over models, the loop for one text and for many, chains of sampling steps. Proofs are in specdec/testing.hpp.
+//
+// What is built on it is the upper storey. Each part is included by its own name:
+//
+//   specdec/more/drafters.hpp    drafts from earlier text, forced tokens, other tokenizers, cascades, trees by confidence
+//   specdec/more/lengths.hpp     draft lengths that learn from what is measured
+//   specdec/more/models.hpp      n-gram models, short contexts, models that cannot go back, tokens that two vocabularies share
+//   specdec/more/heads.hpp       heads and EAGLE layers on a target's hidden states
+//   specdec/more/samplers.hpp    penalties, grammars, budgets, and the samplers of engines
+//   specdec/more/text.hpp        text that arrives piece by piece
+//   specdec/more/search.hpp      beam search
+//   specdec/more/audits.hpp      does a drafter report its q, has a running text its law, where do two texts differ
+//   specdec/more/analysis.hpp    closed forms, bounds, projections, statistics as JSON
+//   specdec/more/ranks.hpp       vocabularies over ranks (over MPI: specdec/more/ranks/mpi.hpp)
+//   specdec/more/device.hpp      the pieces of kernels for GPUs
+//   specdec/more/c/specdec.h     the interface in C
 //
 // Some names are short: Tree, Line, Chain, Options, Result. They are the field's words, and programs write them often, with
 // `specdec::` before them. A program's own types of these names stay its own, also after `using namespace specdec;`, if they
@@ -20,18 +31,11 @@
 #include "specdec/draft/draft.hpp"
 #include "specdec/draft/drafter.hpp"
 #include "specdec/draft/fallback_drafter.hpp"
-#include "specdec/draft/forced_tokens.hpp"
-#include "specdec/draft/from_text/prompt_lookup.hpp"
-#include "specdec/draft/from_text/suffix_drafter.hpp"
-#include "specdec/draft/length/batch_costs.hpp"
-#include "specdec/draft/length/cost_optimal_length.hpp"
 #include "specdec/draft/length/draft_length.hpp"
 #include "specdec/draft/length/each.hpp"
-#include "specdec/draft/length/early_stopping_length.hpp"
 #include "specdec/draft/lifted_drafter.hpp"
 #include "specdec/draft/model_drafter.hpp"
 #include "specdec/draft/one_text_drafter.hpp"
-#include "specdec/draft/strategies/confident_tree.hpp"
 #include "specdec/draft/strategies/line.hpp"
 #include "specdec/draft/strategies/siblings.hpp"
 #include "specdec/draft/strategies/spares.hpp"
@@ -39,16 +43,13 @@
 #include "specdec/draft/strategies/tree_shape.hpp"
 #include "specdec/executor.hpp"
 #include "specdec/loop/batch.hpp"
-#include "specdec/loop/cascade_drafter.hpp"
 #include "specdec/loop/spec_dec.hpp"
-#include "specdec/loop/text_stream.hpp"
 #include "specdec/measure/acceptance.hpp"
 #include "specdec/measure/print_stats.hpp"
 #include "specdec/model/batch_model.hpp"
 #include "specdec/model/model_per_sequence.hpp"
 #include "specdec/model/path_by_path.hpp"
 #include "specdec/model/trees.hpp"
-#include "specdec/model/windowed.hpp"
 #include "specdec/rows/kinds/list_row.hpp"
 #include "specdec/rows/kinds/logits.hpp"
 #include "specdec/rows/kinds/mapped.hpp"
@@ -68,20 +69,11 @@
 #include "specdec/sample/partial_logits.hpp"
 #include "specdec/sample/processed_model.hpp"
 #include "specdec/sample/processed_rows.hpp"
-#include "specdec/sample/processors.hpp"
-#include "specdec/sample/processors/after_prompt.hpp"
-#include "specdec/sample/processors/grammar.hpp"
-#include "specdec/sample/processors/logit_bias.hpp"
-#include "specdec/sample/processors/min_length.hpp"
-#include "specdec/sample/processors/no_repeat_ngrams.hpp"
-#include "specdec/sample/processors/penalties.hpp"
-#include "specdec/sample/processors/snapshots.hpp"
 #include "specdec/sample/steps/min_p.hpp"
 #include "specdec/sample/steps/temperature.hpp"
 #include "specdec/sample/steps/top_k.hpp"
 #include "specdec/sample/steps/top_p.hpp"
 #include "specdec/sample/text_processor.hpp"
-#include "specdec/text/match_tokens.hpp"
 #include "specdec/verify/argmax.hpp"
 #include "specdec/verify/block.hpp"
 #include "specdec/verify/greedy_block.hpp"

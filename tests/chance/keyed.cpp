@@ -5,7 +5,7 @@
 #include <exception>
 #include <limits>
 #include <random>
-#include <specdec/ranks.hpp>
+#include <specdec/more/ranks.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <vector>

@@ -2,6 +2,7 @@
 // A suffix drafter that branches, under a rule for lines.
 // SPDX-License-Identifier: MIT
 #include <random>
+#include <specdec/more/drafters/suffix_drafter.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 

@@ -2,6 +2,7 @@
 // Likeliest tokens, reported with rows that they were not drawn from.
 // SPDX-License-Identifier: MIT
 #include <random>
+#include <specdec/more/drafters/cascade_drafter.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 

@@ -1,7 +1,7 @@
 // must say: the communicator has no all_gather(std::span<const double> mine, std::span<double> all): see specdec::Communicator
 // A communicator that adds up, which nothing here asks for.
 // SPDX-License-Identifier: MIT
-#include <specdec/ranks.hpp>
+#include <specdec/more/ranks.hpp>
 
 struct Ranks {
   specdec::Index rank() const { return 0; }

@@ -2,7 +2,7 @@
 // A number of tokens is an integer: a floating-point number may be NaN, or more than any integer.
 // SPDX-License-Identifier: MIT
 #include <cmath>
-#include <specdec/model/ngram.hpp>
+#include <specdec/more/models/ngram.hpp>
 #include <specdec/specdec.hpp>
 
 struct Root {

@@ -1,6 +1,7 @@
 // must say: takes no trees, which this strategy drafts
 // A draft model of lines, and a strategy that branches.
 // SPDX-License-Identifier: MIT
+#include <specdec/more/drafters/confident_tree.hpp>
 #include <specdec/specdec.hpp>
 
 struct Small {

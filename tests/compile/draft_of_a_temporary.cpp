@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: MIT
 #include <cstddef>
 #include <random>
+#include <specdec/more/drafters/prompt_lookup.hpp>
 #include <specdec/specdec.hpp>
 #include <vector>
 

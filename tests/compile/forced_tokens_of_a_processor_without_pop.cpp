@@ -1,6 +1,8 @@
 // must say: the processor has no pop(specdec::Index n), which specdec::Snapshots adds to one: see specdec::TextProcessor
 // A drafter has to take back what it has tried.
 // SPDX-License-Identifier: MIT
+#include <specdec/more/drafters/forced_tokens.hpp>
+#include <specdec/more/samplers/after_prompt.hpp>
 #include <specdec/specdec.hpp>
 
 struct Processor {

@@ -2,6 +2,7 @@
 // The loop, too, needs a random bit generator or a source of chance.
 // SPDX-License-Identifier: MIT
 #include <random>
+#include <specdec/more/drafters/prompt_lookup.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <string>

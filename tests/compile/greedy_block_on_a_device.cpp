@@ -1,7 +1,7 @@
 // must say: are for the host
 // A rule that remembers its text, where the logits lie on a GPU.
 // SPDX-License-Identifier: MIT
-#include <specdec/device.hpp>
+#include <specdec/more/device.hpp>
 #include <specdec/specdec.hpp>
 
 #ifdef FIXED

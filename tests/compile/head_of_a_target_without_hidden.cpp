@@ -1,7 +1,7 @@
 // must say: the target shows no hidden states
 // A head on a target that shows no hidden states.
 // SPDX-License-Identifier: MIT
-#include <specdec/model/head_model.hpp>
+#include <specdec/more/heads/head_model.hpp>
 #include <specdec/testing.hpp>
 
 struct Target : specdec::testing::TableModel<> {

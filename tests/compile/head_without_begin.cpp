@@ -1,7 +1,7 @@
 // must say: the head has no begin(hidden, state), which writes a state to an Eigen::Ref<Eigen::VectorXf>: see specdec::Head
 // A head that does not say how a state begins.
 // SPDX-License-Identifier: MIT
-#include <specdec/model/head_model.hpp>
+#include <specdec/more/heads/head_model.hpp>
 #include <specdec/testing.hpp>
 
 struct Target : specdec::testing::TableModel<> {

@@ -2,6 +2,7 @@
 // A rule of numbers that are shared, with numbers that are not.
 // SPDX-License-Identifier: MIT
 #include <random>
+#include <specdec/more/drafters/prompt_lookup.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <vector>

@@ -1,7 +1,7 @@
 // must say: the target does not show the hidden state of each token
 // A target that shows the hidden state of its last token alone.
 // SPDX-License-Identifier: MIT
-#include <specdec/model/eagle_model.hpp>
+#include <specdec/more/heads/eagle_model.hpp>
 #include <specdec/testing.hpp>
 
 struct Target : specdec::testing::TableModel<> {

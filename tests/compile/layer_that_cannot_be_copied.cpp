@@ -2,7 +2,7 @@
 // A layer for many texts that is not copied.
 // SPDX-License-Identifier: MIT
 #include <memory>
-#include <specdec/model/eagle_model.hpp>
+#include <specdec/more/heads/eagle_model.hpp>
 #include <specdec/testing.hpp>
 
 struct Target {

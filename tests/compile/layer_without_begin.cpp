@@ -1,7 +1,7 @@
 // must say: the layer has no begin(hidden, state), which writes a state to an Eigen::Ref<Eigen::VectorXf>: see specdec::DraftLayer
 // A layer that does not say what a state of the target is for it.
 // SPDX-License-Identifier: MIT
-#include <specdec/model/eagle_model.hpp>
+#include <specdec/more/heads/eagle_model.hpp>
 #include <specdec/testing.hpp>
 
 struct Target : specdec::testing::TableModel<> {

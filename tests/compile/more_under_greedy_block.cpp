@@ -2,6 +2,8 @@
 // A draft that ends after a row, under a rule whose modifications know one length for all drafts.
 // SPDX-License-Identifier: MIT
 #include <random>
+#include <specdec/more/lengths/cost_optimal_length.hpp>
+#include <specdec/more/lengths/early_stopping_length.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 

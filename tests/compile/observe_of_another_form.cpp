@@ -2,6 +2,7 @@
 // A drafter that would learn from the target's calls, by arguments that nobody passes.
 // SPDX-License-Identifier: MIT
 #include <random>
+#include <specdec/more/drafters/prompt_lookup.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 

@@ -1,6 +1,7 @@
 // must say: logits
 // A processed model inside another: its rows are distributions already.
 // SPDX-License-Identifier: MIT
+#include <specdec/more/models/windowed.hpp>
 #include <specdec/specdec.hpp>
 
 struct Engine {

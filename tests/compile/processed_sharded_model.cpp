@@ -2,7 +2,8 @@
 // Over ranks tokens are drawn ahead from the rows, so what changes them comes before.
 // SPDX-License-Identifier: MIT
 #include <random>
-#include <specdec/ranks.hpp>
+#include <specdec/more/ranks.hpp>
+#include <specdec/more/samplers/penalties.hpp>
 #include <specdec/specdec.hpp>
 
 struct Mine {

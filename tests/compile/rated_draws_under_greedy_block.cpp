@@ -3,6 +3,7 @@
 // drafts.
 // SPDX-License-Identifier: MIT
 #include <random>
+#include <specdec/more/lengths/early_stopping_length.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 

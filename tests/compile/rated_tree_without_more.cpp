@@ -2,6 +2,7 @@
 // A draft length that rates the tokens of trees, and does not say how many of them to propose.
 // SPDX-License-Identifier: MIT
 #include <random>
+#include <specdec/more/drafters/confident_tree.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 

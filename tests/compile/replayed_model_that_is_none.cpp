@@ -1,7 +1,7 @@
 // must say: RecurrentModel
 // A model whose context can be cut back anyway.
 // SPDX-License-Identifier: MIT
-#include <specdec/model/replayed.hpp>
+#include <specdec/more/models/replayed.hpp>
 #include <specdec/specdec.hpp>
 
 struct Engine {

@@ -1,7 +1,7 @@
 // must say: no Index reach
 // A model that can be cut back to any length anyway.
 // SPDX-License-Identifier: MIT
-#include <specdec/model/reread.hpp>
+#include <specdec/more/models/reread.hpp>
 #include <specdec/specdec.hpp>
 
 struct Engine {

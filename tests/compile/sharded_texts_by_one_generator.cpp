@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: MIT
 #include <random>
 #include <span>
-#include <specdec/ranks.hpp>
+#include <specdec/more/ranks.hpp>
 #include <specdec/specdec.hpp>
 
 struct Many {

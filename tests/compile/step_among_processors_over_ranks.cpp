@@ -1,6 +1,8 @@
 // must say: this sampler needs whole rows of logits
 // A step among processors cuts a whole row. In the chain of a ShardedModel the ranks look for the cut together.
 // SPDX-License-Identifier: MIT
+#include <specdec/more/samplers/penalties.hpp>
+#include <specdec/more/samplers/processors.hpp>
 #include <specdec/specdec.hpp>
 
 // A processor over ranks is handed these in place of a row.

@@ -1,7 +1,7 @@
-// must say: specdec::Reread, of specdec/model/reread.hpp
+// must say: specdec::Reread, of specdec/more/models/reread.hpp
 // A cache that loses what lies far back, in a loop that may go back there.
 // SPDX-License-Identifier: MIT
-#include <specdec/model/reread.hpp>
+#include <specdec/more/models/reread.hpp>
 #include <specdec/specdec.hpp>
 
 struct Ring {

@@ -1,6 +1,7 @@
 // must say: the model has no truncate(specdec::Index length), which keeps the first tokens of its context: see specdec::Model
 // A target that cannot roll its context back.
 // SPDX-License-Identifier: MIT
+#include <specdec/more/drafters/prompt_lookup.hpp>
 #include <specdec/specdec.hpp>
 
 struct Target {

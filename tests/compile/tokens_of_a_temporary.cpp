@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: MIT
 #include <random>
 #include <span>
-#include <specdec/model/ngram.hpp>
+#include <specdec/more/models/ngram.hpp>
 #include <specdec/specdec.hpp>
 #include <vector>
 

@@ -1,7 +1,9 @@
 // must say: this sampler needs whole rows of logits
 // The tokens nearest to the entropy are found by sorting, and a rank has a part of them.
 // SPDX-License-Identifier: MIT
-#include <specdec/sample/processors/typical_p.hpp>
+#include <specdec/more/samplers/penalties.hpp>
+#include <specdec/more/samplers/processors.hpp>
+#include <specdec/more/samplers/typical_p.hpp>
 #include <specdec/specdec.hpp>
 
 // A processor over ranks is handed these in place of a row.

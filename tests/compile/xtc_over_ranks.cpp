@@ -1,7 +1,9 @@
 // must say: this sampler needs whole rows of logits
 // Which tokens are likely is known of whole rows only.
 // SPDX-License-Identifier: MIT
-#include <specdec/sample/processors/xtc.hpp>
+#include <specdec/more/samplers/penalties.hpp>
+#include <specdec/more/samplers/processors.hpp>
+#include <specdec/more/samplers/xtc.hpp>
 #include <specdec/specdec.hpp>
 
 // A processor over ranks is handed these in place of a row.

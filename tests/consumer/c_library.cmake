@@ -65,7 +65,7 @@ install(${static} ${BUILD}/prefix_static)
 check_installed(static ${BUILD}/prefix_static)
 
 # What the shared library is called, and what it exports: each function of the header, and nothing else.
-file(STRINGS ${SOURCE}/include/specdec/c/specdec.h declarations REGEX "^SPECDEC_C_API ")
+file(STRINGS ${SOURCE}/include/specdec/more/c/specdec.h declarations REGEX "^SPECDEC_C_API ")
 string(REGEX MATCHALL "specdec_[a-z_]+\\(" functions "${declarations}")
 string(REGEX REPLACE "\\(" "" functions "${functions}")
 list(SORT functions)

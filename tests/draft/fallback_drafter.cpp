@@ -9,6 +9,10 @@
 #include <memory>
 #include <random>
 #include <span>
+#include <specdec/more/drafters/forced_tokens.hpp>
+#include <specdec/more/drafters/prompt_lookup.hpp>
+#include <specdec/more/samplers/after_prompt.hpp>
+#include <specdec/more/samplers/grammar.hpp>
 #include <specdec/specdec.hpp>
 #include <stdexcept>
 #include <string>

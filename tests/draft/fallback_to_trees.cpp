@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <random>
 #include <span>
+#include <specdec/more/drafters/prompt_lookup.hpp>
+#include <specdec/more/drafters/suffix_drafter.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <utility>

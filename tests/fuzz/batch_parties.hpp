@@ -13,6 +13,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <specdec/more/samplers/processors.hpp>
 #include <specdec/specdec.hpp>
 #include <type_traits>
 #include <variant>

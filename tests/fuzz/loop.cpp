@@ -13,6 +13,7 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <specdec/more/text/text_stream.hpp>
 #include <specdec/specdec.hpp>
 #include <stdexcept>
 #include <string>

@@ -7,6 +7,11 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <specdec/more/drafters/cascade_drafter.hpp>
+#include <specdec/more/drafters/prompt_lookup.hpp>
+#include <specdec/more/drafters/suffix_drafter.hpp>
+#include <specdec/more/lengths/batch_costs.hpp>
+#include <specdec/more/lengths/cost_optimal_length.hpp>
 #include <specdec/specdec.hpp>
 #include <utility>
 #include <variant>

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <specdec/more/lengths/early_stopping_length.hpp>
 #include <specdec/specdec.hpp>
 #include <vector>
 

@@ -9,6 +9,7 @@
 #include <memory>
 #include <random>
 #include <span>
+#include <specdec/more/drafters/prompt_lookup.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <stdexcept>

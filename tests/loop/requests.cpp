@@ -10,7 +10,10 @@
 #include <optional>
 #include <random>
 #include <span>
-#include <specdec/draft/retokenized_drafter.hpp>
+#include <specdec/more/drafters/cascade_drafter.hpp>
+#include <specdec/more/drafters/prompt_lookup.hpp>
+#include <specdec/more/drafters/retokenized_drafter.hpp>
+#include <specdec/more/drafters/suffix_drafter.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <stdexcept>

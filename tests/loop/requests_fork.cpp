@@ -7,6 +7,8 @@
 #include <map>
 #include <random>
 #include <span>
+#include <specdec/more/drafters/cascade_drafter.hpp>
+#include <specdec/more/drafters/suffix_drafter.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <stdexcept>

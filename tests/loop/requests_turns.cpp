@@ -9,6 +9,7 @@
 #include <map>
 #include <random>
 #include <span>
+#include <specdec/more/models/windowed.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <stdexcept>

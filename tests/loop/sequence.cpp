@@ -12,6 +12,13 @@
 #include <optional>
 #include <random>
 #include <span>
+#include <specdec/more/audits/audited_drafter.hpp>
+#include <specdec/more/drafters/cascade_drafter.hpp>
+#include <specdec/more/drafters/prompt_lookup.hpp>
+#include <specdec/more/lengths/cost_optimal_length.hpp>
+#include <specdec/more/models/windowed.hpp>
+#include <specdec/more/samplers/penalties.hpp>
+#include <specdec/more/samplers/processors.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <stdexcept>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <chrono>
 #include <cmath>
-#include <specdec/measure/stats_json.hpp>
+#include <specdec/more/analysis/stats_json.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <sstream>

@@ -8,14 +8,16 @@
 #include <iterator>
 #include <random>
 #include <span>
-#include <specdec/model/common_tokens.hpp>
-#include <specdec/model/reread.hpp>
+#include <specdec/more/models/common_tokens.hpp>
+#include <specdec/more/models/reread.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
+#include "specdec/more/models/windowed.hpp"
+#include "specdec/more/samplers/penalties.hpp"
 
 #include "support/bookkeeper.hpp"
 #include "support/catch.hpp"

@@ -7,13 +7,14 @@
 #include <iterator>
 #include <random>
 #include <span>
-#include <specdec/model/ngram.hpp>
+#include <specdec/more/models/ngram.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
+#include "specdec/more/models/windowed.hpp"
 
 #include "support/catch.hpp"
 #include "support/many_texts.hpp"

@@ -1,13 +1,13 @@
 // Processes as ranks. All of them run each test case together. A process that fails a REQUIRE would leave the others
 // waiting.
 // SPDX-License-Identifier: MIT
-#include "specdec/ranks/mpi.hpp"
+#include "specdec/more/ranks/mpi.hpp"
 
 #include <cstddef>
 #include <new>
 #include <random>
 #include <span>
-#include <specdec/ranks.hpp>
+#include <specdec/more/ranks.hpp>
 #include <specdec/specdec.hpp>
 #include <stdexcept>
 #include <string>

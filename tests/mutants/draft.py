@@ -26,7 +26,7 @@ mutant("spare-reports-a-drawn-row", "draft/strategies/spares.hpp", "tests/draft/
        "Row(std::in_place_index<1>, OneHotRow(likely.token))", "Row(std::in_place_index<0>, after_[after_.size() - 1])")
 
 mutant = promise("a confident tree is that of the largest products of probabilities")
-mutant("confident-of-the-last-token-alone", "draft/strategies/confident_tree.hpp", "tests/draft/strategies/confident_tree",
+mutant("confident-of-the-last-token-alone", "more/drafters/confident_tree.hpp", "tests/more/drafters/confident_tree",
        "{token, leaf, confidence * acceptance, probability, -1}",
        "{token, leaf, acceptance + 0 * confidence, probability, -1}")
 
@@ -35,35 +35,35 @@ mutant("tree-of-another-token-kept", "token_tree.hpp", "tests/draft/strategies/t
        "this->token(child) != token", "token < 0")
 
 mutant = promise("prompt lookup proposes what followed the latest earlier occurrence")
-mutant("lookup-first-occurrence", "draft/from_text/prompt_lookup.hpp", "tests/draft/from_text/prompt_lookup",
+mutant("lookup-first-occurrence", "more/drafters/prompt_lookup.hpp", "tests/more/drafters/prompt_lookup",
        "ends_.latest(context, indexed_, n) = indexed_;",
        "if (Index& end = ends_.latest(context, indexed_, n); end == 0) end = indexed_;")
-mutant("lookup-by-hash-alone", "draft/from_text/ngram_ends.hpp", "tests/draft/from_text/ngram_ends",
+mutant("lookup-by-hash-alone", "more/drafters/ngram_ends.hpp", "tests/more/drafters/ngram_ends",
        "if (found == 0 || std::equal(key.begin(), key.end(), ngram(text, found, n).begin())) return found;", "return found;")
 
 mutant = promise("the suffix drafter goes on from the longest match, with exact counts")
-mutant("suffix-clone-without-counts", "draft/from_text/learnt_suffixes.hpp", "tests/draft/from_text/suffix_drafter",
+mutant("suffix-clone-without-counts", "more/drafters/learnt_suffixes.hpp", "tests/more/drafters/suffix_drafter",
        "add_edge(clone, edge(i).token, edge(i).to, edge(i).count)", "add_edge(clone, edge(i).token, edge(i).to, 0)")
 
 mutant = promise("a tree of counts has the nodes of the largest probability by them")
-mutant("counted-shorter-match-as-sure", "draft/from_text/counted_tree.hpp", "tests/draft/from_text/counted_tree",
+mutant("counted-shorter-match-as-sure", "more/drafters/counted_tree.hpp", "tests/more/drafters/counted_tree",
        "left *= read(", "read(")
 
 mutant = promise("retrieval proposes what followed the longest match in its documents")
-mutant("store-match-beyond-the-order", "draft/from_text/datastore.hpp", "tests/draft/from_text/datastore",
+mutant("store-match-beyond-the-order", "more/drafters/datastore.hpp", "tests/more/drafters/datastore",
        "sorted_depth - 1}", "sorted_depth}")
-mutant("retrieval-longest-match-alone", "draft/from_text/datastore_drafter.hpp", "tests/draft/from_text/datastore_drafter",
+mutant("retrieval-longest-match-alone", "more/drafters/datastore_drafter.hpp", "tests/more/drafters/datastore_drafter",
        "for (Index m = longest(place).length; m >= options_.min_match; --m)",
        "for (Index m = longest(place).length; m >= std::max(options_.min_match, longest(place).length); --m)")
 
 mutant = promise("a draft model of other tokens reads the committed text, and is shown a token that it knows")
-mutant("retokenized-without-window", "text/text_tokenizer.hpp", "tests/draft/retokenized_drafter",
+mutant("retokenized-without-window", "more/text/text_tokenizer.hpp", "tests/more/drafters/retokenized_drafter",
        "(ends_[kept - 1] + window > unchanged ||", "(ends_[kept - 1] > unchanged ||")
-mutant("unknown-tokens-are-the-last", "model/known_tokens.hpp", "tests/draft/model_drafter tests/draft/strategies/confident_tree",
+mutant("unknown-tokens-are-the-last", "model/known_tokens.hpp", "tests/draft/model_drafter tests/more/drafters/confident_tree",
        "x < vocab_size ? x : 0", "x < vocab_size ? x : static_cast<Token>(vocab_size - 1)")
 
 mutant = promise("what a token's probability says of its acceptance is learnt in odds")
-mutant("rated-mean-in-place-of-odds", "draft/length/acceptance_by_probability.hpp", "tests/draft/length/tree_growth",
+mutant("rated-mean-in-place-of-odds", "more/lengths/acceptance_by_probability.hpp", "tests/more/lengths/tree_growth",
        "p * factor / (1 - p + p * factor)", "p * factor")
 
 mutant = promise("a copy of a drafter begins without the context of the drafter that it is copied from")

@@ -50,7 +50,7 @@ mutant("stop-string-sought-from-min-new-tokens-on", "loop/text.hpp", "tests/loop
        "} else if ((cut.match =", "} else if (counts && (cut.match =")
 mutant("stop-string-falls-to-the-beginning", "text/string_matcher.hpp", "tests/text/string_matcher",
        "at(shorter, next) = beside;", "at(shorter, next) = 0;")
-mutant("stream-loses-what-it-held", "loop/text_stream.hpp", "tests/loop/text_stream",
+mutant("stream-loses-what-it-held", "more/text/text_stream.hpp", "tests/more/text/text_stream",
        "    detail::StopSearch search = search_;\n",
        "    forget_shown();\n"
        "    detail::StopSearch& search = search_;\n")
@@ -71,13 +71,13 @@ mutant("twin-without-its-prompt", "loop/batch_core.hpp", "tests/loop/prompt_log_
        "      twin.seat().take_prompt_of(other.seat());\n", "")
 
 mutant = promise("beam search finds what plain beam search over the target finds")
-mutant("beams-beyond-the-known-rows", "search/searched_context.hpp", "tests/search/beam_search",
+mutant("beams-beyond-the-known-rows", "more/search/searched_context.hpp", "tests/more/search/beam_search",
        "std::all_of(nodes.begin()", "std::any_of(nodes.begin()")
-mutant("beam-search-told-others-rows", "search/beam_batch.hpp", "tests/search/beam_batch",
+mutant("beam-search-told-others-rows", "more/search/beam_batch.hpp", "tests/more/search/beam_batch",
        "RowRange(rows, first, feeds_[k].rows)", "RowRange(rows, 0, feeds_[k].rows)")
-mutant("beams-of-a-failed-call-kept", "search/searched_context.hpp", "tests/search/beams",
+mutant("beams-of-a-failed-call-kept", "more/search/searched_context.hpp", "tests/more/search/beams",
        "    for (const Index node : told_) detail::at(nodes_, node).known = false;\n", "")
-mutant("beam-text-found-twice", "search/searched_texts.hpp", "tests/search/beam_search", "if (k >= 0) return k;", "")
+mutant("beam-text-found-twice", "more/search/searched_texts.hpp", "tests/more/search/beam_search", "if (k >= 0) return k;", "")
 
 mutant = promise("of drafts made together a draft length is told what a token costs all texts")
 mutant("whole-draft-time-told-to-each", "loop/driver.hpp", "tests/law_clock",

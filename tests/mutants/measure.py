@@ -4,32 +4,32 @@
 from mutants import promise
 
 mutant = promise("what drafting is worth is told by the formulae, limits included")
-mutant("worth-tokens-cancelled", "analysis/speed_up.hpp", "tests/analysis/speed_up",
+mutant("worth-tokens-cancelled", "more/analysis/speed_up.hpp", "tests/more/analysis/speed_up",
        "std::expm1(n * std::log(alpha))", "(std::pow(alpha, n) - 1)")
 
 mutant = promise("expected acceptance is that of the verifiers")
-mutant("survival-greedy-clipped", "analysis/survival.hpp", "tests/analysis/survival",
+mutant("survival-greedy-clipped", "more/analysis/survival.hpp", "tests/more/analysis/survival",
        "return bounded(before * bounded(p / q));", "return std::min(1.0, before * bounded(p / q));")
 mutant("block-survival-clipped-twice", "verify/rules/block.hpp", "tests/measure/acceptance",
        "std::min(1.0, before * (p / q))", "before * std::min(1.0, p / q)")
 
 mutant = promise("keyed agreement is the sum of its definition")
-mutant("agreement-without-what-is-alone", "analysis/keyed_agreement.hpp", "tests/analysis/keyed_agreement",
+mutant("agreement-without-what-is-alone", "more/analysis/keyed_agreement.hpp", "tests/more/analysis/keyed_agreement",
        "p_sum = common.p_alone, q_sum", "p_sum = 0, q_sum")
 
 mutant = promise("statistics count by position, and project other draft lengths from that")
-mutant("projection-one-token-late", "measure/projection.hpp", "tests/measure/projection",
+mutant("projection-one-token-late", "more/analysis/projection.hpp", "tests/more/analysis/projection",
        "continued(survival_, gamma - 1,", "continued(survival_, gamma,")
 mutant("survival-after-the-end", "measure/stats.hpp", "tests/measure/stats",
        "std::min({asked, step.accepted + 1, step_emitted})", "std::min({asked, step.accepted + 1})")
 mutant("survival-of-all-drafts", "measure/acceptance.hpp", "tests/measure/acceptance",
        "token_reached_[i] += token_survival;", "token_reached_[i] += 1;")
-mutant("projection-from-one-call", "measure/projection.hpp", "tests/measure/projection",
+mutant("projection-from-one-call", "more/analysis/projection.hpp", "tests/more/analysis/projection",
        "stats.target_cost.without_rare(few)", "stats.target_cost")
 
 mutant = promise("the error of a rate takes into account that tokens of one draft depend on each other")
 mutant("rate-without-covariance", "measure/acceptance.hpp", "tests/measure/acceptance", "- 2 * alpha * product_ ", "")
 
 mutant = promise("a running survival never rises")
-mutant("running-survival-not-falling", "measure/running_survival.hpp", "tests/measure/running_survival",
+mutant("running-survival-not-falling", "more/lengths/running_survival.hpp", "tests/more/lengths/running_survival",
        "here * std::min(1.0, here / before)", "here")

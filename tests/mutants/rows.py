@@ -48,17 +48,17 @@ mutant("dead-end-of-nan", "rows/read/dead_end.hpp", "tests/rows/read/dead_end",
        "zeros = zeros && (p.array() == 0).all();", "zeros = zeros && !(p.array() > 0).any();")
 
 mutant = promise("rows spread over ranks have the whole rows' law, on every rank")
-mutant("shard-draws-unshifted", "ranks/rank_masses.hpp", "tests/ranks/sharded",
+mutant("shard-draws-unshifted", "more/ranks/rank_masses.hpp", "tests/more/ranks/sharded",
        "for (Index r = 0; r < owner; ++r) u -= of(i, r);", "")
-mutant("shard-logits-normalised-alone", "ranks/rank_masses.hpp", "tests/ranks/sharded",
+mutant("shard-logits-normalised-alone", "more/ranks/rank_masses.hpp", "tests/more/ranks/sharded",
        "return normalised_alone(i) ? of(i, rank) : 1.0;", "return 1.0;")
-mutant("shard-argmax-by-probability", "ranks/rank_columns.hpp", "tests/ranks/sharded",
+mutant("shard-argmax-by-probability", "more/ranks/rank_columns.hpp", "tests/more/ranks/sharded",
        "static_cast<double>(rows_[i].logits()[x]);", "static_cast<double>(rows_[i].probability(x));")
 
 mutant = promise("what fails on one rank is an error on all of them, and none waits")
-mutant("failed-rank-gives-zero", "ranks/exchange.hpp", "tests/ranks/sharded",
+mutant("failed-rank-gives-zero", "more/ranks/exchange.hpp", "tests/more/ranks/sharded",
        "double number = no_number;", "double number = 0;")
-mutant("mpi-ranks-backwards", "ranks/mpi.hpp", "tests/mpi/mpi",
+mutant("mpi-ranks-backwards", "more/ranks/mpi.hpp", "tests/mpi/mpi",
        "std::ranges::copy(frame(r).subspan(1, first), out)",
        "std::ranges::copy(frame(size_ - 1 - r).subspan(1, first), out)")
 

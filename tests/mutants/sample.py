@@ -28,9 +28,9 @@ mutant("narrowed-mass-of-a-part", "sample/threshold/threshold.hpp", "tests/sampl
        "above == 0 && dropped == 0 && weighed", "above == 0 && weighed")
 
 mutant = promise("samplers that keep any set of tokens keep what their definitions keep")
-mutant("top-n-sigma-of-the-sum", "sample/steps/top_n_sigma.hpp", "tests/sample/steps/top_n_sigma",
+mutant("top-n-sigma-of-the-sum", "more/samplers/top_n_sigma.hpp", "tests/more/samplers/top_n_sigma",
        "squares / count - mean * mean", "squares / count")
-mutant("dry-z-too-far", "sample/processors/dry.hpp", "tests/sample/processors/dry",
+mutant("dry-z-too-far", "more/samplers/dry.hpp", "tests/more/samplers/dry",
        "std::min(to - k, detail::at(repeats_, k - from))", "detail::at(repeats_, k - from)")
 
 mutant = promise("each row is processed after its own text, by its own sequence's chain")
@@ -48,24 +48,24 @@ mutant("processed-fork-anywhere", "sample/processed_text.hpp", "tests/sample/pro
        "fork_ = seen > asked_from_ ? seen : -1;", "fork_ = seen;")
 
 mutant = promise("processors are what they are said to be, forward and back")
-mutant("repetition-of-negatives", "sample/processors/penalties.hpp", "tests/sample/processors/penalties",
+mutant("repetition-of-negatives", "more/samplers/penalties.hpp", "tests/more/samplers/penalties",
        "logit > 0 ? logit / theta : logit * theta", "logit / theta")
-mutant("ngram-latest-alone", "sample/processors/no_repeat_ngrams.hpp", "tests/sample/processors/no_repeat_ngrams",
+mutant("ngram-latest-alone", "more/samplers/no_repeat_ngrams.hpp", "tests/more/samplers/no_repeat_ngrams",
        "previous_.back() = std::exchange(latest, end);", "latest = end;")
-mutant("budget-matches-without-falling-back", "sample/processors/reasoning_budget.hpp", "tests/sample/processors/reasoning_budget",
+mutant("budget-matches-without-falling-back", "more/samplers/reasoning_budget.hpp", "tests/more/samplers/reasoning_budget",
        "state = detail::at(shorter_, state - 1);", "state = 0;")
-mutant("prompt-taken-back", "sample/processors/after_prompt.hpp", "tests/sample/processors",
+mutant("prompt-taken-back", "more/samplers/after_prompt.hpp", "tests/more/samplers/processors",
        "std::min(n, std::max<Index>(length_ - prompt_, 0))", "n")
 
 mutant = promise("over ranks steps and processors make of a row's parts what they make of the whole")
-mutant("over-ranks-top-p-of-the-largest", "ranks/steps_over_ranks.hpp", "tests/ranks/chain_over_ranks",
+mutant("over-ranks-top-p-of-the-largest", "more/ranks/steps_over_ranks.hpp", "tests/more/ranks/chain_over_ranks",
        "return most + std::log(sum);", "return most;")
-mutant("over-ranks-entropy-of-parts", "ranks/steps_over_ranks.hpp", "tests/ranks/chain_over_ranks",
+mutant("over-ranks-entropy-of-parts", "more/ranks/steps_over_ranks.hpp", "tests/more/ranks/chain_over_ranks",
        "(from(r, i, 1) - log_share)", "from(r, i, 1)")
-mutant("partial-grammar-from-the-first-token", "sample/processors/grammar.hpp", "tests/sample/partial_logits",
+mutant("partial-grammar-from-the-first-token", "more/samplers/grammar.hpp", "tests/sample/partial_logits",
        "const Index x = row.first() + k;", "const Index x = k;")
 
 mutant = promise("each draw from a target that is spread over ranks takes a new number")
-mutant("sharded-draws-never-move-on", "ranks/sharded_model.hpp", "tests/ranks/sharded_model",
+mutant("sharded-draws-never-move-on", "more/ranks/sharded_model.hpp", "tests/more/ranks/sharded_model",
        "return uniform01(detail::at(texts_of_rows_, row)->source);",
        "auto source = detail::at(texts_of_rows_, row)->source; return uniform01(source);")

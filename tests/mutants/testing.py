@@ -14,20 +14,20 @@ mutant("harness-merges-hidden-state", "testing/law.hpp", "tests/testing/law", "r
 mutant("enumerate-race-normaliser", "testing/enumerator.hpp", "tests/chance/race tests/law_lossless", ") / all;", ") / 1.0;")
 
 mutant = promise("an audit convicts drafters whose q is not what was drawn from, and no others")
-mutant("audit-not-randomised", "testing/draft_audit.hpp", "tests/testing/draft_audit",
+mutant("audit-not-randomised", "more/audits/draft_audit.hpp", "tests/more/audits/draft_audit",
        "const double v = uniform01(generator);", "const double v = 0.5;")
-mutant("audit-kept-after-throw", "testing/draft_audit.hpp", "tests/testing/audited_drafter",
+mutant("audit-kept-after-throw", "more/audits/draft_audit.hpp", "tests/more/audits/audited_drafter",
        "State next = state_;", "State& next = state_;")
 
 mutant = promise("an audit convicts a text that is not its rows', and no other")
-mutant("text-audit-not-randomised", "testing/text_audit.hpp", "tests/testing/text_audit",
+mutant("text-audit-not-randomised", "more/audits/text_audit.hpp", "tests/more/audits/text_audit",
        "const double v = uniform01(source_);", "const double v = 0.5;")
-mutant("text-audit-reference-not-normalised", "testing/row_places.hpp", "tests/testing/text_audit",
+mutant("text-audit-reference-not-normalised", "more/audits/row_places.hpp", "tests/more/audits/text_audit",
        "ratio_ * (total_ / reference_total_)", "ratio_")
-mutant("text-audit-forgets-its-largest", "testing/text_audit.hpp", "tests/testing/text_audit",
+mutant("text-audit-forgets-its-largest", "more/audits/text_audit.hpp", "tests/more/audits/text_audit",
        "largest_ = std::max(largest_, log_mean());", "largest_ = log_mean();")
-mutant("text-audit-row-of-the-parent", "testing/audited_text.hpp", "tests/testing/text_audit", "row = k + 1;", "row = k;")
-mutant("text-audit-merged-without-counts", "testing/place_bet.hpp", "tests/testing/text_audit",
+mutant("text-audit-row-of-the-parent", "more/audits/audited_text.hpp", "tests/more/audits/text_audit", "row = k + 1;", "row = k;")
+mutant("text-audit-merged-without-counts", "more/audits/place_bet.hpp", "tests/more/audits/text_audit",
        "logs_[k] += log_gamma(hits(bin, width) + 0.5) - log_gamma(0.5);", "logs_[k] += other.logs_[k];")
 
 mutant = promise("a table's row of a tree depends on the way to its token")
@@ -35,7 +35,7 @@ mutant("table-tree-row-of-token-alone", "testing/table_model.hpp", "tests/testin
        "row + unit * state(context_, missing)", "row")
 
 mutant = promise("two greedy texts that part are explained by numbers only where numbers do it")
-mutant("divergence-without-call-shapes", "testing/divergence.hpp", "tests/testing/divergence",
+mutant("divergence-without-call-shapes", "more/audits/divergence.hpp", "tests/more/audits/divergence",
        "const double allowed = out.moved + out.rounding;", "const double allowed = out.rounding;")
 
 mutant = promise("a model that is wrong is convicted, and one that is right passes")
@@ -43,15 +43,15 @@ mutant("model-check-never-rolls-back", "testing/check_model.hpp", "tests/testing
        "for (CheckedSequence& sequence : sequences_) roll_back(sequence);", "")
 
 mutant = promise("a call in C gives the verdict of C++")
-mutant("c-last-failure-told", "c/specdec.hpp", "tests/c/specdec",
+mutant("c-last-failure-told", "more/c/specdec.hpp", "tests/more/c/specdec",
        "if (first == SPECDEC_OK) first = statuses[i];", "if (statuses[i] != SPECDEC_OK) first = statuses[i];")
-mutant("c-paths-of-all-at-the-first", "c/specdec.hpp", "tests/c/specdec",
+mutant("c-paths-of-all-at-the-first", "more/c/specdec.hpp", "tests/more/c/specdec",
        "in.paths == nullptr ? nullptr : in.paths + first", "in.paths == nullptr ? nullptr : in.paths")
-mutant("c-draft-at-the-targets-temperature", "c/specdec.hpp", "tests/c/specdec",
+mutant("c-draft-at-the-targets-temperature", "more/c/specdec.hpp", "tests/more/c/specdec",
        "given.draft.at_temperature(in.draft_temperatures[i], i)", "given.draft.at_temperature(in.target_temperatures[i], i)")
-mutant("c-memory-without-what-is-left", "c/specdec.hpp", "tests/c/specdec",
+mutant("c-memory-without-what-is-left", "more/c/specdec.hpp", "tests/more/c/specdec",
        "bytes = write_number(static_cast<std::uint64_t>(m.left), bytes);", "bytes = write_number(1, bytes);")
-mutant("c-list-drawn-by-places", "c/rows.hpp", "tests/c/specdec",
+mutant("c-list-drawn-by-places", "more/c/rows.hpp", "tests/more/c/specdec",
        "if constexpr (listed<decltype(row)>) return row.support(k);", "if constexpr (false) return k;")
 
 mutant = promise("the laboratory states the error of what it measures")

@@ -19,7 +19,12 @@
 #include <iostream>
 #include <random>
 #include <span>
-#include <specdec/model/ngram.hpp>
+#include <specdec/more/drafters/prompt_lookup.hpp>
+#include <specdec/more/models/ngram.hpp>
+#include <specdec/more/samplers/min_length.hpp>
+#include <specdec/more/samplers/no_repeat_ngrams.hpp>
+#include <specdec/more/samplers/penalties.hpp>
+#include <specdec/more/samplers/processors.hpp>
 #include <specdec/specdec.hpp>
 #include <string_view>
 #include <tuple>

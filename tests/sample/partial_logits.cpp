@@ -11,6 +11,14 @@
 #include <random>
 #include <span>
 #include <specdec/specdec.hpp>
+#include "specdec/more/samplers/after_prompt.hpp"
+#include "specdec/more/samplers/grammar.hpp"
+#include "specdec/more/samplers/logit_bias.hpp"
+#include "specdec/more/samplers/min_length.hpp"
+#include "specdec/more/samplers/no_repeat_ngrams.hpp"
+#include "specdec/more/samplers/penalties.hpp"
+#include "specdec/more/samplers/processors.hpp"
+#include "specdec/more/samplers/snapshots.hpp"
 
 #include "support/catch.hpp"
 

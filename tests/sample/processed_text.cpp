@@ -8,6 +8,7 @@
 #include <memory>
 #include <random>
 #include <span>
+#include <specdec/more/samplers/grammar.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <stdexcept>

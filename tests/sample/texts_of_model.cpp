@@ -11,6 +11,10 @@
 #include <memory>
 #include <random>
 #include <span>
+#include <specdec/more/samplers/after_prompt.hpp>
+#include <specdec/more/samplers/no_repeat_ngrams.hpp>
+#include <specdec/more/samplers/penalties.hpp>
+#include <specdec/more/samplers/processors.hpp>
 #include <specdec/specdec.hpp>
 #include <stdexcept>
 #include <string>

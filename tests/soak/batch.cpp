@@ -13,6 +13,10 @@
 #include <optional>
 #include <random>
 #include <span>
+#include <specdec/more/samplers/after_prompt.hpp>
+#include <specdec/more/samplers/grammar.hpp>
+#include <specdec/more/samplers/penalties.hpp>
+#include <specdec/more/samplers/processors.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <sstream>

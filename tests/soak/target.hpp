@@ -7,6 +7,9 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <specdec/more/samplers/grammar.hpp>
+#include <specdec/more/samplers/penalties.hpp>
+#include <specdec/more/samplers/processors.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 

@@ -8,6 +8,9 @@
 #include <cstdint>
 #include <random>
 #include <span>
+#include <specdec/more/drafters/cascade_drafter.hpp>
+#include <specdec/more/drafters/prompt_lookup.hpp>
+#include <specdec/more/drafters/suffix_drafter.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <stdexcept>

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <span>
+#include <specdec/more/drafters/confident_tree.hpp>
+#include <specdec/more/drafters/suffix_drafter.hpp>
 #include <specdec/specdec.hpp>
 #include <variant>
 #include <vector>

@@ -8,7 +8,7 @@
 #include <iterator>
 #include <limits>
 #include <random>
-#include <specdec/search/beam_search.hpp>
+#include <specdec/more/search/beam_search.hpp>
 #include <specdec/testing/table_model.hpp>
 #include <string>
 #include <vector>

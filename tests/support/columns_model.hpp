@@ -8,7 +8,7 @@
 #include <map>
 #include <random>
 #include <span>
-#include <specdec/ranks.hpp>
+#include <specdec/more/ranks.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <stdexcept>

@@ -2,10 +2,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <specdec/analysis.hpp>
-#include <specdec/measure/stats_json.hpp>
-#include <specdec/model/ngram.hpp>
-#include <specdec/ranks.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 

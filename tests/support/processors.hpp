@@ -10,8 +10,14 @@
 #include <optional>
 #include <random>
 #include <span>
-#include <specdec/sample/processors/bad_words.hpp>
-#include <specdec/sample/processors/reasoning_budget.hpp>
+#include <specdec/more/samplers/after_prompt.hpp>
+#include <specdec/more/samplers/bad_words.hpp>
+#include <specdec/more/samplers/grammar.hpp>
+#include <specdec/more/samplers/logit_bias.hpp>
+#include <specdec/more/samplers/no_repeat_ngrams.hpp>
+#include <specdec/more/samplers/penalties.hpp>
+#include <specdec/more/samplers/processors.hpp>
+#include <specdec/more/samplers/reasoning_budget.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <stdexcept>

@@ -7,6 +7,7 @@
 #include <map>
 #include <random>
 #include <span>
+#include <specdec/more/models/replayed.hpp>
 #include <specdec/specdec.hpp>
 #include <stdexcept>
 #include <utility>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <random>
-#include <specdec/analysis.hpp>
+#include <specdec/more/analysis.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <utility>

@@ -8,7 +8,7 @@
 #include <exception>
 #include <mutex>
 #include <span>
-#include <specdec/ranks/communicator.hpp>
+#include <specdec/more/ranks/communicator.hpp>
 #include <stdexcept>
 #include <thread>
 #include <vector>

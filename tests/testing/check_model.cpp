@@ -7,12 +7,13 @@
 #include <limits>
 #include <map>
 #include <span>
-#include <specdec/model/ngram.hpp>
+#include <specdec/more/models/ngram.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
+#include "specdec/more/models/windowed.hpp"
 
 #include "support/catch.hpp"
 #include "support/message_of.hpp"

@@ -4,6 +4,10 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <specdec/more/drafters/cascade_drafter.hpp>
+#include <specdec/more/drafters/prompt_lookup.hpp>
+#include <specdec/more/drafters/suffix_drafter.hpp>
+#include <specdec/more/lengths/cost_optimal_length.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <string>

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <specdec/more/drafters.hpp>
 #include <specdec/specdec.hpp>
 #include <utility>
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <specdec/more/lengths.hpp>
 #include <specdec/specdec.hpp>
 
 namespace web {

@@ -49,7 +49,7 @@ concept ReturnsProbabilities = requires(M& model, std::span<const Token> tokens,
 ///                                               stay: see steady in draft/drafter.hpp
 ///   Index context_size() const                  the context is bounded: see context_size
 ///   Index reach() const                         the context can be cut back only so far: see reach
-///   length(), hidden(), hidden_at(i)            shows its hidden states, for heads: see model/hidden_states.hpp
+///   length(), hidden(), hidden_at(i)            shows its hidden states, for heads: see more/heads/hidden_states.hpp
 ///   bool can_draft(Index length) const          whether a draft after a context of `length` tokens is worth its calls. Where
 ///                                               it is not, a ModelDrafter proposes nothing. With a BatchModel:
 ///                                               can_draft(sequence, length)
@@ -113,9 +113,10 @@ inline constexpr bool goes_back_anywhere = [] {
 /// Compiles only if the model's context can be cut back to any length.
 template <class M>
 consteval bool fits_any_length() {
-  static_assert(goes_back_anywhere<M>,
-                "the model's context can be cut back only by reach() tokens, and is asked for more now and "
-                "then: specdec::Reread, of specdec/model/reread.hpp, reads again what lies further back");
+  static_assert(
+      goes_back_anywhere<M>,
+      "the model's context can be cut back only by reach() tokens, and is asked for more now and "
+      "then: specdec::Reread, of specdec/more/models/reread.hpp, reads again what lies further back");
   return true;
 }
 

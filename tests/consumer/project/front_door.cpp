@@ -5,6 +5,7 @@
 #include <iostream>
 #include <random>
 #include <span>
+#include <specdec/more/drafters/prompt_lookup.hpp>
 #include <specdec/specdec.hpp>
 #include <vector>
 

@@ -10,10 +10,11 @@
 #include <vector>
 
 #define SPECDEC_C_IMPLEMENTATION
-#include <specdec/analysis.hpp>
-#include <specdec/c/specdec.hpp>
+#include <specdec/more/analysis.hpp>
+#include <specdec/more/audits/text_audit.hpp>
+#include <specdec/more/c/specdec.hpp>
+#include <specdec/more/drafters/cascade_drafter.hpp>
 #include <specdec/specdec.hpp>
-#include <specdec/testing/text_audit.hpp>
 
 // A model whose rows are flat, but for one bad number.
 struct Flat {

@@ -8,7 +8,7 @@
 #include <memory>
 #include <random>
 #include <span>
-#include <specdec/model/common_tokens.hpp>
+#include <specdec/more/models/common_tokens.hpp>
 #include <specdec/specdec.hpp>
 #include <stdexcept>
 #include <string>

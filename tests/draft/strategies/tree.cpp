@@ -10,6 +10,9 @@
 #include <random>
 #include <set>
 #include <span>
+#include <specdec/more/audits/draft_audit.hpp>
+#include <specdec/more/audits/draft_audit_report.hpp>
+#include <specdec/more/samplers/logit_bias.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <stdexcept>

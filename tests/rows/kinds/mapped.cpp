@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <random>
 #include <span>
-#include <specdec/rows/kinds/common_tokens_row.hpp>
+#include <specdec/more/models/common_tokens_row.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <utility>

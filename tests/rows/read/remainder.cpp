@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <random>
-#include <specdec/ranks.hpp>
+#include <specdec/more/ranks.hpp>
 #include <specdec/specdec.hpp>
 #include <stdexcept>
 #include <vector>

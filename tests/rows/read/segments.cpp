@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <random>
+#include <specdec/more/audits/row_reading.hpp>
 #include <specdec/rows/kinds/row_copy.hpp>
 #include <specdec/rows/read/segments.hpp>
 #include <specdec/specdec.hpp>

@@ -1,0 +1,434 @@
+// A drafter that itself runs speculative decoding, with a smaller target and drafter.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <exception>
+#include <iterator>
+#include <optional>
+#include <span>
+#include <type_traits>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "specdec/chance/chance.hpp"
+#include "specdec/draft/draft.hpp"
+#include "specdec/draft/draft_for_requests.hpp"
+#include "specdec/draft/drafter.hpp"
+#include "specdec/draft/length/draft_length.hpp"
+#include "specdec/draft/length/each.hpp"
+#include "specdec/draft/lifted_drafter.hpp"
+#include "specdec/error.hpp"
+#include "specdec/executor.hpp"
+#include "specdec/lists.hpp"
+#include "specdec/loop/driver.hpp"
+#include "specdec/loop/options.hpp"
+#include "specdec/loop/step.hpp"
+#include "specdec/measure/stats.hpp"
+#include "specdec/model/batch_model.hpp"
+#include "specdec/model/feeds.hpp"
+#include "specdec/model/known_tokens.hpp"
+#include "specdec/model/model.hpp"
+#include "specdec/model/trees.hpp"
+#include "specdec/model/turn.hpp"
+#include "specdec/more/drafters/past_dead_ends.hpp"
+#include "specdec/rows/distribution.hpp"
+#include "specdec/rows/kinds/dense.hpp"
+#include "specdec/rows/kinds/row_range.hpp"
+#include "specdec/rows/kinds/row_span.hpp"
+#include "specdec/rows/kinds/stored_rows.hpp"
+#include "specdec/rows/read/dead_end.hpp"
+#include "specdec/types.hpp"
+#include "specdec/verify/block.hpp"
+#include "specdec/verify/draft_limit.hpp"
+#include "specdec/verify/verifier.hpp"
+
+namespace specdec::inline v0_2_0 {
+
+/// Drafts with a model that is itself sped up by a smaller drafter: an inner loop of speculative decoding, with the model as
+/// its target.
+///
+///   CascadeDrafter drafter{middle, ModelDrafter{small}, BlockVerifier{}, 3};
+///   SpecDec decoder{large, drafter, BlockVerifier{}};
+///
+/// The drafts have the distribution of the model's own text, with any inner drafter, of lines or of trees. They come with the
+/// model's rows. For the outer loop a cascade differs from ModelDrafter{middle} only in speed.
+///
+/// With a Model this is a OneTextDrafter. With a BatchModel this is a Drafter: the inner loops of all sequences go side by side,
+/// with one call of the model for each of their steps. Each sequence gets the draft that it would get alone, unless one draft
+/// length that learns or changes serves all of them.
+///
+///   CascadeDrafter drafter{many_middle, ModelDrafter{many_small, Tree{shape, WithoutReplacement{}}}, TraversalVerifier{}};
+///   Batch batch{many_large, drafter, BlockVerifier{}};
+///
+/// A model, drafter or draft length that is passed as an lvalue must outlive the cascade; an rvalue is moved in. A draft length
+/// is one for all sequences of a cascade; with each(policy) each sequence has a copy. The model is fed token 0 in place of a
+/// context token that it does not know. If the model's context is bounded (context_size), drafts end where it is full. A draft
+/// ends where no token has a positive probability in the model's row; where its length is fixed
+/// (DraftLimits), the token is drawn from a uniform row.
+/// Source: Chen et al., "Cascade Speculative Drafting for Even Faster LLM Inference", arXiv:2312.11462 (the vertical
+/// cascade); Spector and Ré, "Accelerating LLM Inference with Staged Speculative Decoding", arXiv:2308.04623.
+/// Pre: the inner rule draws from the model's rows (draws_from_target: not LenientVerifier, not ArgmaxVerifier). The inner
+/// drafter and draft length are lossless in an ordinary loop. What they learn from a draft they keep if the draft is taken back.
+/// Throws: what the loop throws. An error of one sequence's inner loop makes only its request fail, as does an empty context.
+/// An InvalidDistribution calls the model's rows "cascade's target" and the inner drafter's rows "cascade's draft".
+/// Random: what the inner loop draws.
+/// Cost: the inner loop; a comparison of the context with the last one; tokens after the common prefix are fed again. The
+/// rows of the emitted tokens are copied, unless a Model promises stable rows. One allocation.
+template <class M, class D, class V = BlockVerifier, class Length = FixedLength>
+class CascadeDrafter
+    : public detail::DraftForRequests<CascadeDrafter<M, D, V, Length>, detail::OverFeeds<M>::for_many> {
+  using Feeds = detail::OverFeeds<M>;
+  using Value = typename Feeds::Value;
+  using Inner = std::remove_reference_t<detail::Lift<D>>;
+  using GivenLength = detail::GivenLength<Length>;
+  using Policy = typename GivenLength::Policy;
+  static constexpr bool for_many = Feeds::for_many;
+  friend detail::DraftForRequests<CascadeDrafter, for_many>;
+  // Assertions, not constraints: with deduced arguments, compilers would not say which constraint failed.
+  static_assert(detail::fits_model<Value, !for_many>() && detail::fits_batch_model<Value, for_many>());
+  static_assert(detail::can_draft_for_requests<D>());
+  static_assert(detail::fit_together<Value, specdec::drafts_trees<Inner>, V, Policy>());
+  static_assert(draws_from_target<V>, "the cascade would report rows that its drafts are not drawn from");
+
+  using Driver = detail::Driver<D, V, Policy>;
+  using Seat = typename Driver::Seat;
+  using Output = std::remove_cvref_t<detail::OutputOf<Value>>;
+  using Row = RowOf<decltype(distributions(std::declval<const Output&>()))>;
+  using Rows = StoredRows<Row, !for_many && has_stable_rows<Value>>;
+  using Stored = typename Rows::Stored;
+  using Drafted = Draft<RowSpan<Stored>>;
+
+  struct NoLength {
+    explicit NoLength(const Policy&) {}
+  };
+  using OwnLength = std::conditional_t<GivenLength::for_each_text, Policy, NoLength>;
+
+  // A sequence, and its draft.
+  struct Text {
+    [[no_unique_address]] OwnLength length;
+    std::optional<Seat> seat = {};     // of the inner loop
+    Index drafted = 0;                 // how many of the inner loop's tokens are in the draft
+    Rows rows = {};                    // of these tokens
+    Index dead_end = unlimited;        // the number of the first row that is a dead end
+    std::vector<Token> replaced = {};  // see tokens_in_vocabulary
+  };
+  using Texts = std::unordered_map<Index, Text>;
+
+  // The inner loop's request for a part of a draft.
+  template <class Request>
+  using InnerRequest = typename Driver::template Request<std::remove_pointer_t<decltype(Request::source)>>;
+  template <class Request>
+  struct Part : InnerRequest<Request> {
+    Request* outer = nullptr;
+    Text* text = nullptr;
+    Index first = 0;  // the first of its rows in a call of the model
+  };
+
+ public:
+  static constexpr bool drafts_trees = false, steady = has_steady_rows<Value>;
+
+  /// `gamma`: the most tokens that the inner drafter is asked for.
+  /// Throws: InvalidArgument if `gamma` is not valid as Options::gamma.
+  CascadeDrafter(M&& model, D&& drafter, V verifier = {}, Index gamma = 4)
+    requires std::default_initializable<Length>
+      : CascadeDrafter(std::forward<M>(model), std::forward<D>(drafter), std::move(verifier), gamma,
+                       Length{}) {}
+
+  CascadeDrafter(M&& model, D&& drafter, V verifier, Index gamma, Length&& length)
+      : model_(std::forward<M>(model)),
+        driver_(std::forward<D>(drafter)),
+        verifier_(std::move(verifier)),
+        gamma_(gamma),
+        length_(std::forward<Length>(length)),
+        turns_(detail::Turns::of<CascadeDrafter>(*this)) {
+    detail::check_gamma_option(gamma);
+    const auto of_model = detail::shared_identities<M>(model_.model());
+    const auto of_drafter = detail::shared_identities<detail::Lift<D>>(driver_.drafter());
+    if (std::ranges::find_first_of(of_model, of_drafter) != of_model.end())
+      detail::invalid_argument(
+          "the inner drafter refers to the cascade's model: give each a model of its own");
+    if (!for_many) serve_one();
+  }
+
+  /// Copies what the cascade holds by value; the copy begins with empty contexts. A Batch makes a copy for each sequence of a
+  /// cascade around a Model. A model that is held by reference is shared. If the inner drafter or the draft length is held by
+  /// reference, the cascade cannot be copied.
+  CascadeDrafter(const CascadeDrafter&)
+    requires(!std::is_lvalue_reference_v<D> && !std::is_lvalue_reference_v<Length>)
+  = default;
+  CascadeDrafter(CascadeDrafter&&) noexcept = default;
+  CascadeDrafter& operator=(const CascadeDrafter&) = delete;
+  CascadeDrafter& operator=(CascadeDrafter&&) noexcept = default;
+  ~CascadeDrafter() = default;
+
+  void serve_one() { detail::serve_one(driver_.drafter()); }
+  void check_copies() const { detail::check_copies(driver_.drafter()); }
+
+  /// What the inner drafter and the draft length have learnt of a sequence. The models read it anew.
+  struct State {
+    typename Texts::node_type text;
+    detail::StateOf<Inner> inner;
+  };
+
+  State take(Index sequence) {
+    State state{texts_.extract(sequence), detail::take_state(driver_.drafter(), sequence)};
+    if (state.text) leave(sequence, state.text.mapped());
+    return state;
+  }
+  void put(Index sequence, State&& state) {
+    texts_.reserve(texts_.size() + 1);
+    detail::put_state(driver_.drafter(), sequence, std::move(state.inner));
+    if (!state.text) return;  // nothing throws from here on
+    state.text.key() = sequence;
+    texts_.insert(std::move(state.text));
+  }
+  void fork(Index from, Index to) {
+    detail::fork_state(driver_.drafter(), from, to);
+    if (const auto text = texts_.find(from); text != texts_.end())
+      texts_.try_emplace(to, Text{text->second.length});
+  }
+
+  /// The addresses of those models in the cascade that other code may use, too.
+  std::vector<const void*> identities() const {
+    auto found = detail::shared_identities<M>(model_.model());
+    detail::append(found, detail::shared_identities<detail::Lift<D>>(driver_.drafter()));
+    return found;
+  }
+
+  /// Counts and times of the inner loops, over all drafts.
+  /// Throws: InvalidCall if the cascade was moved away: into a decoder, say.
+  Stats stats() const {
+    check_here();
+    Stats sum = released_;
+    for (const auto& [sequence, text] : texts_)
+      if (text.seat) sum += text.seat->stats();
+    return sum;
+  }
+
+ private:
+  void check_here() const { detail::check_here(!turns_.moved_away(), "cascade"); }
+
+  Index vocab_size() const { return model_.model().vocab_size(); }
+
+  // What DraftForRequests calls.
+
+  Drafted draft_of(Index sequence) const {
+    const Text& text = texts_.find(sequence)->second;
+    const auto count = static_cast<std::size_t>(text.drafted);
+    return {text.seat ? text.seat->tokens().first(count) : std::span<const Token>(),
+            text.rows.first(text.drafted, vocab_size())};
+  }
+  // A length above 0 changes nothing: the next draft keeps the common prefix anyway.
+  void cut(Index sequence, Index length) {
+    const auto text = texts_.find(sequence);
+    if (length > 0 || text == texts_.end() || (!for_many && !turn_.lasts(turns_))) return;
+    model_.keep(sequence, Index{0});
+    driver_.drafter().keep(sequence, 0);
+    if (text->second.seat) text->second.seat->target_holds(0);
+  }
+  void forget(Index sequence) {
+    driver_.drafter().release(sequence);
+    const auto text = texts_.find(sequence);
+    if (text == texts_.end()) return;
+    leave(sequence, text->second);
+    texts_.erase(text);
+  }
+  // Ends the inner loop. Without memory for the sum, its counts are lost.
+  void leave(Index sequence, Text& text) {
+    model_.release(sequence);
+    if (text.seat) detail::error_of([&] { released_ += text.seat->stats(); });
+    text.seat.reset();
+  }
+
+  // All drafts, side by side. A text's inner loop draws more tokens than its draft has where keep_drafting or a stop token ends
+  // the draft: to drop them is lossless, since what decided depends only on the tokens before them.
+  template <class Request, class E>
+  void write(std::span<Request> requests, E& for_each) {
+    check_here();
+    std::vector<Part<Request>> parts;  // of the drafts that still grow
+    parts.reserve(requests.size());
+    for (Request& request : requests) request.error = detail::error_of([&] { begin(request, parts); });
+    while (!parts.empty()) {
+      detail::with_error([&] { step(parts, for_each); }, of_cascade);
+      std::erase_if(parts, [](auto& part) { return failed(part) || !goes_on(part); });
+    }
+  }
+
+  template <class Request>
+  void begin(Request& request, std::vector<Part<Request>>& parts) {
+    Text& text = text_of(request.sequence);
+    text.rows.clear();
+    text.drafted = 0;
+    text.dead_end = unlimited;
+    const std::span<const Token> context = request.context;
+    if (context.empty()) detail::invalid_argument("context is empty: there is nothing to continue");
+    const Index gamma = request.limits.length();
+    if (gamma <= 0 || std::ssize(context) > context_size(model_.model())) return;
+    take_up(text, request.sequence, detail::tokens_in_vocabulary(context, vocab_size(), text.replaced),
+            {.max_new_tokens = gamma, .gamma = gamma_});
+    parts.emplace_back();
+    parts.back().outer = &request;
+    parts.back().text = &text;
+  }
+
+  Text& text_of(Index sequence) {
+    const auto text = texts_.find(sequence);
+    if (text != texts_.end()) return text->second;
+    return texts_.try_emplace(sequence, Text{OwnLength(GivenLength::policy(length_))}).first->second;
+  }
+  // The sequence's own draft length, or the one that all sequences use.
+  Policy& length_of(Text& text) {
+    if constexpr (GivenLength::for_each_text) return text.length;
+    else return length_;
+  }
+
+  // The inner loop of a sequence, ready to continue the context. The inner rule's memory is reset, since the outer loop wrote
+  // the end of the context, even if its tokens equal the draft's. What a draft that failed has left is taken back here, too.
+  void take_up(Text& text, Index sequence, std::span<const Token> context, const Options& options) {
+    if constexpr (!for_many) take_turn(text);
+    if (text.seat) {
+      text.seat->error = nullptr;
+      text.seat->forget();
+      text.seat->resume(context, options);
+    } else {
+      text.seat.emplace(detail::described(model_.model()), verifier_, context, options);
+      text.seat->number = sequence;
+    }
+    model_.keep(sequence, text.seat->kept());
+    driver_.drafter().keep(sequence, text.seat->kept());
+  }
+
+  // The contexts of a Model and of its drafter are worth nothing if they are new, or if others have used one of them since.
+  void take_turn(Text& text) {
+    if (turn_.lasts(turns_)) return;
+    turn_.take(turns_);
+    if (text.seat) text.seat->target_holds(0);
+  }
+
+  // A step of all inner loops: one call of the model.
+  template <class P, class E>
+  void step(std::vector<P>& parts, E& for_each) {
+    for (P& part : parts) part.outer->error = detail::error_of([&] { ask(part); });
+    std::erase_if(parts, failed<P>);
+    driver_.draft(std::span<P>(parts), for_each);
+    turn_.go_on(turns_);
+    std::erase_if(parts, failed<P>);
+    if (!parts.empty()) judge(parts, for_each);
+  }
+
+  template <class P>
+  void ask(P& part) {
+    Seat& seat = *part.text->seat;
+    Policy& policy = length_of(*part.text);
+    seat.asked =
+        seat.limits([&](Index most) { return detail::next_length(policy, most, seat.drafted_text()); });
+    static_cast<InnerRequest<std::remove_pointer_t<decltype(part.outer)>>&>(part) =
+        Driver::request_of(seat, policy, *part.outer->source);
+  }
+
+  template <class P, class E>
+  void judge(std::vector<P>& parts, E& for_each) {
+    Index count = 0;
+    feeds_.clear();
+    for (P& part : parts) {
+      part.first = count;
+      count += part.seat->next_feed.rows;
+      feeds_.push_back({part.seat->next_feed, part.seat->number});
+    }
+    decltype(auto) output = model_.forward(std::span<const BatchFeed>(feeds_));
+    const auto all = distributions(output);
+    if (all.rows() != count)
+      detail::check_shape("cascade's model", all.rows(), detail::row_size(all), count, vocab_size());
+    const auto rows_of = [&](const P& part) { return RowRange(all, part.first, part.seat->next_feed.rows); };
+    for_each(std::ssize(parts), [&](Index i) {
+      const P& part = detail::at(parts, i);
+      weigh(*part.seat, rows_of(part), *part.outer->source);
+    });
+    for (const P& part : parts) {
+      driver_.settle(*part.seat, rows_of(part), length_of(*part.text));
+      if (!part.seat->error)
+        part.outer->error = detail::error_of([&] { keep_rows(*part.text, rows_of(part)); });
+    }
+    for (const P& part : parts) keep_in_model(*part.seat);
+  }
+
+  template <class R, class Source>
+  static void weigh(Seat& seat, const R& rows, Source& source) {
+    auto&& chance = as_chance(source);
+    detail::PastDeadEnds<std::remove_cvref_t<decltype(chance)>> past(chance);
+    Driver::weigh(seat, rows, past);
+  }
+
+  // Keeps the rows of the tokens that were emitted: after the context, and after each token that the model keeps. In place of a
+  // dead end it keeps a uniform row, if that is possible for rows of this type.
+  template <class R>
+  static void keep_rows(Text& text, const R& rows) {
+    const Index before = std::ssize(text.seat->next_feed.tokens) - rows.rows();  // tokens without a row
+    for (const Index k : text.seat->kept_path()) {
+      if (k < before) continue;
+      const auto row = rows.row(k - before);
+      const bool ends = detail::is_dead_end(row);
+      if (ends) text.dead_end = std::min(text.dead_end, text.rows.size());
+      if (!ends || !text.rows.add_uniform(row)) text.rows.add(row);
+    }
+  }
+
+  // After a step, taken or taken back: the model keeps what is text.
+  void keep_in_model(const Seat& seat) {
+    if constexpr (takes_trees<Value>)
+      if (!seat.error && !seat.next_feed.parents.empty()) return model_.keep(seat.number, seat.kept_path());
+    model_.keep(seat.number, seat.kept());
+  }
+
+  // Whether the draft has failed. Its request then has the error: one of the inner loop must not look like one about the outer
+  // loop's rows.
+  template <class P>
+  static bool failed(P& part) {
+    std::exception_ptr& error = part.text->seat->error;
+    if (!error) return part.outer->error != nullptr;
+    part.outer->error = detail::error_of([&] {
+      detail::with_error([&] { std::rethrow_exception(std::exchange(error, nullptr)); }, of_cascade);
+    });
+    return true;
+  }
+  static constexpr auto of_cascade = [](const InvalidDistribution& error) { return error.of("cascade"); };
+
+  // Takes the inner loop's new tokens into the draft. Returns whether the draft goes on.
+  template <class P>
+  static bool goes_on(P& part) {
+    Text& text = *part.text;
+    bool wanted = true;
+    part.outer->error = detail::error_of([&] {
+      while (wanted && text.drafted < std::ssize(text.seat->tokens())) {
+        if (text.drafted == text.dead_end && !part.outer->limits.fixed) return void(wanted = false);
+        const Index i = text.drafted++;
+        wanted = part.outer->keep_drafting.more(text.rows[i], i) &&
+                 !part.outer->limits.ends_at(detail::at(text.seat->tokens(), i), i);
+      }
+    });
+    return wanted && !part.outer->error && !text.seat->done();
+  }
+
+  Feeds model_;
+  Driver driver_;
+  V verifier_;
+  Index gamma_;
+  Length length_;
+  Texts texts_;
+  std::vector<BatchFeed> feeds_;  // of one call
+  Stats released_;                // of sequences that are no more
+  detail::Turns turns_;           // of a Model and its drafter
+  detail::Turn turn_;
+};
+
+template <class M, class D, class V = BlockVerifier>
+CascadeDrafter(M&&, D&&, V = {}, Index = 4) -> CascadeDrafter<M, D, V>;
+
+template <class M, class D, class V, class L>
+CascadeDrafter(M&&, D&&, V, Index, L&&) -> CascadeDrafter<M, D, V, L>;
+
+}  // namespace specdec

@@ -1,0 +1,207 @@
+// Drafts from the longest repetition: a suffix automaton of the text and of all texts before it.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <iterator>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include "specdec/chance/random.hpp"
+#include "specdec/draft/draft.hpp"
+#include "specdec/error.hpp"
+#include "specdec/lists.hpp"
+#include "specdec/more/drafters/counted_tree.hpp"
+#include "specdec/more/drafters/learnt_suffixes.hpp"
+#include "specdec/rows/kinds/one_hot.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec::inline v0_2_0 {
+
+/// The form of a SuffixDrafter that drafts a tree. Without it the draft is a line.
+struct Branching {};
+
+namespace detail {
+
+struct Linear {};
+
+template <class Form>
+struct SuffixOptions {
+  Index max_match = 32;  ///< the longest match, in tokens
+  Index min_match = 1;   ///< the shortest match
+};
+
+template <>
+struct SuffixOptions<Linear> {
+  Index max_match = 32;  ///< the longest match, in tokens
+  Index min_match = 1;   ///< the shortest match
+  double min_share = 0;  ///< end where the best token has a smaller share of all that followed
+};
+
+}  // namespace detail
+
+/// Finds the longest match: the longest end of the context, up to max_match tokens, that occurred before in this text or in
+/// an earlier one, with a token after it. It proposes the token that followed the match most often (among equals the
+/// latest). From there it goes on token by token; each proposed token lengthens the match. The proposal ends where no match
+/// has min_match tokens, or where the best token is less than min_share of all that followed the match.
+///
+///   SuffixDrafter drafter;               // one for all requests: it learns from each request for the next
+///   drafter.learn(document);             // a text that will be quoted
+///   SpecDec decoder{target, drafter};
+///
+/// With Branching it drafts a tree. The children of a node are tokens that followed the longest match, the most frequent
+/// first, and then tokens that followed shorter matches. The tree has the nodes that are most probable by the counts (see
+/// detail::CountedTree). Its path of eldest children is the line above. All tokens are chosen, none is drawn, so verify with
+/// TrunkAndSpares<SampleMatchVerifier>, or <ArgmaxVerifier> at temperature 0. A verifier for lines does not compile.
+///
+///   SuffixDrafter drafter{{.max_match = 32}, Branching{}};
+///   SpecDec decoder{target, drafter, TrunkAndSpares<SampleMatchVerifier>{}};
+///
+/// The drafter remembers all texts until clear(); truncate() forgets only the position in the current text. Each context is
+/// counted once: if it begins with a context shown before, only the rest is counted. So a prompt counts once, however often
+/// it is used. The tokens of a generation's last step are counted only if a later context contains them.
+///
+/// Compared with a ModelDrafter of an NgramModel of the same text: the n-gram model draws from a smoothed distribution and
+/// reports it, so more is accepted where the target is far from certain. But it is trained once, and each drafted token
+/// costs a row of V numbers. Counts suit low temperatures, text that repeats itself, large vocabularies, and cases with
+/// nothing to train on.
+///
+/// Source: Hu et al., "SAM Decoding: Speculative Decoding via Suffix Automaton", arXiv:2411.10666, which copies the tokens
+/// after an occurrence of the longest match. The choice by frequency, from one store of all outputs, comes from Oliaro et
+/// al., "SuffixDecoding", arXiv:2411.04975; their suffix trees limit a draft by the length of its match, and their draft
+/// trees grow by the product of the counts' shares. Deviation: here trees use shorter matches beside the longest one.
+/// Pre: learnt tokens are tokens of the target; the loop refuses a proposed token that the target does not know.
+/// Random: none. The proposal depends only on texts shown and learnt, so its rows are one-hot.
+/// Throws: InvalidArgument unless 1 <= min_match <= max_match and 0 <= min_share <= 1.
+/// Cost: a learnt token takes amortised O(1) steps to enter, and up to max_match to count (one for each of its matches of
+/// different frequency). A proposed token takes up to max_match. Counts are exact. Only max_match makes this affordable: a
+/// text of n equal tokens has n matches at every token. A node of a tree also reads every continuation of its matches, the
+/// longest match first, until a match's share is too small. In large corpora one frequent token has many
+/// continuations; a larger min_match avoids them. No allocation in steady state but for what is learnt.
+/// Memory: two states and three edges for each learnt token, some 300 bytes, whatever max_match is. Unbounded: see clear().
+template <class Form = detail::Linear>
+class SuffixDrafter : public detail::LearntSuffixes<detail::SuffixOptions<Form>> {
+  using Learnt = detail::LearntSuffixes<detail::SuffixOptions<Form>>;
+  using Learnt::none;
+  using typename Learnt::Match;
+
+  static constexpr bool branches = std::same_as<Form, Branching>;
+  static_assert(branches || std::same_as<Form, detail::Linear>,
+                "a SuffixDrafter drafts a line, as SuffixDrafter<>, or a tree, as SuffixDrafter<Branching>");
+
+ public:
+  using Options = detail::SuffixOptions<Form>;
+
+  SuffixDrafter() : SuffixDrafter(Options{}) {}
+
+  explicit SuffixDrafter(const Options& options, Form = {}) : Learnt(options), proposal_(options) {}
+
+  template <RandomSource Source>
+    requires(!branches)
+  Draft<OneHotRows> draft(std::span<const Token> context, Index gamma, Source&) & {
+    this->show(context);
+    return proposal_.of(*this, gamma);
+  }
+
+  template <RandomSource Source>
+    requires branches
+  Draft<OneHotRows> draft(std::span<const Token> context, const DraftLimits& limits, Source&) & {
+    this->show(context);
+    return proposal_.of(*this, limits);
+  }
+
+ private:
+  // Token by token the most frequent continuation of the longest match.
+  class Line {
+   public:
+    explicit Line(const Options& options) : min_share_(options.min_share) {
+      if (!(min_share_ >= 0 && min_share_ <= 1))
+        detail::invalid_argument("suffix drafter needs 0 <= min_share <= 1, not min_share = ", min_share_);
+    }
+
+    Draft<OneHotRows> of(const SuffixDrafter& learnt, Index gamma) {
+      tokens_.clear();
+      Match match = learnt.longest();
+      while (std::ssize(tokens_) < gamma) {
+        match = learnt.followed(match);
+        if (match.state == none) break;
+        const auto& state = learnt.automaton().state(match.state);
+        const auto& best = learnt.automaton().edge(state.best);
+        if (is_rare(best.count, state.followed)) break;
+        tokens_.push_back(best.token);
+        match = learnt.longer(match, best);
+      }
+      return detail::chosen(tokens_);
+    }
+
+   private:
+    bool is_rare(Index count, Index followed) const {
+      return static_cast<double>(count) < min_share_ * static_cast<double>(followed);
+    }
+
+    double min_share_;
+    std::vector<Token> tokens_;
+  };
+
+  // Gives a CountedTree all continuations; the CountedTree takes the most probable.
+  class Tree {
+   public:
+    explicit Tree(const Options&) {}
+
+    Draft<OneHotRows> of(const SuffixDrafter& learnt, const DraftLimits& limits) {
+      Counted counted(learnt, places_);
+      tree_.grow(counted, limits);
+      return tree_.draft();
+    }
+
+   private:
+    // A match is a state. A place is the longest match there.
+    class Counted {
+     public:
+      Counted(const SuffixDrafter& learnt, std::vector<Match>& places) : learnt_(learnt), places_(places) {
+        places_.assign(1, learnt.longest());
+      }
+
+      void follow(Index place, Token token) {
+        Match match = at(place);
+        while (!has(match.state, token)) match = learnt_.shorter(match);
+        const auto& automaton = learnt_.automaton();
+        places_.push_back(learnt_.longer(match, automaton.edge(automaton.find(match.state, token))));
+      }
+      template <class Visit>
+      void each_match(Index place, const Visit& visit) const {
+        for (Match match = learnt_.followed(at(place)); match.state != none;
+             match = learnt_.followed(learnt_.shorter(match)))
+          if (!visit(match.state)) return;
+      }
+      template <class Visit>
+      void each_continuation(Index state, const Visit& visit) const {
+        const auto& automaton = learnt_.automaton();
+        const Index best = automaton.state(state).best;
+        visit(automaton.edge(best).token, automaton.edge(best).count);
+        for (Index i = automaton.state(state).first; i != none; i = automaton.edge(i).next)
+          if (i != best && automaton.edge(i).count > 0)
+            visit(automaton.edge(i).token, automaton.edge(i).count);
+      }
+      bool has(Index state, Token token) const {
+        const Index edge = learnt_.automaton().find(state, token);
+        return edge != none && learnt_.automaton().edge(edge).count > 0;
+      }
+
+     private:
+      Match at(Index place) const { return detail::at(places_, place); }
+
+      const SuffixDrafter& learnt_;
+      std::vector<Match>& places_;
+    };
+
+    std::vector<Match> places_;
+    detail::CountedTree<Counted> tree_;
+  };
+
+  std::conditional_t<branches, Tree, Line> proposal_;
+};
+
+}  // namespace specdec
