@@ -258,7 +258,7 @@ def pages(text):
         text += f"\n/** \\dir include/specdec/{name}\n{sentence[0].upper()}{sentence[1:]}. */\n"
     text = re.sub(r"\\name\{(.*?)\}", r'\\ref specdec::\1 "\1"', text)
     text = re.sub(r"\\dirref\{(.*)\}", r'\\ref include/specdec/\1 "\1"', text)
-    examples = {path.name for path in (ROOT / "examples").glob("*.cpp")}
+    examples = {str(path.relative_to(ROOT / "examples")) for path in (ROOT / "examples").glob("*/*.cpp")}
     for header in (ROOT / "include").rglob("*.hpp"):
         examples.update(EXAMPLE.findall(header.read_text(encoding="utf-8")))
     for name in sorted(examples):

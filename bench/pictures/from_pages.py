@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape
 from drawing import BLUE, GREEN, INK, ORANGE, PINK, RED, figure, finish, save
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGES = ROOT / "examples/pages"
+PAGES = ROOT / "examples"
 FOLDER = ROOT / "examples/pictures"
 MACHINE = "one core of an Intel Xeon with AVX-512"
 
@@ -37,7 +37,7 @@ class SpeedUp:
     title = "Tokens per target call and speed-up over γ, at three temperatures"
 
     def __init__(self):
-        head, *rows = tables("programs.md", "## What a speed-up depends on")[0]
+        head, *rows = tables("apps/programs.md", "## What a speed-up depends on")[0]
         self.gammas = [int(cell.removeprefix("γ = ")) for cell in head[1:]]
         self.curves = {f"T = {row[0]}": [tuple(map(float, cell.split(" / "))) for cell in row[1:]]
                        for row in rows if re.match(r"[\d.]+$", row[0])}
@@ -68,7 +68,7 @@ class Batch:
              "early": (PINK, "D", "--")}
 
     def __init__(self):
-        section = tables("many_texts.md", "### What drafts gain in a batch")
+        section = tables("engine/many_texts.md", "### What drafts gain in a batch")
         self.targets = dict(zip(("target of 3.0 million weights", "64 layers: 44 million weights"), section))
         self.shown = " ".join(
             f"{target}, texts at a time and {', '.join(head[2:])}: " +

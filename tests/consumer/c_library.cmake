@@ -3,7 +3,7 @@
 # pkg-config. The shared library exports the interface and nothing else.
 cmake_minimum_required(VERSION 3.25)
 file(REMOVE_RECURSE ${BUILD})
-set(program ${SOURCE}/examples/verify_from_c.c)
+set(program ${SOURCE}/examples/engine/verify_from_c.c)
 list(POP_FRONT COMPILER cxx)
 list(JOIN COMPILER " " cxx_flags)
 

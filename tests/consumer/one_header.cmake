@@ -45,4 +45,4 @@ int main() {
   return specdec_c_version() == SPECDEC_C_VERSION &&
     specdec_verify(SPECDEC_BLOCK, nullptr, nullptr, nullptr, 0, nullptr, &verdict, nullptr, 0) == SPECDEC_INVALID_ARGUMENT ? 0 : 1;
 }
-" c)
+" more/c)

@@ -21,8 +21,9 @@ LIBRARY = REPOSITORY / "include/specdec"
 CXX = os.environ.get("CXX") or next(filter(shutil.which, ["clang++-16", "clang++", "g++"]))
 LLD = "clang" in CXX and pathlib.Path(shutil.which(CXX) or "").resolve().with_name("ld.lld").exists()  # links fast
 FLAGS = ["-std=c++20", "-w", *shlex.split(os.environ.get("CXXFLAGS", "")), "-isystem", "/usr/include/eigen3",
-         f'-DSPECDEC_EXAMPLES="{REPOSITORY}/examples"', f"-I{REPOSITORY}/examples/tests/llama_declarations"]
+         f'-DSPECDEC_EXAMPLES="{REPOSITORY}/examples/apps"', f"-I{REPOSITORY}/examples/apps/tests/llama_declarations"]
 # MPI tests run as three processes, perhaps more than there are cores.
+EXAMPLES = [f"examples/{door}" for door in ("apps", "write", "prove")]  # what programs include of one another
 MPI = "tests/mpi/"
 MPIRUN = ["mpirun", "--oversubscribe", "-n", "3"]
 # Clang takes memory from the system seldom and in large pages: saves a sixth of its time.
@@ -60,7 +61,7 @@ class Tree:
         self.lock = threading.Lock()
 
     def includes(self):
-        return [f"-I{self.root / folder}" for folder in ("include", "bench", "examples")]
+        return [f"-I{self.root / folder}" for folder in ("include", "bench", *EXAMPLES)]
 
 
 @contextlib.contextmanager
@@ -109,8 +110,8 @@ class Suite:
         header = self.work / f"common{level}.hpp"
         with self.lock:
             if level not in self.precompiled:
-                sources = [file for folder in ("include", "tests", "bench/acceptance", "bench/tests", "examples/tests",
-                                               "examples/drafters", "examples/transformer")
+                sources = [file for folder in ("include", "tests", "bench/acceptance", "bench/tests", "examples/apps/tests",
+                                               "examples/write/drafters", "examples/apps/transformer")
                            for file in (REPOSITORY / folder).rglob("*.[hc]pp")]
                 names = {name for file in sources for name in re.findall(r"^#include <([a-z_]+|Eigen/\w+)>$",
                                                                          file.read_text(), re.MULTILINE)}

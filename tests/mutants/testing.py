@@ -58,13 +58,13 @@ mutant = promise("the laboratory states the error of what it measures")
 mutant("gain-unpaired", "bench/acceptance/estimate.hpp", "bench/tests/acceptance_lab", "b[i] - ratio * a[i]", "b[i] - a[i]")
 
 mutant = promise("the transformer's row of a token of a tree is that of a line of the tokens on its way")
-mutant("branch-keys-turned-by-number", "examples/transformer/attention.hpp", "examples/tests/tree",
+mutant("branch-keys-turned-by-number", "examples/apps/transformer/attention.hpp", "examples/apps/tests/tree",
        "rotation_(context + tree.depth(token), keys", "rotation_(context + token, keys")
 
 mutant = promise("an online model learns along the gradient of what is accepted")
-mutant("online-step-that-moves-the-mass", "examples/transformer/online_model.hpp", "examples/tests/online",
+mutant("online-step-that-moves-the-mass", "examples/apps/transformer/online_model.hpp", "examples/apps/tests/online",
        "q *= more - share;", "q *= more;")
 
 mutant = promise("on llama.cpp a call that fails leaves every sequence as it was")
-mutant("llama-together-undo-believed", "examples/llama_cpp/llama_batch.hpp", "examples/tests/llama_batch",
+mutant("llama-together-undo-believed", "examples/apps/llama_cpp/llama_batch.hpp", "examples/apps/tests/llama_batch",
        "fed_[i]->broken = !context_.remove(fed_[i]->id, feeds[i].from);", "context_.remove(fed_[i]->id, feeds[i].from);")

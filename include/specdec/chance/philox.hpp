@@ -23,7 +23,7 @@ namespace specdec::inline v0_2_0 {
 /// Units: `offset` counts numbers of 64 bits. Numbers 2n and 2n + 1 are the low and the high half of the block whose counter
 /// is (n, stream) and whose key is the seed.
 /// Cost: ten rounds of two multiplications for each number. No table, no warm-up.
-/// Example: examples/pages/your_engine.md
+/// Example: examples/engine/your_engine.md
 class Philox {
  public:
   using result_type = std::uint64_t;

@@ -65,7 +65,7 @@ concept Drafts = DraftsBy<D, DraftLimits, Source, More...> || DraftsBy<D, Index,
 /// A head on the target's hidden states (Medusa, an MLP speculator, EAGLE) is a draft model: see more/heads/head_model.hpp and
 /// more/heads/eagle_model.hpp. A drafter of yours that refers to the target's model may read its states in observe(), where the
 /// model still holds the states of the call; the next draft begins from the state at judged.verdict.node.
-/// Example: examples/transformer/self_draft.hpp, draft models that share the target's layers and KV cache.
+/// Example: examples/apps/transformer/self_draft.hpp, draft models that share the target's layers and KV cache.
 template <class D, class Source = RandomChance<SplitMix64>>
 concept OneTextDrafter = detail::Drafts<D, Source> && requires(D& drafter, Index n) { drafter.truncate(n); };
 

@@ -418,7 +418,7 @@ class ModelCheck {
 /// be empty, and are left empty.
 /// Throws: InvalidArgument if an option is out of range. A model that throws is reported.
 /// Cost: some hundred calls for each round with the default options, most of them over one token. Memory for the rows of a round.
-/// Example: examples/check_my_model.cpp
+/// Example: examples/prove/check_my_model.cpp
 template <class M>
 ModelReport check_model(M& model, const ModelCheckOptions& options = {}) {
   static_assert(specdec::detail::can_be_wrapped<M, false>());

@@ -144,7 +144,7 @@ std::vector<Projection> project(std::span<const double> survival, std::span<cons
 /// A size of calls counts as measured if it occurred 8 times, and a position if 8 drafts reached it: one shorter last call tells
 /// nothing of what calls cost. Other sizes are estimated (see CostCurve), and the ranges hold all that they can be
 /// (CostCurve::bounds). If all target calls had one size, every size is taken to cost as much as this one; this flatters long
-/// drafts, and the ranges are wide. So let a run draft any length by chance, 0 included: examples/project_gamma.cpp. An empty
+/// drafts, and the ranges are wide. So let a run draft any length by chance, 0 included: examples/write/project_gamma.cpp. An empty
 /// draft costs 0 unless it was measured.
 inline std::vector<Projection> project(const Stats& stats, std::span<const double> survival,
                                        Index most = 16) {

@@ -24,7 +24,7 @@
 // Cost: that of the C++ rules, and one branch for each question to a row. Each list that is used is checked by one pass over
 //   it; where a rule reads whole rows (K-SEQ, greedy block), a list costs as much as a row of probabilities in memory. No
 //   allocation for up to 64 tokens (greedy block allocates in its first calls).
-// Example: examples/verify_from_c.c
+// Example: examples/engine/verify_from_c.c
 // SPDX-License-Identifier: MIT
 #ifndef SPECDEC_C_SPECDEC_H
 #define SPECDEC_C_SPECDEC_H
@@ -350,7 +350,7 @@ SPECDEC_C_API specdec_status specdec_verify_greedy_block(specdec_greedy_block* m
                                                          size_t error_size);
 
 /// An audit of the texts that an engine writes: whether their tokens are drawn from the target's rows. It may be asked at any time,
-/// and convicts a right engine with the stated probability at most. See examples/pages/prove.md, which tells the trap, too: what is
+/// and convicts a right engine with the stated probability at most. See examples/prove/prove.md, which tells the trap, too: what is
 /// added must depend on the text before a token, never on the step that emitted it.
 typedef struct specdec_text_audit specdec_text_audit;
 

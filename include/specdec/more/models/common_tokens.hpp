@@ -86,7 +86,7 @@ class CommonTokensRows {
 /// texts in the call. Reading a row with a mass on common tokens that is not finite throws InvalidDistribution.
 /// Cost: a call of the model, with the tokens of the spellings; a pass over each row that is read. Rows are stable if the
 /// model's are.
-/// Example: examples/other_tokenizer.cpp.
+/// Example: examples/write/other_tokenizer.cpp.
 template <class M>
 class CommonTokens : public detail::WrapsModel<CommonTokens<M>, M> {
   using Base = detail::WrapsModel<CommonTokens, M>;

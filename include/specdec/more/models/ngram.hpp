@@ -45,7 +45,7 @@ namespace specdec::inline v0_2_0 {
 /// of each suffix of the context. No allocation once the longest context and the most rows have been seen.
 /// Numeric: rows sum to 1 up to rounding. A context gives the same bits however it was fed. At orders in the
 /// hundreds the weight of the shortest contexts may underflow. Unseen tokens then get probability 0.
-/// Example: examples/generate.cpp.
+/// Example: examples/apps/generate.cpp.
 template <std::floating_point Scalar>
 class BasicNgramModel {
   using Matrix = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;

@@ -90,7 +90,7 @@ struct ReplayedOptions {
 /// Cost: a call that wants rows takes one or two calls of the model, with up to ReplayedOptions::carried more tokens of each
 /// text; a save() of each text before each call, and a restore() after a text was cut back.
 /// Memory: for each text the states of all snapshots that it ever needed, and the tokens of the context.
-/// Example: examples/no_way_back.cpp.
+/// Example: examples/write/no_way_back.cpp.
 template <class M>
 class Replayed : public detail::WrapsModel<Replayed<M>, M, false> {
   using Base = detail::WrapsModel<Replayed, M, false>;

@@ -43,7 +43,7 @@ namespace specdec::inline v0_2_0 {
 /// `stride` tokens, the model is fed up to `last` tokens: (last − stride)/stride more for each token of the text. A call
 /// takes two or more calls of the model if wanted rows lie before and after a move. With many texts, one such text causes
 /// the calls, and the other texts wait. Each row is copied.
-/// Example: examples/short_memory.cpp.
+/// Example: examples/write/short_memory.cpp.
 template <class M>
 class Windowed : public detail::WrapsModel<Windowed<M>, M, false> {
   using Base = detail::WrapsModel<Windowed, M, false>;

@@ -68,7 +68,7 @@ struct NoDraftModel {};
 /// search that is over.
 ///
 /// Can be moved, and cannot be copied. All calls come from one thread.
-/// Example: examples/beams_and_texts.cpp
+/// Example: examples/write/beams_and_texts.cpp
 template <class TargetModel, class DraftModel = detail::NoDraftModel>
 class BeamBatch {
   using Target = std::remove_reference_t<TargetModel>;

@@ -28,7 +28,7 @@ namespace specdec::inline v0_2_0 {
 /// searches after many prompts, under other numbers.
 /// Pre: a row of the target depends only on the tokens before it, not on the other tokens of a call. (Kernels that round in
 /// another order may swap texts whose probabilities differ in the last bits.)
-/// Example: examples/beam_search.cpp
+/// Example: examples/write/beam_search.cpp
 template <class Target, class Draft = detail::NoDraftModel>
 class BeamSearch {
  public:

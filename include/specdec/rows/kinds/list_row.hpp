@@ -54,7 +54,7 @@ ListedLogits(S T::*, double) -> ListedLogits<T, S>;
 /// up to k steps in a list of k tokens, or one step if token x stands at place x. A draw takes up to k steps. What reads a
 /// whole row (entropy, a sum of a residual) takes k steps for each 1024 tokens of the vocabulary: for a list of the whole
 /// vocabulary, pass rows of plain numbers. A copy of a row copies the list.
-/// Example: examples/verify_candidates.cpp
+/// Example: examples/engine/verify_candidates.cpp
 template <class T, std::integral Id, Real S>
 class ListRow {
  public:

@@ -20,7 +20,7 @@ namespace specdec::inline v0_2_0 {
 /// Cost: γ look-ups in each matrix. Each position that is reached costs one draw from a target row in expectation. No
 /// allocation (γ <= 64).
 /// Numeric: decisions in double.
-/// Example: examples/verify_block.cpp, with this rule in place of BlockVerifier.
+/// Example: examples/engine/verify_block.cpp, with this rule in place of BlockVerifier.
 struct TokenVerifier : detail::Callable<TokenVerifier> {
   constexpr Verdict judge(const auto& drafted, auto& chance) const {
     for (Index i = 0; i < drafted.gamma(); ++i)
