@@ -440,7 +440,6 @@ TEST_CASE("every wrapper of a drafter that is not steady is known to be not stea
 
 TEST_CASE("which rules remember their sequence") {
   CHECK(remembers_sequence<GreedyBlockVerifier>);
-  CHECK(remembers_sequence<TrunkAndSpares<GreedyBlockVerifier>>);
   CHECK(!remembers_sequence<BlockVerifier>);
   CHECK(!remembers_sequence<TrunkAndSpares<BlockVerifier>>);
 }

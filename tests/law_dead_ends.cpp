@@ -216,11 +216,6 @@ TEST_CASE("dead ends: a line fails as often as the target alone, and has its law
 TEST_CASE("dead ends: where lengths are fixed, a line goes on, and greedy block verification is exact",
           "[law][long]") {
   check(Line{}, GreedyBlockVerifier{});
-  for (const Index second_trunk : {0, 1})
-    check(Spares{2, {1}, second_trunk}, TrunkAndSpares<GreedyBlockVerifier>{});
-  const TreeShape shape({-1, -1, 0, 1});
-  check(Tree{shape, Independent{}}, TrunkAndSpares<GreedyBlockVerifier>{});
-  check(Tree{shape, WithoutReplacement{}}, TrunkAndSpares<GreedyBlockVerifier>{});
 }
 
 TEST_CASE("dead ends: target and drafter that share their random numbers come there together", "[law]") {
@@ -295,7 +290,6 @@ TEST_CASE("dead ends: a text that has ended does not fail, whatever follows it",
     check_ended(Line{}, rule);
   }
   check_ended(Line{}, GreedyBlockVerifier{});
-  check_ended(Spares{2, {1}}, TrunkAndSpares<GreedyBlockVerifier>{});
   const TreeShape shape({-1, -1, 0, 0, 1, 2, 4});
   for (const TreeRule& rule : TreeRule::without_replacement()) {
     INFO("rule for trees " << rule.rule.index());

@@ -278,7 +278,6 @@ void check_trees(const Rating& length) {
   };
   check_rule("sample-match", {TrunkAndSpares<SampleMatchVerifier>{}});
   check_rule("block", {TrunkAndSpares<BlockVerifier>{}});
-  check_rule("greedy block", {TrunkAndSpares<GreedyBlockVerifier>{}});
   check_rule("traversal", {TraversalVerifier{}});
 }
 

@@ -204,7 +204,6 @@ TEST_CASE("under a rule that remembers its sequence the draft goes on after a st
   for (std::uint64_t seed = 1; seed <= static_cast<std::uint64_t>(bound(8, 40)); ++seed) {
     add_models(found, seed, at_once, Line{}, GreedyBlockVerifier{});
     add_models(found, seed, later, Line{}, GreedyBlockVerifier{});
-    add_models(found, seed, later, Spares{3, {1}}, TrunkAndSpares<GreedyBlockVerifier>{});
   }
   CHECK(found.difference < 1e-12);
   CHECK(found.drafted == found.went_on);

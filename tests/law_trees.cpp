@@ -185,7 +185,6 @@ TEST_CASE("on a tree without branches the rules for trees give the verdicts of t
   check_verdicts(TokenVerifier{}, RecursiveRejectionVerifier{});
   check_verdicts(BlockVerifier{}, TrunkAndSpares<BlockVerifier>{});
   check_verdicts(TokenVerifier{}, TrunkAndSpares<TokenVerifier>{});
-  check_verdicts(GreedyBlockVerifier{}, TrunkAndSpares<GreedyBlockVerifier>{});
 }
 
 namespace {

@@ -283,6 +283,9 @@ void check_tree(const Settings& settings) {
   if (settings.drafter != "model" && !generate::drafts_with_head(settings.drafter))
     throw std::invalid_argument(
         option + " drafts with the draft model, or from the text, not with --drafter " + settings.drafter);
+  if (settings.verifier == "greedy-block")
+    throw std::invalid_argument(option +
+                                ": greedy block verification judges lines, no trees: --verifier block");
   if (!tree) return;
   if (settings.gamma == "early" && settings.tree != "confident" &&
       generate::tree_kind_named(settings.tree).siblings != generate::Siblings::drawn)

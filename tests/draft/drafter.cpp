@@ -102,7 +102,6 @@ TEST_CASE("a draft has no limits unless they are given") {
   CHECK(drafter.draft(context, DraftLimits{}, rng).tokens.size() == 2);
   CHECK(DraftLimits{}.nodes == unlimited);
   CHECK(DraftLimits{}.depth == unlimited);
-  CHECK(DraftLimits{}.trunk == 0);
   CHECK(drafter.draft(context, {.nodes = 1}, rng).tokens.empty());
   CHECK(drafter.draft(context, {.depth = 0}, rng).tokens.empty());
   CHECK(drafter.draft(context, {.depth = 1}, rng).parents[1] == -1);

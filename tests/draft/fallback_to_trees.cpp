@@ -89,13 +89,12 @@ TEST_CASE("the first member with a tree or a line makes the draft, and a line do
   Line first, third({5, 6, 7});
   Brood second({3, 4});
   OneText chain{FallbackDrafter{first, second, third}};
-  const DraftLimits limits{.nodes = 9, .depth = 2, .trunk = 1};
+  const DraftLimits limits{.nodes = 9, .depth = 2};
   CHECK(draft_chosen(chain, context, limits) == ChosenTree{{3, 4}, {-1, -1}});
   CHECK(first.asked == 1);
   CHECK(first.limits.nodes == 2);
   CHECK(second.limits.nodes == 9);
   CHECK(second.limits.depth == 2);
-  CHECK(second.limits.trunk == 1);
   CHECK(third.asked == 0);
   second.tokens.clear();
   CHECK(draft_chosen(chain, context, limits) == ChosenTree{{5, 6}, {}});

@@ -85,11 +85,7 @@ struct Trees {
 
   static Setting setting(Bytes& bytes) {
     Setting setting(bytes, TreesTogether::kinds, tree_rules);
-    if (setting.rule == greedy_block && setting.drafter == TreesTogether::spares)
-      setting.draft_most = specdec::unlimited;
-    else if (setting.rule == greedy_block ||
-             (setting.rule == k_seq && setting.drafter != TreesTogether::independent))
-      setting.rule = traversal;
+    if (setting.rule == k_seq && setting.drafter != TreesTogether::independent) setting.rule = traversal;
     return setting;
   }
   static Rule rule(const Setting& setting) { return tree_rule_of(setting.rule); }

@@ -90,11 +90,8 @@ struct TreeSetting {
         seed(bytes.byte()),
         draft_most(context_size(bytes)),
         rows(bytes, paths_byte >= 128) {
-    // Greedy block verification needs trunks of the length that it asks for, and K-SEQ needs independent siblings.
-    if (rule == greedy_block && drafter == AnyTreeDrafter::Kind::spares)
-      draft_most = std::numeric_limits<Index>::max();
-    else if (rule == greedy_block || (rule == k_seq && drafter != AnyTreeDrafter::Kind::independent))
-      rule = traversal;
+    // K-SEQ needs independent siblings.
+    if (rule == k_seq && drafter != AnyTreeDrafter::Kind::independent) rule = traversal;
   }
 
   template <class Rule>

@@ -21,8 +21,7 @@ using specdec::TrunkAndSpares;
 
 using Rule =
     std::variant<specdec::TraversalVerifier, specdec::RecursiveRejectionVerifier, specdec::KSeqVerifier,
-                 TrunkAndSpares<specdec::BlockVerifier>, TrunkAndSpares<specdec::GreedyBlockVerifier>,
-                 TrunkAndSpares<specdec::SampleMatchVerifier>>;
+                 TrunkAndSpares<specdec::BlockVerifier>, TrunkAndSpares<specdec::SampleMatchVerifier>>;
 
 template <std::size_t I = 0>
 Rule rule_of(Index which) {

@@ -34,8 +34,7 @@ class AnyTreeDrafter {
 
   auto draft(std::span<const Token> context, specdec::DraftLimits limits, auto& chance) {
     require(limits.nodes >= 0 && limits.depth >= 0);
-    require(limits.trunk <= limits.nodes && limits.trunk <= limits.depth);
-    limits.nodes = std::min(limits.nodes, std::max(most_, limits.trunk));
+    limits.nodes = std::min(limits.nodes, most_);
     faults_->may_fail();
     support::ProposedTree& tree = drafter_.draft(context, limits, chance);
     faults_->may_fail();
@@ -127,7 +126,7 @@ class AnyNodes {
   Faults* faults_;
 };
 
-enum TreeRule : Index { traversal, recursive, block, sample_match, greedy_block, argmax, k_seq, tree_rules };
+enum TreeRule : Index { traversal, recursive, block, sample_match, argmax, k_seq, tree_rules };
 
 inline support::AnyTreeRule tree_rule_of(Index which) {
   using namespace specdec;
@@ -138,8 +137,6 @@ inline support::AnyTreeRule tree_rule_of(Index which) {
       return {TrunkAndSpares<BlockVerifier>{}};
     case sample_match:
       return {TrunkAndSpares<SampleMatchVerifier>{}};
-    case greedy_block:
-      return {TrunkAndSpares<GreedyBlockVerifier>{}};
     case argmax:
       return {TrunkAndSpares<ArgmaxVerifier>{}};
     case k_seq:

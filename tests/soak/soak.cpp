@@ -44,10 +44,9 @@ const NamedTreeRule tree_rules[] = {
     {{specdec::RecursiveRejectionVerifier{}}, "recursive rejection"},
     {{specdec::KSeqVerifier{}}, "K-SEQ"},
     {{specdec::TrunkAndSpares<specdec::BlockVerifier>{}}, "trunk and spares, block"},
-    {{specdec::TrunkAndSpares<specdec::SampleMatchVerifier>{}}, "trunk and spares, sample-match"},
-    {{specdec::TrunkAndSpares<specdec::GreedyBlockVerifier>{}}, "trunk and spares, greedy block"}};
+    {{specdec::TrunkAndSpares<specdec::SampleMatchVerifier>{}}, "trunk and spares, sample-match"}};
 
-// K-SEQ needs independent siblings, and greedy block verification needs trunks as long as it asks for.
+// K-SEQ needs independent siblings.
 template <class Visit>
 void each_pair_of_trees(const Visit& visit) {
   for (Index drafter = 0; drafter < AnyTreeDrafter::kinds; ++drafter)
@@ -55,7 +54,6 @@ void each_pair_of_trees(const Visit& visit) {
       if (std::holds_alternative<specdec::KSeqVerifier>(rule.rule) &&
           drafter != AnyTreeDrafter::Kind::independent)
         continue;
-      if (Trees::greedy(rule) && drafter != AnyTreeDrafter::Kind::spares) continue;
       visit(drafter, rule, name);
     }
 }

@@ -31,7 +31,6 @@ class AnyTreeDrafter {
   auto draft(std::span<const Token> context, const specdec::DraftLimits& limits, auto& chance) {
     require(begins_with(context, stage_->author->text()) && context.size() == stage_->author->text().size(),
             "a draft for another text");
-    require(limits.trunk <= limits.nodes && limits.trunk <= limits.depth, "no room for the trunk");
     stage_->call();
     stage_->drawn = false;
     const support::ProposedTree& tree = drafter_.draft(context, limits, chance);

@@ -403,8 +403,12 @@ struct FailingRule {
     stage->call();
     return verdict;
   }
-  void commit() { rule.commit(); }
-  Index min_draft_length() const { return rule.min_draft_length(); }
+  void commit() { specdec::detail::commit(rule); }
+  Index min_draft_length() const
+    requires specdec::remembers_sequence<Rule>
+  {
+    return rule.min_draft_length();
+  }
 };
 
 }  // namespace soak

@@ -50,9 +50,7 @@ struct Trees {
   using Decoder = specdec::SpecDec<Target&, AnyTreeDrafter&, FailingRule<Rule>, AnyNodes>;
   static constexpr Index gamma = 14;
 
-  static bool greedy(const Rule& rule) {
-    return std::holds_alternative<specdec::TrunkAndSpares<specdec::GreedyBlockVerifier>>(rule.rule);
-  }
+  static bool greedy(const Rule&) { return false; }
 };
 
 // Counts of what has happened.
@@ -304,12 +302,12 @@ class World {
   void attempt(Text& text, const Action& action) {
     const std::size_t size = text.sequence.context().size();
     const Index calls = text.sequence.stats().target_calls,
-                needs = text.sequence.verifier().min_draft_length();
+                needs = specdec::min_draft_length(text.sequence.verifier());
     try {
       action();
     } catch (const Failure&) {
       require(text.sequence.context().size() == size && text.sequence.stats().target_calls == calls &&
-                  text.sequence.verifier().min_draft_length() == needs,
+                  specdec::min_draft_length(text.sequence.verifier()) == needs,
               "a step that failed has left something");
     }
   }

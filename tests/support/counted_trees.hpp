@@ -128,13 +128,12 @@ class CountedTreeByDefinition {
     counted_.begin(context);
     find(-1, 0, 1.0);
     while (std::ssize(tree_.tokens) < limits.nodes) {
-      const std::ptrdiff_t next = best(limits.trunk);
+      const std::ptrdiff_t next = best();
       if (next < 0) return;
       const Open chosen = open_[static_cast<std::size_t>(next)];
       open_.erase(open_.begin() + next);
       tree_.tokens.push_back(chosen.token);
       tree_.parents.push_back(chosen.parent);
-      on_trunk_.push_back(chosen.eldest && (chosen.parent < 0 || on_trunk_[size_at(chosen.parent)]));
       counted_.follow(chosen.parent + 1, chosen.token);
       find(std::ssize(tree_.tokens) - 1, chosen.depth, chosen.probability);
     }
@@ -149,8 +148,6 @@ class CountedTreeByDefinition {
     bool eldest;
     double probability, priority;
   };
-
-  static std::size_t size_at(Index i) { return static_cast<std::size_t>(i); }
 
   void find(Index node, Index depth, double probability) {
     if (depth >= depth_) return;
@@ -177,12 +174,10 @@ class CountedTreeByDefinition {
     if (open_.size() > first) open_[first].priority = most;
   }
 
-  std::ptrdiff_t best(Index trunk) const {
+  std::ptrdiff_t best() const {
     std::ptrdiff_t best = -1;
     for (std::size_t i = 0; i < open_.size(); ++i) {
       const Open& one = open_[i];
-      if (one.eldest && one.depth <= trunk && (one.parent < 0 || on_trunk_[size_at(one.parent)]))
-        return static_cast<std::ptrdiff_t>(i);
       const bool elder_waits = !one.eldest && std::ranges::any_of(open_, [&](const Open& other) {
         return other.eldest && other.parent == one.parent;
       });
@@ -201,7 +196,6 @@ class CountedTreeByDefinition {
   Index depth_;
   ChosenTree tree_;
   std::vector<Open> open_;
-  std::vector<bool> on_trunk_;
 };
 
 }  // namespace support

@@ -59,20 +59,14 @@ DraftedTree draft_tree(const auto& target, const auto& draft, const std::vector<
 
 // Any rule for trees, chosen at run time, so that the loop is compiled once.
 struct AnyTreeRule {
-  std::variant<
-      specdec::TraversalVerifier, specdec::RecursiveRejectionVerifier, specdec::KSeqVerifier,
-      specdec::TrunkAndSpares<specdec::BlockVerifier>, specdec::TrunkAndSpares<specdec::GreedyBlockVerifier>,
-      specdec::TrunkAndSpares<specdec::SampleMatchVerifier>, specdec::TrunkAndSpares<specdec::ArgmaxVerifier>>
+  std::variant<specdec::TraversalVerifier, specdec::RecursiveRejectionVerifier, specdec::KSeqVerifier,
+               specdec::TrunkAndSpares<specdec::BlockVerifier>,
+               specdec::TrunkAndSpares<specdec::SampleMatchVerifier>,
+               specdec::TrunkAndSpares<specdec::ArgmaxVerifier>>
       rule;
 
-  specdec::NodeVerdict judge(const auto& drafted, auto& chance) {
-    return std::visit([&](auto& verifier) { return verifier.judge(drafted, chance); }, rule);
-  }
-  void commit() {
-    std::visit([](auto& verifier) { specdec::detail::commit(verifier); }, rule);
-  }
-  Index min_draft_length() const {
-    return std::visit([](const auto& verifier) { return specdec::min_draft_length(verifier); }, rule);
+  specdec::NodeVerdict judge(const auto& drafted, auto& chance) const {
+    return std::visit([&](const auto& verifier) { return verifier.judge(drafted, chance); }, rule);
   }
   friend bool operator==(const AnyTreeRule&, const AnyTreeRule&) = default;
 };

@@ -92,7 +92,6 @@ constexpr bool judges_siblings(const R& rule) {
 static_assert(judges_siblings(TraversalVerifier{}));
 static_assert(judges_siblings(RecursiveRejectionVerifier{}));
 static_assert(judges_siblings(TrunkAndSpares<TokenVerifier>{}));
-static_assert(judges_siblings(TrunkAndSpares<GreedyBlockWithin<2>>{}));
 // Two independent draws, AA: 1 − (1 − β)² = ρ·β with β = (1/ρ + 1)/3 gives ρ = (5 + √13)/6. Each A is kept with probability
 // 1/(2ρ); if both are rejected, B.
 constexpr double rho = (5 + 3.605551275463989) / 6;

@@ -62,7 +62,7 @@ struct Pathfinder {
 static_assert(Verifier<SilentOfTrees> && judges_trees<SilentOfTrees> && !judges_trees<Silent>);
 static_assert(!Verifier<Pathfinder> && !judges_trees<Pathfinder>);
 static_assert(judges_trees<TraversalVerifier> && judges_trees<RecursiveRejectionVerifier> &&
-              judges_trees<KSeqVerifier> && judges_trees<TrunkAndSpares<GreedyBlockVerifier>>);
+              judges_trees<KSeqVerifier> && judges_trees<TrunkAndSpares<BlockVerifier>>);
 static_assert(!judges_trees<TokenVerifier> && !judges_trees<BlockVerifier> &&
               !judges_trees<GreedyBlockVerifier> && !judges_trees<KeyedVerifier>);
 
@@ -79,8 +79,6 @@ static_assert(Takes<BlockVerifier> && Takes<const BlockVerifier&> && !Takes<Bloc
 static_assert(Takes<TraversalVerifier, Parents> && !Takes<TraversalVerifier>);
 static_assert(Takes<GreedyBlockVerifier&> && !Takes<GreedyBlockVerifier> &&
               !Takes<const GreedyBlockVerifier&>);
-using GreedySpares = TrunkAndSpares<GreedyBlockVerifier>;
-static_assert(Takes<GreedySpares&, Parents> && !Takes<GreedySpares, Parents> && !Takes<GreedySpares&>);
 
 }  // namespace
 

@@ -69,9 +69,6 @@ string(CONCAT every_tree "linear +1 .*linear +2 .*spares 8,4 +2 .*likeliest 2,2 
   "[0-2]\\.[0-9].*early confident +[0-2]\\.[0-9].* after 20 prompts.*token for token: yes")
 specdec_expects(example/generate/trees generate OUTPUT "${every_tree}"
   ARGUMENTS --temperature 0 --tokens 1 --table-tokens 5 --compare trees --most-gamma 2)
-specdec_expects(example/generate/trees_of_trunks generate
-  OUTPUT "linear +2 .*spares 8,4 +2 .*auto .*Over a line of 2" NEVER "sequoia|confident +[0-9]|no repeats"
-  ARGUMENTS --verifier greedy-block --tokens 1 --table-tokens 5 --compare trees --most-gamma 2)
 
 # The output of --show: marks and counts in plain text, escape sequences if colours are wanted, and a picture. The committed
 # picture was made by this command:
@@ -171,7 +168,8 @@ specdec_refuses(generate trees_without_model "--compare trees" --compare trees -
 specdec_refuses(generate tree_of_any_size "--gamma auto" --tree confident --gamma auto)
 specdec_refuses(generate tree_drawn_greedily "--tree likeliest" --tree independent --temperature 0)
 specdec_refuses(generate tree_drawn_to_match "--tree likeliest" --tree without-replacement --verifier sample-match)
-specdec_refuses(generate tree_of_many_q "--tree spares" --tree confident --verifier greedy-block)
+specdec_refuses(generate tree_of_many_q "judges lines" --tree spares --verifier greedy-block)
+specdec_refuses(generate trees_of_many_q "judges lines" --compare trees --verifier greedy-block)
 specdec_refuses(generate tree_in_window "--draft-window" --tree spares --draft-window 64)
 specdec_refuses(generate window_too_large "the model's context holds" --draft-window 513)
 specdec_refuses(generate widths_of_nothing "--tree-widths" --tree-widths 2,1)

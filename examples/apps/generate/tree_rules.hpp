@@ -18,25 +18,14 @@ class TreeRule {
   template <class R>
   explicit TreeRule(std::in_place_type_t<R> rule) : rule_(rule) {}
 
-  specdec::NodeVerdict judge(const auto& drafted, auto& chance) {
-    return std::visit([&](auto& rule) { return rule.judge(drafted, chance); }, rule_);
-  }
-  specdec::Index min_draft_length() const {
-    return std::visit([](const auto& rule) { return specdec::min_draft_length(rule); }, rule_);
-  }
-  void commit() {
-    std::visit(
-        [](auto& rule) {
-          if constexpr (requires { rule.commit(); }) rule.commit();
-        },
-        rule_);
+  specdec::NodeVerdict judge(const auto& drafted, auto& chance) const {
+    return std::visit([&](const auto& rule) { return rule.judge(drafted, chance); }, rule_);
   }
 
  private:
   std::variant<
       specdec::TraversalVerifier, specdec::RecursiveRejectionVerifier,
       specdec::TrunkAndSpares<specdec::TokenVerifier>, specdec::TrunkAndSpares<specdec::BlockVerifier>,
-      specdec::TrunkAndSpares<specdec::GreedyBlockVerifier>,
       specdec::TrunkAndSpares<specdec::SampleMatchVerifier>, specdec::TrunkAndSpares<specdec::ArgmaxVerifier>>
       rule_;
 };
@@ -54,16 +43,13 @@ inline TreeRule tree_rule(Siblings siblings, std::string_view rule) {
     return of(std::in_place_type<specdec::TraversalVerifier>);
   }
   if (rule == "token") return of(std::in_place_type<TrunkAndSpares<specdec::TokenVerifier>>);
-  if (rule == "greedy-block") return of(std::in_place_type<TrunkAndSpares<specdec::GreedyBlockVerifier>>);
   return of(std::in_place_type<TrunkAndSpares<specdec::BlockVerifier>>);
 }
 
 /// The reason why such trees do not go with the named rule; empty if they do. `draws`: whether the draft model is sampled
 /// at a temperature above 0.
 inline std::string_view objection(Siblings siblings, std::string_view rule, bool draws) {
-  if (siblings == Siblings::trunk) return {};
-  if (rule == "greedy-block")
-    return "greedy block verification judges a line of tokens, and what is beside it: --tree spares";
+  if (rule == "greedy-block") return "greedy block verification judges lines, no trees: --verifier block";
   if (siblings == Siblings::drawn && !draws)
     return "this tree is drawn, and of the most probable token alone nothing branches: --tree likeliest";
   return {};

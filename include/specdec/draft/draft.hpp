@@ -55,15 +55,12 @@ struct Judged {
 struct DraftLimits {
   Index nodes = unlimited;  ///< how many tokens it may have
   Index depth = unlimited;  ///< how many tokens a path may have, counted from the context
-  /// The least length of the trunk, the path of eldest children. The trunk gets its nodes before the rest of the tree. For
-  /// verifiers that remember their sequence (GreedyBlockVerifier).
-  Index trunk = 0;
-  /// Whether the lengths of paths must not depend on rows after drawn tokens, for these verifiers. A drafter whose row is a
-  /// dead end (rows/read/dead_end.hpp) then goes on with a row of its own choice, which depends on the context only and which
-  /// it reports. Else it ends the path there.
+  /// Whether the length of a line must not depend on rows after drawn tokens, for verifiers that remember their sequence
+  /// (GreedyBlockVerifier). A drafter whose row is a dead end (rows/read/dead_end.hpp) then goes on with a row of its own
+  /// choice, which depends on the context only and which it reports. Else it ends the path there.
   bool fixed = false;
   /// Tokens that end the text if they are accepted, from a depth of `stops_from` tokens on: what follows them in a draft is in
-  /// vain. Empty where the lengths of paths are fixed.
+  /// vain. Empty where the length of the draft is fixed.
   TokenIds stop_tokens = {};
   Index stops_from = 0;
 

@@ -23,8 +23,7 @@ inline DraftLimits limits_of_draft(const Text& text, bool branches, Index wanted
                      " tokens, outside 0..gamma = ", options.gamma);
   const Index nodes = std::min(std::max(wanted, least), most);
   const Index depth = std::min(std::max(text.remaining() - 1, least), most);
-  if (branches)
-    return {.nodes = std::min(nodes, longest_draft), .depth = std::min(depth, longest_draft), .trunk = least};
+  if (branches) return {.nodes = std::min(nodes, longest_draft), .depth = std::min(depth, longest_draft)};
   const Index length = std::min(nodes, depth);
   if (length > longest_draft)
     invalid_argument("gamma = ", options.gamma, " and nothing else keeps drafts to ", longest_draft,

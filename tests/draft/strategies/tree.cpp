@@ -289,7 +289,7 @@ TEST_CASE("in trees of a shape, no more nodes have children than the model's con
   CHECK(drafted(7, 6, wide) == 0);
 }
 
-TEST_CASE("a tree of a shape has the trunk that a rule needs, before all other nodes") {
+TEST_CASE("a tree has as many of the nodes of its shape as the limits and the room in the model allow") {
   std::mt19937_64 rng{6};
   const auto table = full_model(5, 2, rng);
   const auto parents = [&](const TreeShape& shape, const DraftLimits& limits, Index room = unlimited) {
@@ -299,27 +299,17 @@ TEST_CASE("a tree of a shape has the trunk that a rule needs, before all other n
   };
   const TreeShape wide = TreeShape::of_widths({2, 1, 1, 1});
   CHECK(parents(wide, {.nodes = 4}) == Parents{-1, -1, 0, 1});
-  CHECK(parents(wide, {.nodes = 4, .trunk = 2}) == Parents{-1, -1, 0, 1});
-  CHECK(parents(wide, {.nodes = 4, .trunk = 3}) == Parents{-1, -1, 0, 2});
-  CHECK(parents(wide, {.nodes = 4, .trunk = 4}) == Parents{-1, 0, 1, 2});
-  CHECK(parents(wide, {.nodes = 4, .depth = 3, .trunk = 4}) == Parents{-1, -1, 0, 2});
-  CHECK(parents(wide, {.nodes = 7, .trunk = 4}) == Parents{-1, -1, 0, 1, 2, 3, 4});
-  CHECK(parents(wide, {.nodes = 8, .trunk = 4}) == parents(wide, {}));
-  CHECK(parents(wide, {.nodes = 0, .trunk = 4}).empty());
-
-  // The shape's own trunk is shorter: here 1, as only the second token has children.
-  const TreeShape second{-1, -1, 1, 1, 2};
-  CHECK(parents(second, {.trunk = 3}) == Parents{-1, -1, 0, 1, 1, 2, 3});
-  CHECK(parents(second, {.nodes = 6, .trunk = 3}) == Parents{-1, -1, 0, 1, 1, 2});
-  CHECK(parents(second, {.nodes = 4, .trunk = 3}) == Parents{-1, -1, 0, 2});
-  CHECK(parents(TreeShape(), {.nodes = 9, .trunk = 2}) == Parents{-1, 0});
+  CHECK(parents(wide, {.nodes = 7}) == Parents{-1, -1, 0, 1, 2, 3, 4});
+  CHECK(parents(wide, {.nodes = 8}) == parents(wide, {}));
+  CHECK(parents(wide, {.depth = 2}) == Parents{-1, -1, 0, 1});
+  CHECK(parents(wide, {.nodes = 0}).empty());
+  CHECK(parents(TreeShape(), {.nodes = 9}).empty());
 
   // With room for 2 tokens of the tree in the model, 2 nodes have children.
-  CHECK(parents(wide, {.trunk = 3}, 2) == Parents{-1, -1, 0, 2});
-  CHECK(parents(wide, {.trunk = 4}, 2) == Parents{-1, -1, 0, 2});
-  CHECK(parents(wide, {.trunk = 2}, 2) == Parents{-1, -1, 0, 1});
-  CHECK(parents(wide, {.trunk = 2}, 0) == Parents{-1, -1});
-  CHECK(parents(wide, {.trunk = 2}, -1).empty());
+  CHECK(parents(wide, {}, 2) == Parents{-1, -1, 0, 1});
+  CHECK(parents(wide, {}, 1) == Parents{-1, -1, 0});
+  CHECK(parents(wide, {}, 0) == Parents{-1, -1});
+  CHECK(parents(wide, {}, -1).empty());
 }
 
 namespace {

@@ -171,7 +171,7 @@ TEST_CASE(
   const TreeShape shape({-1, -1, 0, 1});
   check(Tree{shape, WithoutReplacement{}}, TraversalVerifier{});
   check(Tree{shape, Independent{}}, RecursiveRejectionVerifier{});
-  check(Spares{2, {1}}, TrunkAndSpares<GreedyBlockVerifier>{});
+  check(Spares{2, {1}}, TrunkAndSpares<BlockVerifier>{});
 }
 
 TEST_CASE("a cascade that is rolled back and used again is lossless, with caches") {

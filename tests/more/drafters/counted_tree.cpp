@@ -49,10 +49,8 @@ TEST_CASE("continuations share a match, and shorter matches share what is left")
   CHECK(grown(counted, context, {.nodes = 2, .depth = 1}) == ChosenTree{{3, 4}, {-1, -1}});
   // After "2 3" both 7 and 9 came once: each gets a quarter of a half. That is more than the sixth of 5.
   CHECK(grown(counted, context, {.nodes = 5, .depth = 2}) == ChosenTree{{3, 4, 5, 7, 9}, {-1, -1, -1, 0, 0}});
-  CHECK(grown(counted, context, {.nodes = 5, .depth = 2, .trunk = 2}) ==
-        ChosenTree{{3, 7, 4, 5, 9}, {-1, 0, -1, -1, 0}});
   CHECK(grown(counted, context, {.nodes = 5, .depth = 0}) == ChosenTree{});
-  CHECK(grown(counted, context, {.nodes = -1, .depth = 3, .trunk = 3}) == ChosenTree{});
+  CHECK(grown(counted, context, {.nodes = -1, .depth = 3}) == ChosenTree{});
   CHECK(grown(counted, std::vector<Token>{6}, {.nodes = 5, .depth = 3}) == ChosenTree{});
 }
 
@@ -70,16 +68,15 @@ TEST_CASE("trees of the likeliest continuations follow the definition, within al
     const Index tokens = 2 + n % 6;
     const auto text = random_text(80, tokens, rng), context = random_text(6, tokens, rng);
     ScannedTexts counted({text, random_text(9, tokens, rng)}, 1 + n % 2, 1 + n % 5 + n % 2, 1 + n % 3 / 2);
-    for (const Index nodes : {1, 2, 5, 13, 40})
-      for (const Index trunk : {0, 2, 6}) {
-        const DraftLimits limits{.nodes = nodes, .depth = n % 4 == 0 ? unlimited : 1 + n % 5, .trunk = trunk};
-        const ChosenTree tree = grown(counted, context, limits);
-        CAPTURE(n, nodes, trunk);
-        REQUIRE(tree == CountedTreeByDefinition(counted, context, limits).tree());
-        for (const Index parent : tree.parents) branches += std::ranges::count(tree.parents, parent) > 1;
-      }
+    for (const Index nodes : {1, 2, 5, 13, 40}) {
+      const DraftLimits limits{.nodes = nodes, .depth = n % 4 == 0 ? unlimited : 1 + n % 5};
+      const ChosenTree tree = grown(counted, context, limits);
+      CAPTURE(n, nodes);
+      REQUIRE(tree == CountedTreeByDefinition(counted, context, limits).tree());
+      for (const Index parent : tree.parents) branches += std::ranges::count(tree.parents, parent) > 1;
+    }
   }
-  CHECK(branches > static_cast<std::size_t>(bound(1000)));
+  CHECK(branches > static_cast<std::size_t>(bound(300)));
 }
 
 namespace {

@@ -83,11 +83,12 @@ TEST_CASE("lines and trees of a datastore are those of a scan of its documents")
     for (int n = 0; n < 4; ++n) {
       Tokens context;
       for (int i = 0; i < n + 2; ++i) context.push_back(static_cast<Token>(rng() % 3));
-      const DraftLimits limits{.nodes = 1 + 3 * n, .depth = 1 + n, .trunk = n / 2};
+      const DraftLimits limits{.nodes = 1 + 3 * n, .depth = 1 + n};
       const auto tree = draft_chosen(drafter, context, limits);
       CHECK(tree == support::CountedTreeByDefinition(counted, context, limits).tree());
-      const DraftLimits all{.nodes = 40, .depth = 5, .trunk = 5};
-      CHECK(propose(line, context, 5) == support::eldest_path(draft_chosen(drafter, context, all)));
+      const Tokens path = support::eldest_path(tree), proposed = propose(line, context, 5);
+      CHECK(path.size() <= proposed.size());
+      CHECK(std::equal(path.begin(), path.end(), proposed.begin()));
     }
   }
 }
@@ -120,7 +121,7 @@ TEST_CASE("with a wrong order drafts are useless, and drafts nevertheless") {
     for (int n = 0; n < 8; ++n) {
       Tokens context;
       for (int i = 0; i < n; ++i) context.push_back(static_cast<Token>(rng() % 3));
-      const DraftLimits limits{.nodes = 12, .depth = 4, .trunk = n % 3};
+      const DraftLimits limits{.nodes = 12, .depth = 4};
       const auto [tokens, parents] = draft_chosen(tree, context, limits);
       CHECK(tokens.size() <= 12);
       std::set<std::pair<Index, Token>> children;

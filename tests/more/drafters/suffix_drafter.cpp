@@ -396,8 +396,6 @@ TEST_CASE(
   // After "1 2 3" came 4, after "2 3" also 5, twice, and after 3 also 6.
   CHECK(draft_chosen(drafter, Tokens{1, 2, 3}, {.nodes = 3, .depth = 1}) ==
         ChosenTree{{4, 5, 6}, {-1, -1, -1}});
-  CHECK(draft_chosen(drafter, Tokens{1, 2, 3}, {.nodes = 3, .depth = 2, .trunk = 2}) ==
-        ChosenTree{{4, 9, 5}, {-1, 0, -1}});
   CHECK(draft_chosen(drafter, Tokens{1, 2, 3}, {.nodes = 3, .depth = 0}) == ChosenTree{});
   CHECK(draft_chosen(drafter, Tokens{8}, {.nodes = 3, .depth = 1}) == ChosenTree{});
   SplitMix64 none{0};
@@ -429,15 +427,13 @@ TEST_CASE(
       }
       author.append(random_text(rng, 4, 1 + n % 3));
       author.show();
-      const DraftLimits limits{.nodes = n % 20, .depth = n % 9, .trunk = n % 4};
+      const DraftLimits limits{.nodes = n % 20, .depth = n % 9};
       const ChosenTree drafted = draft_chosen(tree, author.text(), limits);
       REQUIRE(drafted == author.record().tree(author.text(), limits, options));
       const Tokens proposed = propose(line, author.text(), limits.depth);
       const Tokens path = eldest_path(drafted);
       REQUIRE(path.size() <= proposed.size());
       CHECK(std::equal(path.begin(), path.end(), proposed.begin()));
-      CHECK(path.size() >= std::min({proposed.size(), static_cast<std::size_t>(limits.trunk),
-                                     static_cast<std::size_t>(limits.nodes)}));
       branches += std::ssize(drafted.tokens) - std::ssize(path);
     }
     CHECK(branches > 100 / support::every(4));

@@ -76,7 +76,6 @@ struct KeepDrafting {
   /// largest probability of the row before temperature, cuts and hooks. `acceptance` is no larger than an elder sibling's.
   template <class Row, class F>
   void rate_drawn(const Row& row, Index i, Index count, const F& f) const {
-    check_rule();
     double least = 1;
     CandidateToken child{.reading = std::min(confidence_of(row, i), 1.0), .drawn = true};
     for (; child.rank < count; ++child.rank) {

@@ -62,28 +62,25 @@ class SparesPlan {
 };
 
 /// The part of a plan that fits within the limits of a draft. It is fixed before anything is drawn. If a row has too few
-/// tokens for its spares, the places stay empty. If the trunk took these places, its length would depend on a row after a
-/// drawn token. Greedy block verification forbids that.
+/// tokens for its spares, the places stay empty.
 class SparesWithin {
  public:
-  /// Gives out the nodes level by level: the token of the trunk, its spares, the token of the second trunk. The tokens that
-  /// limits.trunk asks for come before all others. No path has more than `room` tokens.
+  /// Gives out the nodes level by level: the token of the trunk, its spares, the token of the second trunk. No path has
+  /// more than `room` tokens.
   void set(const SparesPlan& plan, const DraftLimits& limits, Index room) {
     spares_.clear();
     second_trunk_ = 0;
     const Index depth = std::min(limits.depth, room);
-    const Index trunk = std::min(std::max(plan.trunk(), limits.trunk), depth);
+    const Index trunk = std::min(plan.trunk(), depth);
     if (trunk < 1) return;
     const Index end = std::min(depth, std::max(trunk, plan.second_trunk() + 1));
     Index left = limits.nodes;
     for (Index d = 0; d < end && left > 0; ++d) {
       if (d < trunk) {
-        const Index to_come = std::max<Index>(limits.trunk - d - 1, 0);
-        spares_.push_back(std::clamp<Index>(left - 1 - to_come, 0, plan.spares_at(d)));
+        spares_.push_back(std::min(left - 1, plan.spares_at(d)));
         left -= 1 + spares_.back();
       }
-      const bool has_spare = limits.trunk == 0 && spares_.front() > 0;
-      if (has_spare && left > 0 && d > 0 && d <= plan.second_trunk()) {
+      if (spares_.front() > 0 && left > 0 && d > 0 && d <= plan.second_trunk()) {
         second_trunk_ = d;
         --left;
       }
@@ -115,8 +112,7 @@ class SparesWithin {
 /// A draft length that looks at rows (DraftLength's more) may end the first trunk early.
 /// The model need not take trees: it takes in one trunk after the other. Near the end of a bounded context trunks get
 /// shorter: see ModelDrafter.
-/// A row in which no token has a positive probability ends its trunk; where lengths are fixed (DraftLimits), the trunk's
-/// token is drawn from a uniform row, and has no spares. A stop token ends its trunk, too (DraftLimits::ends_at).
+/// A row in which no token has a positive probability ends its trunk. A stop token ends its trunk, too (DraftLimits::ends_at).
 /// Throws: InvalidArgument if a trunk or a number of spares is negative, or if trunks and spares together have more
 /// than longest_draft tokens.
 /// Random: one draw per token of a trunk, by ascending number: the first token, the second trunk, the rest of the trunk.
@@ -170,18 +166,15 @@ class Spares::Growth {
   void take(const Output& output, C& chance, const KeepDrafting& keep_drafting) {
     const auto q = detail::in_row("draft", tree_.size(), [&] { return output.row(0); });
     const bool dead_end = detail::is_dead_end(detail::NamedRow(q, "draft", tree_.size()));
-    if (second_left_ > 0 && dead_end && !limits_.fixed) {
-      second_left_ = 0;
+    if (second_left_ > 0) {
+      if (dead_end) second_left_ = 0;
+      else grow_second(q, chance);
       return;
     }
-    if (second_left_ > 0) return grow_second(q, dead_end, chance);
     anew_ = false;
     if (dead_end) {
-      if (!limits_.fixed) {
-        trunk_ = drawn_;
-        return;
-      }
-      if (after_.add_uniform(q)) return grow_uniform(chance);
+      trunk_ = drawn_;
+      return;
     }
     grow_trunk(q, chance);
     if (!keep_drafting.more(q, drawn_ - 1) || ends_at(last_, drawn_ - 1)) trunk_ = drawn_;
@@ -213,14 +206,6 @@ class Spares::Growth {
     if (spares > 0) name.named([&] { add_spares(q, drawn, parent, spares); });
   }
 
-  // The next token of the trunk after a dead end, from the uniform row just stored.
-  template <class C>
-  void grow_uniform(C& chance) {
-    const Index depth = drawn_++, parent = last_;
-    last_ = tree_.size();
-    add(chance.draw(after_[depth], depth), parent, Row(std::in_place_index<0>, after_[depth]));
-  }
-
   void add_spares(const Q& q, Token drawn, Index parent, Index count) {
     for (const TopToken& likely : likeliest_.of(q, count + 1))
       if (likely.token != drawn && count-- > 0)
@@ -228,13 +213,12 @@ class Spares::Growth {
   }
 
   template <class C>
-  void grow_second(const Q& q, bool dead_end, C& chance) {
+  void grow_second(const Q& q, C& chance) {
     const Index depth = second_depth_++, row = second_after_.size();
     const detail::NamedRow name(q, "draft", tree_.size());
-    const bool uniform = dead_end && second_after_.add_uniform(q);
-    const Token token = uniform ? chance.draw(second_after_[row], depth) : chance.draw(name, depth);
+    const Token token = chance.draw(name, depth);
     const Index parent = std::exchange(second_last_, tree_.size());
-    if (!uniform) second_after_.add(name);
+    second_after_.add(name);
     add(token, parent, Row(std::in_place_index<2>, second_after_[row]));
     second_left_ = ends_at(second_last_, depth) ? 0 : second_left_ - 1;
   }

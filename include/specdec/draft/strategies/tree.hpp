@@ -27,32 +27,16 @@
 namespace specdec::inline v0_2_0 {
 namespace detail {
 
-/// How many tokens of the trunk come before all other nodes: as many as limits.trunk asks for, within the other limits and
-/// the model's room (see nodes_with_room).
-inline Index needed_trunk(const DraftLimits& limits, Index room) {
-  return std::clamp<Index>(limits.trunk, 0,
-                           std::max<Index>(std::min(limits.length(), longest_line(room)), 0));
-}
-
-/// How many of the shape's first nodes fit beside the first `trunk` nodes of the trunk, where the model has room for `inner`
-/// tokens of a tree. The model takes in only the nodes with children. Negative `inner`: there is no room even for the context.
-inline Index nodes_with_room(const TreeShape& shape, const DraftLimits& limits, Index inner, Index trunk) {
+/// How many of the shape's first nodes are within the limits, where the model has room for `inner` tokens of a tree. The model
+/// takes in only the nodes with children. Negative `inner`: there is no room even for the context.
+inline Index nodes_with_room(const TreeShape& shape, const DraftLimits& limits, Index inner) {
   if (inner < 0) return 0;
-  const Index size = shape.size_within({.depth = limits.depth});
-  // The trunk takes its part first.
-  Index left = limits.nodes - trunk, inner_left = inner - std::max<Index>(trunk - 1, 0);
-  Index deepest = -1, depth = 0;  // the deepest node of the trunk so far
-  for (Index k = 0, last = -1; k < size; ++k) {
+  const Index size = std::clamp<Index>(limits.nodes, 0, shape.size_within({.depth = limits.depth}));
+  for (Index k = 0, fed = -1; k < size; ++k) {
     const Index parent = shape.parents()[static_cast<std::size_t>(k)];
-    const bool first = k == 0 || parent != last, fed = parent == last;
-    last = parent;
-    if (first && parent == deepest) {
-      deepest = k;
-      if (++depth <= trunk) continue;
-    }
-    if (left < 1 || (!fed && inner_left < 1)) return k;
-    --left;
-    if (!fed) --inner_left;
+    if (parent == fed) continue;
+    fed = parent;
+    if (inner-- < 1) return k;
   }
   return size;
 }
@@ -64,12 +48,9 @@ inline Index nodes_with_room(const TreeShape& shape, const DraftLimits& limits, 
 ///   ModelDrafter drafter{small, Tree{TreeShape::of_widths({4, 2, 1}), WithoutReplacement{}}};
 ///
 /// Siblings are drawn (Independent, WithoutReplacement) or chosen (Likeliest). Limits keep the first nodes of the shape.
-/// If a rule that remembers its sequence needs a trunk of some length (DraftLimits::trunk), the trunk's nodes come before all
-/// others, and a shape whose trunk is shorter gets further eldest children.
 /// If a row has too few tokens, its node has fewer children than in the shape, and none if no token has a positive
 /// probability. A stop token has no children (DraftLimits::ends_at). Near the end of a bounded context fewer nodes get
-/// children: see ModelDrafter. Where lengths are fixed (DraftLimits), a row without a token of positive probability is replaced
-/// by a uniform row.
+/// children: see ModelDrafter.
 /// Where siblings are drawn, a draft length that rates draws (EarlyStoppingLength, or one of your own: DraftLength) chooses,
 /// level by level, how many of the shape's children each node gets, and whether there is another level: before they are drawn,
 /// by the rows so far. Then the limits are numbers of drawn tokens and levels, and the shape may be larger.
@@ -108,8 +89,7 @@ class Tree<Siblings>::Growth {
     strategy_ = &strategy;
     limits_ = limits;
     room_ = room;
-    trunk_ = detail::needed_trunk(limits, room);
-    most_ = detail::nodes_with_room(shape(), limits, room, trunk_);
+    most_ = detail::nodes_with_room(shape(), limits, room);
     tree_.clear();
     rows_.clear();
     places_.clear();
@@ -119,9 +99,9 @@ class Tree<Siblings>::Growth {
     fed_.clear();
     levels_ = fed_before_ = 0;
     // Rows of siblings may be views of its tokens.
-    tree_.reserve(static_cast<std::size_t>(std::clamp<Index>(limits.nodes, 0, shape().size() + trunk_)));
+    tree_.reserve(static_cast<std::size_t>(std::clamp<Index>(limits.nodes, 0, shape().size())));
     level_.clear();
-    if (most_ > 0 || trunk_ > 0) level_.push_back(-1);
+    if (most_ > 0) level_.push_back(-1);
   }
   void end() { level_.clear(); }
 
@@ -135,7 +115,7 @@ class Tree<Siblings>::Growth {
   template <class Output, class C, class KeepDrafting>
   void take(const Output& output, C& chance, const KeepDrafting& keep_drafting) {
     const Index first = after_.size(), next = tree_.size();
-    for (Index i = 0; i < std::ssize(level_); ++i) add_row(output.row(i));
+    for (Index i = 0; i < std::ssize(level_); ++i) after_.add(output.row(i));
     ++levels_;
     if (!grow_rated(output, keep_drafting, first, next, chance)) grow_shape(first, next, chance);
     list_level();
@@ -148,25 +128,22 @@ class Tree<Siblings>::Growth {
  private:
   const TreeShape& shape() const { return strategy_->shape(); }
 
-  // The node's number in the shape; −1 for the context. The shape's size for a node that only the trunk needs.
+  // The node's number in the shape; −1 for the context.
   Index place(Index k) const { return k < 0 ? -1 : places_[static_cast<std::size_t>(k)]; }
 
   // How many children node k may have, by the shape.
-  Index children(Index k) const { return place(k) < shape().size() ? shape().children(place(k)) : 0; }
+  Index children(Index k) const { return shape().children(place(k)); }
 
   template <class C>
   void grow_shape(Index first, Index next, C& chance) {
-    // As far as there is room. The trunk's node is the first of its level.
-    const auto wanted = [this](Index k, bool on_trunk) {
-      const Index most = children(k) > 0 ? most_ - shape().first_child(place(k)) : 0;
-      return std::max<Index>(std::min(most, children(k)), on_trunk ? 1 : 0);
+    const auto wanted = [this](Index k) {  // as far as there is room
+      return children(k) > 0 ? std::min(most_ - shape().first_child(place(k)), children(k)) : 0;
     };
     for (std::size_t i = 0; i < level_.size(); ++i)
-      grow(level_[i], wanted(level_[i], i == 0 && levels_ <= trunk_), after_[first + static_cast<Index>(i)],
-           chance);
+      grow(level_[i], wanted(level_[i]), after_[first + static_cast<Index>(i)], chance);
     level_.clear();
     for (Index k = next; k < tree_.size(); ++k)
-      if (!ends_at(k) && wanted(k, k == next && levels_ < trunk_) > 0) level_.push_back(k);
+      if (!ends_at(k) && wanted(k) > 0) level_.push_back(k);
   }
 
   // If the draft length rates draws.
@@ -218,17 +195,11 @@ class Tree<Siblings>::Growth {
     }
   }
 
-  // Keeps the row after a node. Where a dead end must not end the trunk, its tokens are drawn from a uniform row.
-  void add_row(const Q& q) {
-    const bool uniform = limits_.fixed && detail::is_dead_end(detail::NamedRow(q, "draft", tree_.size()));
-    if (!uniform || !after_.add_uniform(q)) after_.add(q);
-  }
-
   // Whether a path ends with node k of the level that was drawn last.
   bool ends_at(Index k) const { return limits_.ends_at(tree_.token(k), levels_ - 1); }
   // Whether a node has no children because its row is a dead end.
   bool ends_at(const typename Rows::Stored& q) const {
-    return !limits_.fixed && detail::is_dead_end(detail::NamedRow(q, "draft", tree_.size()));
+    return detail::is_dead_end(detail::NamedRow(q, "draft", tree_.size()));
   }
 
   // Adds up to `count` children of node k; q is the row after the node.
@@ -236,7 +207,7 @@ class Tree<Siblings>::Growth {
   void grow(Index k, Index count, const typename Rows::Stored& q, C& chance) {
     if (count < 1 || ends_at(q)) return;
     strategy_->siblings_.grow(q, count, k, chance, tree_, rows_);
-    const Index child = children(k) > 0 ? shape().first_child(place(k)) : shape().size();
+    const Index child = shape().first_child(place(k));
     for (Index i = 0; std::ssize(places_) < tree_.size(); ++i) {
       places_.push_back(child + i);
       numbers_.push_back(-1);
@@ -245,9 +216,8 @@ class Tree<Siblings>::Growth {
 
   Tree* strategy_ = nullptr;
   DraftLimits limits_;
-  Index room_ = 0;   // for drafted tokens in the model
-  Index trunk_ = 0;  // how long the trunk is at least
-  Index most_ = 0;   // nodes of the shape that there is room for
+  Index room_ = 0;  // for drafted tokens in the model
+  Index most_ = 0;  // nodes of the shape that there is room for
   TokenTree tree_;
   std::vector<Row> rows_;
   std::vector<Index> places_;    // each token's number in the shape

@@ -44,9 +44,9 @@ concept Continuations = requires(C& counted, Index place, Index match, Token tok
 ///
 /// A match was followed T times in all, and c times by one token. This token has probability (2c − 1)/2T. The rest, 1/2T for
 /// each distinct token, goes to tokens that did not follow the match. The next shorter match shares it out in the same way,
-/// and so on. The probability of a node is the product along its path. The tree first gets limits.trunk nodes of the path of
-/// eldest children, then the nodes of largest probability. An eldest child comes before its siblings, whatever its
-/// probability. Among equals, the child of the earlier node comes first, then the lower id.
+/// and so on. The probability of a node is the product along its path. The tree gets the
+/// nodes of largest probability. An eldest child comes before its siblings, whatever its probability. Among equals, the child
+/// of the earlier node comes first, then the lower id.
 ///
 /// Source: prediction by partial matching with escape method D (Howard and Vitter, "Practical Implementations of Arithmetic
 /// Coding", 1993), with exclusion.
@@ -61,10 +61,7 @@ class CountedTree {
     nodes_ = limits.nodes;
     depth_ = limits.depth;
     if (nodes_ < 1 || depth_ < 1) return;
-    Index eldest = expand(counted, {-1, 0, 1.0});
-    while (eldest != none && found(eldest).depth <= limits.trunk && size() < nodes_)
-      eldest = take(counted, eldest);
-    offer(eldest);
+    offer(expand(counted, {-1, 0, 1.0}));
     while (size() < nodes_ && !open_.empty()) offer(take(counted, next()));
   }
 

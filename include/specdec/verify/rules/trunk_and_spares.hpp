@@ -27,19 +27,19 @@ namespace specdec::inline v0_2_0 {
 ///   TrunkAndSpares<KeyedVerifier>         sample-and-match with a Keyed: one seed gives one text, whatever is drafted
 ///   TrunkAndSpares<ArgmaxVerifier>        greedy decoding (T = 0) on a tree, with exactly its tokens
 ///
-/// On a line the verdict is the rule's own. A rule that remembers its sequence takes one step for each trunk, and stops
-/// before a trunk that is shorter than min_draft_length() (DraftLimits::trunk tells a drafter this length). For greedy
-/// block verification, the rows of every trunk must depend on the context only: its tokens are drawn, not chosen.
+/// On a line the verdict is the rule's own. The rule must remember nothing: greedy block verification judges lines.
 /// Shapes: see verify.
-/// Throws: what verify and the rule throw. The rule then keeps its old memory.
+/// Throws: what verify and the rule throw.
 /// Random: the rule's, for each trunk that is judged.
 /// Cost: the rule's, for each trunk that is judged. Allocates nothing more (γ <= 64).
 template <class V>
 class TrunkAndSpares : public detail::CallableOnTrees<TrunkAndSpares<V>> {
   static_assert(std::copyable<V> && detail::judges_lines<V>,
                 "TrunkAndSpares takes a rule for lines: see specdec::Verifier");
-  // Whether the rule has commit(), or a judge() that is not const.
-  static constexpr bool remembers = detail::has_commit<V> || !detail::judges_unchanged<V>;
+  static_assert(
+      !remembers_sequence<V> && !detail::has_commit<V> && detail::judges_unchanged<V>,
+      "TrunkAndSpares takes a rule that remembers nothing, with a judge() that is const: a rule with a "
+      "memory, such as greedy block verification, judges lines");
 
  public:
   static constexpr bool draws_from_target = specdec::draws_from_target<V>;
@@ -49,36 +49,20 @@ class TrunkAndSpares : public detail::CallableOnTrees<TrunkAndSpares<V>> {
   TrunkAndSpares()
     requires std::default_initializable<V>
   = default;
-  constexpr explicit TrunkAndSpares(const V& rule) : rule_(rule), next_(rule) {}
+  constexpr explicit TrunkAndSpares(const V& rule) : rule_(rule) {}
 
-  /// The rule, with what it remembers of its sequence.
   constexpr const V& rule() const& { return rule_; }
   const V& rule() const&& = delete;
 
-  constexpr Index min_draft_length() const
-    requires remembers_sequence<V>
-  {
-    return specdec::min_draft_length(rule_);
-  }
-
-  constexpr NodeVerdict judge(const auto& drafted, auto& chance)
-    requires remembers
-  {
-    next_ = rule_;
-    return judge_by(next_, drafted, chance);
-  }
-  constexpr NodeVerdict judge(const auto& drafted, auto& chance) const
-    requires(!remembers)
-  {
-    V rule = rule_;
-    return judge_by(rule, drafted, chance);
-  }
-
-  /// Adds the last verdict to the rule's memory.
-  constexpr void commit()
-    requires remembers
-  {
-    std::swap(rule_, next_);
+  constexpr NodeVerdict judge(const auto& drafted, auto& chance) const {
+    for (Index node = 0;;) {
+      const auto trunk = drafted.trunk(node);
+      const Verdict verdict = rule_.judge(trunk, chance);
+      node = trunk.row(verdict.accepted);
+      const Index spare = spare_of(drafted, node, verdict.token);
+      if (spare < 0) return {node, verdict.token};
+      node = spare + 1;
+    }
   }
 
   friend constexpr bool operator==(const TrunkAndSpares& a, const TrunkAndSpares& b)
@@ -88,19 +72,6 @@ class TrunkAndSpares : public detail::CallableOnTrees<TrunkAndSpares<V>> {
   }
 
  private:
-  static constexpr NodeVerdict judge_by(V& rule, const auto& drafted, auto& chance) {
-    for (Index node = 0;;) {
-      const auto trunk = drafted.trunk(node);
-      const Verdict verdict = rule.judge(trunk, chance);
-      if constexpr (detail::has_commit<V>) rule.commit();
-      node = trunk.row(verdict.accepted);
-      const Index spare = spare_of(drafted, node, verdict.token);
-      if (spare < 0 || detail::trunk_length(drafted, spare + 1) < specdec::min_draft_length(rule))
-        return {node, verdict.token};
-      node = spare + 1;
-    }
-  }
-
   // The spare after `node` that equals `token`, or −1. The eldest child is no spare: the trunk after it has been judged.
   static constexpr Index spare_of(const auto& drafted, Index node, Token token) {
     Index k = drafted.first_child(node);
@@ -110,7 +81,6 @@ class TrunkAndSpares : public detail::CallableOnTrees<TrunkAndSpares<V>> {
   }
 
   V rule_;
-  V next_;  // the rule in the middle of a verdict
 };
 
 }  // namespace specdec
