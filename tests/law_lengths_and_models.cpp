@@ -8,7 +8,9 @@
 #include <specdec/more/drafters/confident_tree.hpp>
 #include <specdec/more/heads/eagle_model.hpp>
 #include <specdec/more/heads/head_model.hpp>
+#include <specdec/more/lengths/confident_length.hpp>
 #include <specdec/more/lengths/early_stopping_length.hpp>
+#include <specdec/more/lengths/entropy_length.hpp>
 #include <specdec/more/models/common_tokens.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>

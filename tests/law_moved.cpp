@@ -8,6 +8,7 @@
 #include <random>
 #include <span>
 #include <specdec/more/drafters/cascade_drafter.hpp>
+#include <specdec/more/lengths/scheduled_length.hpp>
 #include <specdec/more/search/beam_search.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>

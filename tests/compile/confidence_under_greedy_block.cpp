@@ -2,6 +2,7 @@
 // A draft that ends where the draft model is unsure, under a rule whose modifications know one length for all drafts.
 // SPDX-License-Identifier: MIT
 #include <random>
+#include <specdec/more/lengths/confident_length.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 

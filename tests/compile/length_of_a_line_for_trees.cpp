@@ -2,6 +2,7 @@
 // A draft length that ends lines, with a drafter of trees.
 // SPDX-License-Identifier: MIT
 #include <random>
+#include <specdec/more/lengths/confident_length.hpp>
 #include <specdec/more/lengths/early_stopping_length.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>

@@ -11,6 +11,7 @@
 #include <span>
 #include <specdec/more/drafters/forced_tokens.hpp>
 #include <specdec/more/drafters/prompt_lookup.hpp>
+#include <specdec/more/lengths/confident_length.hpp>
 #include <specdec/more/samplers/after_prompt.hpp>
 #include <specdec/more/samplers/grammar.hpp>
 #include <specdec/specdec.hpp>

@@ -11,7 +11,10 @@
 #include <specdec/more/drafters/prompt_lookup.hpp>
 #include <specdec/more/drafters/suffix_drafter.hpp>
 #include <specdec/more/lengths/batch_costs.hpp>
+#include <specdec/more/lengths/confident_length.hpp>
 #include <specdec/more/lengths/cost_optimal_length.hpp>
+#include <specdec/more/lengths/entropy_length.hpp>
+#include <specdec/more/lengths/scheduled_length.hpp>
 #include <specdec/specdec.hpp>
 #include <utility>
 #include <variant>

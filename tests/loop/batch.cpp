@@ -10,6 +10,8 @@
 #include <random>
 #include <span>
 #include <specdec/more/drafters/prompt_lookup.hpp>
+#include <specdec/more/lengths/confident_length.hpp>
+#include <specdec/more/lengths/scheduled_length.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <stdexcept>

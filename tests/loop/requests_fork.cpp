@@ -9,6 +9,7 @@
 #include <span>
 #include <specdec/more/drafters/cascade_drafter.hpp>
 #include <specdec/more/drafters/suffix_drafter.hpp>
+#include <specdec/more/lengths/scheduled_length.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <stdexcept>

@@ -13,6 +13,7 @@
 #include <optional>
 #include <random>
 #include <span>
+#include <specdec/more/lengths/scheduled_length.hpp>
 #include <specdec/more/samplers/after_prompt.hpp>
 #include <specdec/more/samplers/grammar.hpp>
 #include <specdec/more/samplers/penalties.hpp>

@@ -1,7 +1,10 @@
-// Draft lengths that learn from what was measured.
+// Draft lengths: those that learn from what was measured, and those that engines have.
 // SPDX-License-Identifier: MIT
 #pragma once
 
 #include "specdec/more/lengths/batch_costs.hpp"
+#include "specdec/more/lengths/confident_length.hpp"
 #include "specdec/more/lengths/cost_optimal_length.hpp"
 #include "specdec/more/lengths/early_stopping_length.hpp"
+#include "specdec/more/lengths/entropy_length.hpp"
+#include "specdec/more/lengths/scheduled_length.hpp"

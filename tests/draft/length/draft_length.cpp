@@ -4,6 +4,9 @@
 #include <functional>
 #include <limits>
 #include <random>
+#include <specdec/more/lengths/confident_length.hpp>
+#include <specdec/more/lengths/entropy_length.hpp>
+#include <specdec/more/lengths/scheduled_length.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <string>

@@ -15,6 +15,7 @@
 #include <specdec/more/audits/audited_drafter.hpp>
 #include <specdec/more/audits/draft_audit.hpp>
 #include <specdec/more/drafters/prompt_lookup.hpp>
+#include <specdec/more/lengths/confident_length.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <sstream>

@@ -8,6 +8,8 @@
 #include <random>
 #include <span>
 #include <specdec/more/drafters/cascade_drafter.hpp>
+#include <specdec/more/lengths/confident_length.hpp>
+#include <specdec/more/lengths/scheduled_length.hpp>
 #include <specdec/specdec.hpp>
 #include <stdexcept>
 #include <string>

@@ -10,6 +10,7 @@
 #include <specdec/more/drafters/cascade_drafter.hpp>
 #include <specdec/more/drafters/prompt_lookup.hpp>
 #include <specdec/more/drafters/suffix_drafter.hpp>
+#include <specdec/more/lengths/scheduled_length.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <stdexcept>

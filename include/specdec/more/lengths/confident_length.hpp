@@ -1,0 +1,36 @@
+// A draft that ends where the draft model is not sure: by the largest probability of a row.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "specdec/draft/growing_draft.hpp"
+#include "specdec/draft/length/draft_length.hpp"
+#include "specdec/error.hpp"
+#include "specdec/measure/step_record.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec::inline v0_2_0 {
+
+/// Drafts while the draft model is confident: up to the first token whose row has no probability of `least` or more. Looks at
+/// the row before temperature and cuts, if it knows that, so it works at temperature 0, too.
+///
+/// Source: the static confidence threshold that DISCO (Mamou et al., arXiv:2405.04304) starts from. The row decides, not the
+/// token that was drawn from it, and that token stays: its row is paid for, and to drop it would bias the output.
+/// Throws: InvalidArgument unless 0 <= least <= 1; InvalidDistribution on a row if its largest number is no
+/// probability.
+/// Cost: an argmax of each row of the draft model; a pass over it if the row has no argmax.
+class ConfidentLength {
+ public:
+  explicit ConfidentLength(double least = 0.4) : least_(least) {
+    if (!(least >= 0 && least <= 1)) detail::invalid_argument("least = ", least, " is outside [0, 1]");
+  }
+
+  Index next(Index most) const { return most; }
+  void observe(const StepRecord&) const {}
+
+  More more(const GrowingDraft& draft) const { return {.level = draft.readings.back() >= least_}; }
+
+ private:
+  double least_;
+};
+
+}  // namespace specdec
