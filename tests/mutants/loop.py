@@ -4,12 +4,20 @@
 from mutants import promise
 
 mutant = promise("the loop emits what was verified, up to a stop token or the budget")
-mutant("correction-not-emitted", "loop/text.hpp", "tests/loop/spec_dec tests/loop/sequence tests/law_lossless",
-       "look_at(last,", "if (tokens.empty()) look_at(last,")
+mutant("correction-not-emitted", "loop/step_base.hpp", "tests/loop/spec_dec tests/loop/sequence tests/law_lossless",
+       "    if (!text_.ends(cut_)) text_.add(", "    if (!text_.ends(cut_) && accepted() == 0) text_.add(")
 
 mutant = promise("no row is asked for after a text's end")
-mutant("row-after-a-stop-string-asked-for", "loop/text.hpp", "tests/law_dead_ends",
-       "return cut.stop != StopReason::length;", "return cut.stop == StopReason::stop_token;")
+mutant("row-after-a-stop-string-asked-for", "loop/step_base.hpp", "tests/law_dead_ends",
+       "return text_.ends(cut);", "return text_.ends(cut) && !cut.match;")
+mutant("row-after-the-condition-asked-for", "loop/step_base.hpp", "tests/law_dead_ends tests/loop/step",
+       "return text_.ends(cut);", "return text_.ends(cut) && cut.stop != StopReason::condition;")
+mutant("condition-shown-another-branch", "loop/step_base.hpp", "tests/loop/step",
+       "path_.set(draft, parent + 1)", "path_.set(draft, k)")
+
+mutant = promise("an error about a drafted token costs nothing unless the token is written")
+mutant("error-about-a-drafted-token-thrown", "loop/step_base.hpp", "tests/loop/ends",
+       "      return text_.ends(cut);", "      if (cut.error) std::rethrow_exception(cut.error);\n      return text_.ends(cut);")
 
 mutant = promise("after a step a model keeps just the tokens that survived")
 mutant("target-keeps-one-too-many", "loop/step_base.hpp", "tests/loop/spec_dec tests/loop/sequence tests/law_lossless",

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <exception>
 #include <iterator>
 #include <span>
 #include <utility>
@@ -226,7 +227,11 @@ class StepBase {
     const TokenTreeView draft(offered().tokens, offered().parents);
     path_.set(draft, verdict.node);
     if (branches_) path_.find_children(draft);
-    cut_ = text_.cut(path_.tokens(), verdict.token);
+    cut_ = text_.cut();
+    for (const Index k : path_.numbers())
+      if (!text_.ends(cut_)) cut_ = at(cuts_, k);
+    if (!text_.ends(cut_)) text_.add(verdict.token, cut_, [this] { return path_.tokens(); });
+    if (cut_.error) std::rethrow_exception(cut_.error);
   }
 
   Index accepted() const { return std::ssize(path_.numbers()); }
@@ -392,24 +397,16 @@ class StepBase {
   }
 
   void fill_feed(const Offer& offer) {
-    const bool searches = !options().stop_strings.empty();
-    searched_.clear();
+    const TokenTreeView draft(offer.tokens, offer.parents);
+    resize(cuts_, draft.size());
     const auto ends = [&](Index k, Index parent) {
-      const Token x = offer.tokens[static_cast<std::size_t>(k)];
-      if (x >= target_.vocabulary) return false;  // never accepted
-      StopSearch search = text_.search();
-      if (searches) {
-        searched_.resize(static_cast<std::size_t>(k) + 1);
-        if (parent >= 0)
-          search.state = static_cast<StringMatcher::State>(searched_[static_cast<std::size_t>(parent)]);
-      }
-      const Index before = branches_ ? depths_[static_cast<std::size_t>(k)] - 1 : k;
-      if (text_.ends_with(x, before, search)) return true;
-      if (searches) searched_.back() = search.state;
-      return false;
+      Cut& cut = at(cuts_, k) = parent < 0 ? text_.cut() : at(cuts_, parent);
+      const auto before = [&] { return path_.set(draft, parent + 1), path_.tokens(); };
+      if (draft.token(k) >= target_.vocabulary || cut.tokens < 0) cut.tokens = -1;
+      else text_.add(draft.token(k), cut, before);
+      return text_.ends(cut);
     };
-    feed_.fill(text_.context().subspan(static_cast<std::size_t>(cached_)), {offer.tokens, offer.parents},
-               target_.vocabulary, ends);
+    feed_.fill(text_.context().subspan(static_cast<std::size_t>(cached_)), draft, target_.vocabulary, ends);
   }
 
   TreeRecord tree_record() {
@@ -443,10 +440,11 @@ class StepBase {
   std::vector<double> probabilities_;  // of the tokens whose parents were accepted: see TreeRecord
   UncopiedNumber
       offers_;  // 1: a draft is on offer; 2: and weighed. A copy has none: the drafter is not copied
-  std::vector<Index> line_;      // the parents of a line
-  Index depth_ = 0;              // of the offered tree
-  std::vector<Index> depths_;    // of its tokens
-  std::vector<Index> searched_;  // of each token: the state of the search for stop strings after it
+  std::vector<Index> line_;    // the parents of a line
+  Index depth_ = 0;            // of the offered tree
+  std::vector<Index> depths_;  // of its tokens
+  // [k]: of the path to token k. −1 tokens if one of them is outside the target's vocabulary: the path is never accepted.
+  std::vector<Cut> cuts_;
   Clock::time_point judged_at_;
   std::chrono::nanoseconds judged_in_{0};
   NodeVerdict verdict_;  // the last one
