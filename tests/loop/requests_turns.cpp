@@ -499,6 +499,33 @@ TEST_CASE("a call for some texts names the texts that it refuses, and loses noth
     CHECK(engine.texts.at(i) == alone(models, prompt, static_cast<std::uint64_t>(i)));
 }
 
+TEST_CASE(
+    "texts that are named for a call have no earlier proposal, whether the call has room for them or not") {
+  const Models models = models_of(10);
+  Engine engine(models, {.tokens_per_call = 5});
+  auto& batch = engine.batch;
+  for (std::uint64_t seed = 0; seed < 4; ++seed)
+    batch.add(Tokens{static_cast<Token>(seed)}, options, std::mt19937_64{seed});
+  for (const Index text : {0, 1, 2, 3}) engine.call(std::span(&text, 1));
+  const std::vector<Index> named{0, 1, 2};
+  const auto feeds = batch.propose_for(named);
+  REQUIRE(feeds.size() == 1);
+  CHECK(feeds[0].sequence == 0);
+  for (const Index text : {1, 2})
+    check_message([&] { batch.accept_for(std::vector<Index>{text}, Eigen::MatrixXd(0, 4)); },
+                  {"= " + std::to_string(text), "no proposal"});
+  const auto last = engine.calls.back();
+  engine.calls = {last};
+  engine.end(0);  // text 3, which was not named
+  while (!batch.empty()) {
+    for (Index text = 0; text < 4; ++text)
+      if (!engine.texts.contains(text)) engine.call(std::span(&text, 1));
+    while (!engine.calls.empty()) engine.end(0);
+  }
+  for (Index i = 0; i < 4; ++i)
+    CHECK(engine.texts.at(i) == alone(models, {static_cast<Token>(i)}, static_cast<std::uint64_t>(i)));
+}
+
 TEST_CASE("who leaves while a call is under way takes only its own rows out of it") {
   const Models models = models_of(11);
   const Tokens prompt{0, 1, 2};

@@ -349,8 +349,9 @@ class Batch {
     return finish_call(rows, for_each);
   }
 
-  /// propose() for some sequences only. Proposals that are out for other sequences stay. Sequences that wait for another's
-  /// prompt, or find no room in the call, are left out: the feeds say who takes part.
+  /// propose() for some sequences only. Their earlier proposals are taken back, proposals that are out for other sequences stay.
+  /// Sequences that wait for another's prompt, or find no room in the call, are left out, and have no proposal then: the feeds
+  /// say who takes part.
   /// Throws: InvalidArgument if there is no sequence of a number, or a number occurs twice; what propose() throws.
   template <class E = InOrder>
   std::span<const BatchFeed> propose_for(std::span<const Index> sequences, E&& for_each = {}) & {

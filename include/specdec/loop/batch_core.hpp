@@ -163,6 +163,8 @@ class BatchCore {
   /// Chooses among these sequences.
   void admit(std::span<const Index> sequences) {
     for (std::size_t i = 0; i < sequences.size(); ++i) find(sequences, i);  // all, before anything changes
+    for (const Index sequence : sequences)
+      if (Entry& entry = *find(sequence); entry.in_flight) withdraw(entry);
     take_over_contexts();
     ask_shared_length();
     stepping_.clear();
