@@ -212,6 +212,91 @@ TEST_CASE("a text that moves to a target with a smaller context keeps within it"
   }
 }
 
+TEST_CASE("a text with a draft length of its own drafts less in a smaller context, and only there") {
+  const Models models = models_of(5);
+  const Tokens prompt{1, 2};
+  const auto batch_on = [](Bookkeeper& target, Bookkeeper& small) {
+    return Batch{target, Together{small}, Rule{}, specdec::each(specdec::FixedLength{})};
+  };
+  Bookkeeper target(models.target), there(models.target, 4), tiny(models.target, 1), small(models.small),
+      small_there(models.small), small_tiny(models.small);
+  auto batch = batch_on(target, small), other = batch_on(there, small_there),
+       refuses = batch_on(tiny, small_tiny);
+  const auto propose = [&] {
+    const Index text = batch.add(prompt, {.max_new_tokens = 20, .gamma = 8}, std::mt19937_64{1});
+    batch.propose();  // asks for the length
+    return batch.pause(text);
+  };
+  other.add(propose());
+  const auto finished = other.run();
+  CHECK_FALSE(finished.at(0).error);
+  CHECK(finished.at(0).result.stop_reason == StopReason::context);
+
+  auto paused = propose();
+  check_message([&] { refuses.add(std::move(paused)); }, {"2 tokens", "holds 1"});
+  check_message(
+      [&] {
+        other.add_turn(std::move(paused), Tokens{3, 3, 3}, {.max_new_tokens = 9});
+      },
+      {"5 tokens", "holds 4"});
+  batch.add(std::move(paused));
+  CHECK(batch.propose()[0].tokens.size() == 2 + 8);
+}
+
+TEST_CASE("a text that has filled its context comes back from a pause, and goes on where there is room") {
+  const Models models = models_of(5);
+  const Tokens prompt{1, 2}, turn{3};
+  const Options second{.max_new_tokens = 6, .gamma = 2};
+  Bookkeeper target(models.target, 4), there(models.target), small(models.small), small_there(models.small);
+  Lines batch{target, Together{small}}, other{there, Together{small_there}};
+  const Index text = batch.add(
+      {.prompt = prompt, .options = options, .source = std::mt19937_64{1}, .number = 3, .stays = true});
+  const auto finished = batch.run();
+  CHECK(finished.at(0).result.stop_reason == StopReason::context);
+  Lines::Paused paused = batch.pause(text);
+  const Tokens context(paused.sequence().context().begin(), paused.sequence().context().end());
+  const auto is_full = [&](const Lines::Sequence& sequence) {
+    return sequence.done() && sequence.result().stop_reason == StopReason::context &&
+           std::ranges::equal(sequence.context(), context);
+  };
+  batch.add(std::move(paused));
+  CHECK(is_full(batch.sequence(text)));
+  CHECK(batch.empty());
+  CHECK(batch.run().empty());
+  check_message([&] { batch.add_turn(text, turn, second); }, {"6 tokens", "holds 4"});
+  CHECK(is_full(batch.sequence(text)));
+
+  // A turn that is refused elsewhere leaves it as it was here.
+  paused = batch.pause(text);
+  check_message([&] { other.add_turn(std::move(paused), Tokens{9}, second); }, {"= 9"});
+  CHECK(is_full(paused.sequence()));
+  // Where there is more room it waits for its turn, too. A draft length of all texts hears of the others only.
+  other.add(std::move(paused));
+  CHECK(other.empty());
+  CHECK(other.run().empty());
+  other.add_turn(text, turn, second);
+  CHECK(other.run().at(0).result.tokens.size() == 6);
+}
+
+TEST_CASE("kept() is what the target holds, also while a prompt is read in parts") {
+  const Models models = models_of(5);
+  Bookkeeper target(models.target), small(models.small);
+  Lines batch{target, Together{small}, {}, {.tokens_per_call = 6}};
+  for (Index i = 0; i < 3; ++i)
+    batch.add(Tokens(static_cast<std::size_t>(9 + 4 * i), 1), options, std::mt19937_64{1});
+  int in_part = 0;
+  while (!batch.empty()) {
+    for (Index i = 0; i < 3; ++i) {
+      const auto context = target.contexts.find(i);
+      if (context == target.contexts.end()) continue;
+      CHECK(batch.sequence(i).kept() == std::ssize(context->second));
+      in_part += batch.sequence(i).kept() < 8;
+    }
+    batch.step();
+  }
+  CHECK(in_part > 0);
+}
+
 TEST_CASE(
     "a text that stays writes its next turn as a sequence that is resumed, and only new tokens are fed") {
   const Models models = models_of(6);

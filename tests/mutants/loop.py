@@ -51,6 +51,22 @@ mutant("resume-of-a-cut-text", "loop/step_base.hpp", "tests/loop/sequence",
        "           !text_.ended_by_itself();",
        ";")
 
+mutant("last-token-of-a-part-not-fed", "loop/step_base.hpp", "tests/loop/sequence",
+       "std::min({cached_, common, text_.size() - 1})", "std::min(cached_, common)")
+mutant("stop-string-begun-in-another-turn", "loop/text.hpp", "tests/loop/sequence", "    search_ = {};\n", "")
+mutant("released-context-fed-from-its-middle", "loop/sequence.hpp", "tests/loop/sequence",
+       "    turn_ = drafter_turn_ = detail::Turn();\n"
+       "    Base::target_holds(0);",
+       "    turn_ = drafter_turn_ = detail::Turn();")
+mutant("drafts-as-long-as-for-another-target", "loop/step_base.hpp", "tests/loop/requests_turns",
+       "    limits_.nodes = std::min(limits_.nodes, most_drafted());\n"
+       "    limits_.depth = std::min(limits_.depth, most_drafted());\n",
+       "")
+mutant("refused-turn-leaves-another-target", "loop/batch.hpp", "tests/loop/requests_turns",
+       "[&] { entry.seat().move_to(before); }", "[] {}")
+mutant("named-text-keeps-its-proposal", "loop/batch_core.hpp", "tests/loop/requests_turns",
+       "if (Entry& entry = *find(sequence); entry.in_flight) withdraw(entry);", "(void)sequence;")
+
 mutant = promise("a stop string ends the text in the token that completes it, wherever tokens break it")
 mutant("stop-string-begins-anew-each-token", "loop/text.hpp", "tests/text/stop_strings",
        "find(cut.search,", "find(cut.search = {.bytes = cut.search.bytes},")
@@ -73,6 +89,8 @@ mutant("batch-luck-not-rewound", "loop/batch_core.hpp", "tests/loop/batch", "rew
 mutant = promise("log-probabilities of a prompt are those of its own tokens, and of all of them")
 mutant("prompt-told-of-the-token-before", "loop/log_probabilities.hpp", "tests/loop/prompt_log_probabilities",
        "add(named, at(text, end), options)", "add(named, at(text, end - 1), options)")
+mutant("prompt-told-beside-other-tokens", "loop/step_base.hpp", "tests/loop/prompt_log_probabilities",
+       "    if (wants_prompt()) of_prompt_.begin_at(length);\n", "")
 mutant("ruled-out-token-of-a-prompt-kept", "loop/sequence.hpp", "tests/loop/prompt_log_probabilities",
        "std::min(kept() + unread, Base::ruled_out())", "kept() + unread")
 mutant("twin-without-its-prompt", "loop/batch_core.hpp", "tests/loop/prompt_log_probabilities",

@@ -208,8 +208,9 @@ class Batch {
     return {std::move(entry), detail::take_state(core().drafter(), sequence)};
   }
 
-  /// Goes on with a paused sequence, under its own number. `filled`: the target's context of this number holds the first tokens
-  /// of the text already (an ExternalTarget, or a target whose contexts the caller fills).
+  /// Goes on with a paused sequence, under its own number. One that has ended and stays waits for its next turn, also if it does
+  /// not fit in the target's context. `filled`: the target's context of this number holds the first tokens of the text already (an
+  /// ExternalTarget, or a target whose contexts the caller fills).
   /// Throws: InvalidArgument if the number is in use here, if gamma + 1 tokens do not fit in a call, or if the text does
   /// not suit the target. The sequence is then still paused.
   Index add(Paused&& paused, Filled filled = {}) {
@@ -217,11 +218,14 @@ class Batch {
     const Index number = entry.number();
     check_number(number);
     check_fits(entry.most());
-    core().fill(entry, filled);
-    entry.seat().move_to(detail::described(core().target));
+    core().check_filled(filled, std::ssize(entry.seat().context()));
+    const ExternalTarget target = detail::described(core().target);
+    entry.seat().check_target(target);
     core().enter(std::move(paused.entry_));
     detail::undo_on_error([&] { detail::put_state(core().drafter(), number, std::move(paused.state_)); },
                           [&] { paused.entry_ = core().remove(number); });
+    entry.seat().move_to(target);  // nothing throws from here on
+    core().fill(entry, filled);
     core().keep_filled(number, filled);
     return number;
   }
@@ -255,11 +259,9 @@ class Batch {
     check_between_steps("add_turn()");
     Entry& entry = *core().find(sequence);
     check_fits(options.gamma);
-    const Index held = entry.held();
     entry.take_turn(text, options);
     core().withdraw(entry);  // nothing throws from here on
     core().leave_call(entry);
-    entry.target_holds(std::min(held, std::ssize(entry.seat().context()) - 1));
     if constexpr (called_here) core().target.keep(sequence, entry.seat().kept());
     core().drafter().keep(sequence, entry.seat().kept());
     entry.fit_into(core().tokens_per_call);
@@ -270,8 +272,10 @@ class Batch {
     check_number(entry.number());
     check_fits(options.gamma);
     core().check_filled(filled, std::ssize(entry.seat().context()) + text.size());
-    entry.seat().move_to(detail::described(core().target));
-    entry.take_turn(text, options);
+    const ExternalTarget target = detail::described(core().target);
+    entry.seat().check_target(target);
+    const ExternalTarget before = entry.seat().move_to(target);
+    detail::undo_on_error([&] { entry.take_turn(text, options); }, [&] { entry.seat().move_to(before); });
     return add(std::move(paused), filled);
   }
 

@@ -97,7 +97,8 @@ struct Result {
   /// One value for each token, for the rows that Options::log_probabilities asks for.
   LogProbabilities log_probabilities = {}, raw_log_probabilities = {};
   /// If LogProbabilityOptions::prompt is set: one value for each of the last tokens of the prompt, given all tokens before it.
-  /// That is each token but the first; where a part of the prompt was cached, each token after the first one that was read.
+  /// That is each token but the first; where a part of the prompt was cached, at the start or after a pause, each token after the
+  /// first one that was read from there on.
   LogProbabilities prompt_log_probabilities = {}, raw_prompt_log_probabilities = {};
 
   /// The text of the tokens, cut before a stop string.

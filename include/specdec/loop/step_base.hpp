@@ -108,7 +108,10 @@ class StepBase {
     return readings_;
   }
   /// The caller says that the target's context holds the first `length` tokens of the text now.
-  void target_holds(Index length) { cached_ = length; }
+  void target_holds(Index length) {
+    cached_ = length;
+    if (wants_prompt()) of_prompt_.begin_at(length);
+  }
   /// Whether rows after the prompt's tokens are still wanted, and whether the target is fed for them before the first step.
   bool wants_prompt() const {
     return options().log_probabilities.prompt && !done() && tokens().empty() && of_prompt_.end < text_.size();
@@ -134,20 +137,18 @@ class StepBase {
   void take_prompt_of(const StepBase& other) {
     if (wants_prompt() && text_.begins_like(other.text_)) of_prompt_ = other.of_prompt_;
   }
-  /// The text goes on with another target.
-  /// Throws: InvalidArgument if its vocabulary is of another size, or the text does not fit in its context.
-  void move_to(const ExternalTarget& target) {
+  /// Throws: InvalidArgument if the text cannot go on with this target: its vocabulary is of another size, or a text that has not
+  /// ended does not fit in its context.
+  void check_target(const ExternalTarget& target) const {
     if (target.vocabulary != target_.vocabulary)
       invalid_argument("the text is over ", target_.vocabulary, " tokens, the target's vocabulary has ",
                        target.vocabulary);
-    if (text_.size() > target.context)
+    if (!done() && text_.size() > target.context)
       invalid_argument("the text has ", text_.size(), " tokens, but the target's context holds ",
                        target.context);
-    target_ = target;
-    // The draft length was perhaps asked already, for the other target.
-    limits_.nodes = std::min(limits_.nodes, most_drafted());
-    limits_.depth = std::min(limits_.depth, most_drafted());
   }
+  /// The text goes on with another target. Returns the one before.
+  ExternalTarget move_to(const ExternalTarget& target) { return std::exchange(target_, target); }
 
  protected:
   // The draft on offer. Its views point into the drafter.
@@ -183,6 +184,9 @@ class StepBase {
   }
 
   DraftLimits reserved_limits() {
+    // The draft length was perhaps asked already, for another target.
+    limits_.nodes = std::min(limits_.nodes, most_drafted());
+    limits_.depth = std::min(limits_.depth, most_drafted());
     text_.reserve(limits_.length() + 1);  // drafters may hold views of the context from here on
     return with_stops(limits_, text_);
   }
