@@ -145,7 +145,7 @@ TEST_CASE("a target that keeps contexts of its own, and wrong numbers, are refus
   check_message([&] { add(own, 2, -1); }, {"cached = 2", "keeps contexts of its own"});
   CHECK(own.empty());
   const Index text = own.add(prompt, options, std::mt19937_64{1});
-  check_message([&] { own.fork(text, std::mt19937_64{1}, {}, {.cached = 1}); },
+  check_message([&] { own.fork(text, {.source = std::mt19937_64{1}, .cached = 1}); },
                 {"cached = 1", "contexts of its own"});
   auto paused = own.pause(text);
   check_message([&] { own.add(std::move(paused), {.cached = 1}); }, {"cached = 1", "contexts of its own"});

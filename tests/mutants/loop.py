@@ -123,6 +123,14 @@ mutant("target-keeps-before-all-have-seen", "loop/batch_core.hpp", "tests/draft/
        "          if (!entry->seat().error) keep_in_target(entry->seat());\n"
        "      }")
 
+mutant = promise("a twin is a sample of its own: it shares neither its text's drafter nor what a rule remembers of it")
+mutant("twin-shares-a-memory", "loop/step.hpp", "tests/loop/requests_fork",
+       "(!tokens().empty() || !is_fresh(verifier_))", "!tokens().empty()")
+mutant("twin-goes-on-with-a-memory", "loop/step.hpp", "tests/loop/requests_fork",
+       "(other_options || continues_in(context()))", "continues_in(context())")
+mutant("twin-has-the-drafter-of-another-number", "draft/lifted_drafter.hpp", "tests/draft/lifted_drafter",
+       "requires(!made && std::copy_constructible<One>)", "requires std::copy_constructible<One>")
+
 mutant = promise("a twin never gets the context of another text that has its parent's number now")
 mutant("orphan-waits-for-a-number", "loop/batch_core.hpp", "tests/loop/requests_fork",
        "if (entry->reads_after >= 0 && !contains(entry->reads_after)) entry->reads_after = -1;", ";")

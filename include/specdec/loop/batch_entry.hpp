@@ -67,17 +67,17 @@ class BatchEntry {
         seat_(target, verifier, request.prompt, std::move(request.options), Filled{request.cached}) {
     seat_.number = number;
   }
-  /// A twin: the same text, with a number, random numbers and a callback of its own.
-  BatchEntry(const BatchEntry& other, Index number, Source source, OnStep on_step)
-      : most_(other.most_),
-        source_(std::move(source)),
-        on_step_(std::move(on_step)),
+  BatchEntry(const BatchEntry& other, Index number, Twin<Source>&& twin)
+      : most_(twin.options ? twin.options->gamma : other.most_),
+        source_(std::move(twin.source)),
+        on_step_(std::move(twin.on_step)),
         own_(other.own_),
         stays_(other.stays_),
         seat_(other.seat_) {
     seat_.number = number;
     seat_.error = nullptr;
     seat_.last_emitted = {};
+    seat_.become_twin(std::move(twin.options));
   }
   BatchEntry(const BatchEntry&) = delete;
   BatchEntry& operator=(const BatchEntry&) = delete;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <exception>
 #include <iterator>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -136,6 +137,21 @@ class StepBase {
   /// Takes over what was told of another text, if its prompt is the same.
   void take_prompt_of(const StepBase& other) {
     if (wants_prompt() && text_.begins_like(other.text_)) of_prompt_ = other.of_prompt_;
+  }
+  /// This copy of a text goes on as its twin: with statistics of its own, and perhaps with other options.
+  /// Throws: InvalidArgument if the options are not valid, or have other log_probabilities.
+  void become_twin(std::optional<Options> other) {
+    if (other) {
+      check_context("context", text_.context(), *other);
+      if (other->log_probabilities != options().log_probabilities)
+        invalid_argument("log_probabilities of a fork must be those of its text");
+      text_.change(*std::move(other));
+      has_limits_ = false;  // nothing throws from here on
+    }
+    cached_ = filled_ = 0;
+    if (tokens().empty()) owe_prompt();
+    stats_ = {};
+    last_ = {};
   }
   /// Throws: InvalidArgument if the text cannot go on with this target: its vocabulary is of another size, or a text that has not
   /// ended does not fit in its context.

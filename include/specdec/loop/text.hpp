@@ -141,6 +141,15 @@ class Text {
            common_length(view_of(other.context_)) >= static_cast<Index>(prompt_size_);
   }
 
+  /// Goes on with other options. Stop strings are looked for from here on; they may have begun before.
+  /// Throws: what the tokenizer of the stop strings throws. Nothing has changed then.
+  void change(Options options) {
+    StopSearch search;
+    for (const Token x : tokens()) options.stop_strings.find(search, x, false);
+    options_ = std::move(options);  // nothing throws from here on
+    search_ = search;
+  }
+
   /// Goes on with new options. The new prompt is the first `kept` tokens and `more`.
   void go_on(Index kept, std::span<const Token> more, Options options) {
     context_.reserve(static_cast<std::size_t>(kept) + more.size());
