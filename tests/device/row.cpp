@@ -289,6 +289,8 @@ TEST_CASE("draft rows answer by logits with their sum, by a list, or for one tok
   const DenseDraft<float> cut(logits.data(), 3, 2, 1.5, 3);  // top-1
   CHECK(cut.probability(2) == 1);
   CHECK(cut.probability(0) == 0);
+  CHECK(cut.fault_of(2) == FaultKind::none);
+  CHECK(cut.fault_of(0) == FaultKind::token_was_not_drawn);
   const std::vector<std::int32_t> ids{5, 2, -1};
   const std::vector<float> numbers{0.25F, 0.75F, 0};
   const ListedDraft listed(ids.data(), numbers.data(), 3);

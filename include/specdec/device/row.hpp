@@ -15,7 +15,7 @@ namespace specdec::inline v0_2_0::device {
 
 /// What finish_row() has found of a row.
 struct RowSummary {
-  double total;     ///< the sum of all numbers below, of tokens that are kept
+  double total;     ///< the sum of all numbers below, of kept tokens; infinity at a dead end: each p is 0
   float top;        ///< the numbers are 2^(l·scale − top)
   float cut;        ///< the least logit that is kept; −infinity if all are
   Token chosen;     ///< at temperature 0 the only token; else −1
@@ -261,7 +261,7 @@ SPECDEC_TEAM void sum_again(Crew& crew, const Scalar* logits, SegmentSum* sums, 
 template <class Crew, class Scalar>
 SPECDEC_TEAM RowSummary finish_row(Crew& crew, const Scalar* logits, SegmentSum* sums, const float* largest,
                                    double* cumulative, Index vocab_size, Settings settings) {
-  RowSummary of{0, 0, -infinity, -1, FaultKind::bad_setting};
+  RowSummary of{infinity, 0, -infinity, -1, FaultKind::bad_setting};
   if (!are_valid(settings) || (need_search(settings) && !largest)) return of;
   const Index count = segments_of(vocab_size);
   const float scale = scale_of(settings), most = detail::largest_of(crew.team(), sums, count);
