@@ -59,6 +59,12 @@ Tokens joined(Tokens a, std::span<const Token> b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
 }
+// Texts of one call have prompts of other lengths and other tokens, so that no text passes for another.
+Tokens prompt_of(Index text) {
+  Tokens prompt;
+  for (Index k = 0; k < 3 + 2 * text; ++k) prompt.push_back(static_cast<Token>((text + k * k) % 4));
+  return prompt;
+}
 Tokens alone(const Models& models, const Tokens& prompt, std::uint64_t seed, const Options& how = options) {
   specdec::SpecDec decoder{Table(models.target), ModelDrafter{Table(models.small)}, Rule{}};
   std::mt19937_64 rng(seed);
@@ -435,7 +441,6 @@ class Engine {
 
 TEST_CASE("several calls may be under way at a time, and end in any order") {
   const Models models = models_of(9);
-  const Tokens prompt{0, 1, 2, 3, 3, 1, 0};
   std::mt19937_64 dice(1);
   const auto below = [&](std::size_t n) {
     return static_cast<std::size_t>(specdec::uniform01(dice) * static_cast<double>(n));
@@ -445,7 +450,7 @@ TEST_CASE("several calls may be under way at a time, and end in any order") {
       Engine engine(models, {.tokens_per_call = most});
       constexpr Index count = 6;
       for (Index i = 0; i < count; ++i)
-        engine.batch.add(prompt, options, std::mt19937_64{static_cast<std::uint64_t>(i)});
+        engine.batch.add(prompt_of(i), options, std::mt19937_64{static_cast<std::uint64_t>(i)});
       for (int rounds = 0; !engine.batch.empty(); ++rounds) {
         REQUIRE(rounds < 1000);
         if (engine.calls.size() < 3 && below(2) == 0) {
@@ -459,15 +464,15 @@ TEST_CASE("several calls may be under way at a time, and end in any order") {
         }
       }
       for (Index i = 0; i < count; ++i)
-        CHECK(engine.texts.at(i) == alone(models, prompt, static_cast<std::uint64_t>(i)));
+        CHECK(engine.texts.at(i) == alone(models, prompt_of(i), static_cast<std::uint64_t>(i)));
     }
 }
 
 TEST_CASE("a call for some texts names the texts that it refuses, and loses nothing") {
   const Models models = models_of(10);
-  const Tokens prompt{0, 1, 2};
   Engine engine(models);
-  for (std::uint64_t seed = 0; seed < 4; ++seed) engine.batch.add(prompt, options, std::mt19937_64{seed});
+  for (Index i = 0; i < 4; ++i)
+    engine.batch.add(prompt_of(i), options, std::mt19937_64{static_cast<std::uint64_t>(i)});
   const std::vector<Index> half{2, 0}, rest{1, 3};
   engine.call(half);
   using Numbers = std::vector<Index>;
@@ -496,12 +501,25 @@ TEST_CASE("a call for some texts names the texts that it refuses, and loses noth
     while (!engine.calls.empty()) engine.end(engine.calls.size() - 1);
   }
   for (Index i = 0; i < 4; ++i)
-    CHECK(engine.texts.at(i) == alone(models, prompt, static_cast<std::uint64_t>(i)));
+    CHECK(engine.texts.at(i) == alone(models, prompt_of(i), static_cast<std::uint64_t>(i)));
+}
+
+TEST_CASE("the rows of a call for some texts are no rows of an earlier call for all") {
+  const Models models = models_of(10);
+  Engine engine(models);
+  const std::vector<Index> text{engine.batch.add(prompt_of(1), options, std::mt19937_64{1})};
+  while (!engine.batch.empty()) {
+    engine.batch.propose();
+    engine.call(text);
+    const auto& rows = engine.calls.front().rows;
+    check_message([&] { engine.batch.accept(rows); }, {"no proposal"});
+    engine.end(0);
+  }
+  CHECK(engine.texts.at(text[0]) == alone(models, prompt_of(1), 1));
 }
 
 TEST_CASE("who leaves while a call is under way takes only its own rows out of it") {
   const Models models = models_of(11);
-  const Tokens prompt{0, 1, 2};
   for (const std::string how : {"cancel", "pause", "pause and add", "add_turn"})
     for (const Index who : {0, 1, 2}) {
       INFO(how << " of " << who);
@@ -509,8 +527,8 @@ TEST_CASE("who leaves while a call is under way takes only its own rows out of i
       Lines batch{target, Together{small}};
       Philox rng{5};
       for (Index i = 0; i < 3; ++i)
-        if (i == who) batch.add(prompt, options, std::ref(rng));
-        else batch.add(prompt, options, std::mt19937_64{static_cast<std::uint64_t>(i)});
+        if (i == who) batch.add(prompt_of(i), options, std::ref(rng));
+        else batch.add(prompt_of(i), options, std::mt19937_64{static_cast<std::uint64_t>(i)});
       batch.step();
       const std::uint64_t offset = rng.offset();
       std::map<Index, Index> steps;
@@ -531,7 +549,8 @@ TEST_CASE("who leaves while a call is under way takes only its own rows out of i
       for (const Finished& done : batch.run()) {
         CHECK_FALSE(done.error);
         if (done.sequence != who)
-          CHECK(done.result.tokens == alone(models, prompt, static_cast<std::uint64_t>(done.sequence)));
+          CHECK(done.result.tokens ==
+                alone(models, prompt_of(done.sequence), static_cast<std::uint64_t>(done.sequence)));
       }
       CHECK(target.contexts.empty());
     }

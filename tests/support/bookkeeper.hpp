@@ -48,7 +48,7 @@ class Bookkeeper {
       fail();
     }
     fed += tokens;
-    if (calls == one_row_short_at) rows_.conservativeResize(rows - 1, vocab_size());
+    if (calls == one_row_short_at && rows > 0) rows_.conservativeResize(rows - 1, vocab_size());
     return rows_;
   }
   void keep(Index sequence, Index length) {
