@@ -299,6 +299,20 @@ TEMPLATE_TEST_CASE("PathByPath: whichever call of the model fails, context and t
       }
     }
   CHECK(failures > 300);
+
+  // Two branches share the first token of a call that fails at the second branch. The next call has another token there.
+  Watched watched{TableModel<float>::random(3, 3, rng)};
+  const auto expected = linear_rows(watched.table);
+  auto model = TestType::by_path(watched);
+  model.forward(Tokens{0, 1}, Numbers{-1, 0}, 2);
+  watched.goes_well = 1;
+  watched.fault = Fault::before;
+  CHECK_THROWS_AS(model.forward(Tokens{0, 1, 2}, Numbers{1, 2, 2}, 2), Failure);
+  const auto& rows = model.forward(Tokens{2, 1, 2}, Numbers{1, 2, 2}, 2);
+  for (Index i = 0; i < 2; ++i)
+    for (Token x = 0; x < 3; ++x)
+      CHECK(distributions(rows).row(i).probability(x) ==
+            expected({0, 1, 2, static_cast<Token>(1 + i)})[static_cast<std::size_t>(x)]);
 }
 
 TEMPLATE_TEST_CASE(
