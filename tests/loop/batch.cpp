@@ -25,6 +25,7 @@
 #include "support/one_of_drafters.hpp"
 #include "support/one_text.hpp"
 #include "support/rules.hpp"
+#include "support/strict.hpp"
 #include "support/threads.hpp"
 #include "support/tree_models.hpp"
 
@@ -437,7 +438,7 @@ TEST_CASE("a failing sequence leaves the batch with its error, and the others ar
   Bookkeeper target(models.target), small(models.small);
   Lines batch{target, Together{small}, block};
   const Options options{.max_new_tokens = 12, .gamma = 3};
-  const auto prompt = [](std::uint64_t seed) { return Tokens(1 + seed, static_cast<Token>(seed)); };
+  const auto prompt = [](std::uint64_t seed) { return support::prompt_of(static_cast<Index>(seed), 5); };
   const auto by_itself = [&](std::uint64_t seed) {
     return alone(Job{prompt(seed), options, seed}, models.target, drafter_of(models.small));
   };
@@ -507,11 +508,8 @@ TEST_CASE("a drafter that knows a text is copied without it") {
   CHECK(result.stats.drafted > 3);
 }
 
-// Four texts with prompts of other lengths and other tokens, so that no text passes for another.
 Job one_of_four(Index i) {
-  Job job{{}, {.max_new_tokens = 20, .gamma = 3}, static_cast<std::uint64_t>(i)};
-  for (Index k = 0; k < 2 + 4 * i; ++k) job.prompt.push_back(static_cast<Token>((i + k * k) % 5));
-  return job;
+  return {support::prompt_of(i, 5), {.max_new_tokens = 20, .gamma = 3}, static_cast<std::uint64_t>(i)};
 }
 void add_one_of_four(
     auto& batch, Index i, OnStep on_step = [](std::span<const Token>) {}) {
@@ -568,7 +566,8 @@ TEST_CASE("a failing call leaves the batch as before, and the step can be tried 
           if (most == specdec::unlimited) CHECK(std::ssize(context) == batch.sequence(i).kept());
           CHECK(std::ssize(small.contexts[i]) <= batch.sequence(i).kept());
         }
-      } catch (const std::exception&) {
+      } catch (const std::exception& error) {
+        REQUIRE(dynamic_cast<const support::Misuse*>(&error) == nullptr);
         CHECK(batch.size() == size);
         for (const auto& [i, context] : before) {
           CHECK(std::ranges::equal(batch.sequence(i).context(), context));

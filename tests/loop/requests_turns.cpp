@@ -45,6 +45,7 @@ using support::Bookkeeper;
 using support::message_of;
 using support::Models;
 using support::models_of;
+using support::prompt_of;
 using Table = specdec::testing::TableModel<>;
 using Tokens = std::vector<Token>;
 
@@ -58,12 +59,6 @@ const Options options{.max_new_tokens = 12, .gamma = 3};
 Tokens joined(Tokens a, std::span<const Token> b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
-}
-// Texts of one call have prompts of other lengths and other tokens, so that no text passes for another.
-Tokens prompt_of(Index text) {
-  Tokens prompt;
-  for (Index k = 0; k < 3 + 2 * text; ++k) prompt.push_back(static_cast<Token>((text + k * k) % 4));
-  return prompt;
 }
 Tokens alone(const Models& models, const Tokens& prompt, std::uint64_t seed, const Options& how = options) {
   specdec::SpecDec decoder{Table(models.target), ModelDrafter{Table(models.small)}, Rule{}};
@@ -218,14 +213,22 @@ TEST_CASE("a text that moves to a target with a smaller context keeps within it"
   }
 }
 
+namespace {
+
+// When a text is interrupted: between steps, while its proposal is with the target, or after a step whose target call or second
+// draft call failed. The text then goes on with other tokens than those that were drafted.
+enum class When { between_steps, in_flight, target_failed, draft_failed };
+
+}  // namespace
+
 TEST_CASE(
     "a text that stays writes its next turn as a sequence that is resumed, and only new tokens are fed") {
   const Models models = models_of(6);
   const Tokens prompt{0, 1, 2, 0, 1, 3, 2, 2}, turn{3, 3, 1};
   const Options second{.max_new_tokens = 9, .gamma = 2};
-  const auto check = [&](const Rule& rule, Index most, int steps, bool paused, bool in_flight,
+  const auto check = [&](const Rule& rule, Index most, int steps, bool paused, When when,
                          const Tokens& text) {
-    INFO(steps << " steps, room " << most << ", paused " << paused << ", in flight " << in_flight);
+    INFO(steps << " steps, room " << most << ", paused " << paused << ", when " << static_cast<int>(when));
     specdec::SpecDec decoder{Table(models.target), ModelDrafter{Table(models.small)}, rule};
     auto sequence = decoder.start(prompt, options);
     Philox rng{7}, expected{7};
@@ -248,7 +251,11 @@ TEST_CASE(
       CHECK(batch.size() == 1);
       return fed;
     };
-    if (in_flight) {
+    const bool drafts = !batch.empty() && (steps > 0 || most != 5);  // in its next step
+    if (when == When::target_failed && !batch.empty()) target.fails_behind = target.calls + 1;
+    if (when == When::draft_failed && drafts) small.fails_at = small.calls + 2;
+    if (target.fails_behind > 0 || small.fails_at > 0) CHECK_THROWS_AS(batch.step(), Bookkeeper::Failure);
+    if (when == When::in_flight) {
       const auto rows = target.forward(batch.propose());
       go_on();
       CHECK(batch.accept(rows).empty());
@@ -275,8 +282,9 @@ TEST_CASE(
     for (const Index most : {specdec::unlimited, Index{5}})
       for (const int steps : {0, 1, 2, 1000})  // where the text is interrupted; 1000: it has ended
         for (const bool paused : {false, true})
-          for (const bool in_flight : {false, true})
-            for (const Tokens& text : {turn, Tokens{}}) check(rule, most, steps, paused, in_flight, text);
+          for (const When when :
+               {When::between_steps, When::in_flight, When::target_failed, When::draft_failed})
+            for (const Tokens& text : {turn, Tokens{}}) check(rule, most, steps, paused, when, text);
 }
 
 namespace {

@@ -18,6 +18,7 @@
 #include "support/catch.hpp"
 #include "support/many_texts.hpp"
 #include "support/message_of.hpp"
+#include "support/strict.hpp"
 
 namespace test_model_path_by_path {
 
@@ -186,6 +187,7 @@ struct LogitsTable {
   Tokens context = {};
   Index vocab_size() const { return 5; }
   const Eigen::MatrixXf& forward(std::span<const Token> tokens, Index rows) {
+    support::check_call(tokens, rows, vocab_size());
     context.insert(context.end(), tokens.begin(), tokens.end());
     output.resize(rows, 5);
     for (Index i = 0; i < rows; ++i) output.row(i) = table.row(*(context.end() - (rows - i)));
