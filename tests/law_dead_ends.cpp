@@ -19,6 +19,7 @@
 
 #include "support/catch.hpp"
 #include "support/rules.hpp"
+#include "support/strict.hpp"
 
 namespace law_dead_ends {
 
@@ -56,10 +57,14 @@ struct Logits {
     return out;
   }
   const RowMajor<double>& forward(std::span<const Token> tokens, Index count) {
+    support::check_call(tokens, count, vocabulary);
+    support::must(tree.empty(), "fed a line while a tree is open");
     context.insert(context.end(), tokens.begin(), tokens.end());
     return rows(tokens, count);
   }
-  const RowMajor<double>& forward(std::span<const Token> tokens, std::span<const Index>, Index count) {
+  const RowMajor<double>& forward(std::span<const Token> tokens, std::span<const Index> parents,
+                                  Index count) {
+    support::check_call(tokens, parents, std::ssize(tree), count, vocabulary);
     tree.insert(tree.end(), tokens.begin(), tokens.end());
     return rows(tokens, count);
   }

@@ -45,6 +45,7 @@ using support::Bookkeeper;
 using support::message_of;
 using support::Models;
 using support::models_of;
+using support::prompt_of;
 using Table = specdec::testing::TableModel<>;
 using Tokens = std::vector<Token>;
 
@@ -297,14 +298,22 @@ TEST_CASE("kept() is what the target holds, also while a prompt is read in parts
   CHECK(in_part > 0);
 }
 
+namespace {
+
+// When a text is interrupted: between steps, while its proposal is with the target, or after a step whose target call or second
+// draft call failed. The text then goes on with other tokens than those that were drafted.
+enum class When { between_steps, in_flight, target_failed, draft_failed };
+
+}  // namespace
+
 TEST_CASE(
     "a text that stays writes its next turn as a sequence that is resumed, and only new tokens are fed") {
   const Models models = models_of(6);
   const Tokens prompt{0, 1, 2, 0, 1, 3, 2, 2}, turn{3, 3, 1};
   const Options second{.max_new_tokens = 9, .gamma = 2};
-  const auto check = [&](const Rule& rule, Index most, int steps, bool paused, bool in_flight,
+  const auto check = [&](const Rule& rule, Index most, int steps, bool paused, When when,
                          const Tokens& text) {
-    INFO(steps << " steps, room " << most << ", paused " << paused << ", in flight " << in_flight);
+    INFO(steps << " steps, room " << most << ", paused " << paused << ", when " << static_cast<int>(when));
     specdec::SpecDec decoder{Table(models.target), ModelDrafter{Table(models.small)}, rule};
     auto sequence = decoder.start(prompt, options);
     Philox rng{7}, expected{7};
@@ -327,7 +336,11 @@ TEST_CASE(
       CHECK(batch.size() == 1);
       return fed;
     };
-    if (in_flight) {
+    const bool drafts = !batch.empty() && (steps > 0 || most != 5);  // in its next step
+    if (when == When::target_failed && !batch.empty()) target.fails_behind = target.calls + 1;
+    if (when == When::draft_failed && drafts) small.fails_at = small.calls + 2;
+    if (target.fails_behind > 0 || small.fails_at > 0) CHECK_THROWS_AS(batch.step(), Bookkeeper::Failure);
+    if (when == When::in_flight) {
       const auto rows = target.forward(batch.propose());
       go_on();
       CHECK(batch.accept(rows).empty());
@@ -354,8 +367,9 @@ TEST_CASE(
     for (const Index most : {specdec::unlimited, Index{5}})
       for (const int steps : {0, 1, 2, 1000})  // where the text is interrupted; 1000: it has ended
         for (const bool paused : {false, true})
-          for (const bool in_flight : {false, true})
-            for (const Tokens& text : {turn, Tokens{}}) check(rule, most, steps, paused, in_flight, text);
+          for (const When when :
+               {When::between_steps, When::in_flight, When::target_failed, When::draft_failed})
+            for (const Tokens& text : {turn, Tokens{}}) check(rule, most, steps, paused, when, text);
 }
 
 namespace {
@@ -520,7 +534,6 @@ class Engine {
 
 TEST_CASE("several calls may be under way at a time, and end in any order") {
   const Models models = models_of(9);
-  const Tokens prompt{0, 1, 2, 3, 3, 1, 0};
   std::mt19937_64 dice(1);
   const auto below = [&](std::size_t n) {
     return static_cast<std::size_t>(specdec::uniform01(dice) * static_cast<double>(n));
@@ -530,7 +543,7 @@ TEST_CASE("several calls may be under way at a time, and end in any order") {
       Engine engine(models, {.tokens_per_call = most});
       constexpr Index count = 6;
       for (Index i = 0; i < count; ++i)
-        engine.batch.add(prompt, options, std::mt19937_64{static_cast<std::uint64_t>(i)});
+        engine.batch.add(prompt_of(i), options, std::mt19937_64{static_cast<std::uint64_t>(i)});
       for (int rounds = 0; !engine.batch.empty(); ++rounds) {
         REQUIRE(rounds < 1000);
         if (engine.calls.size() < 3 && below(2) == 0) {
@@ -544,15 +557,15 @@ TEST_CASE("several calls may be under way at a time, and end in any order") {
         }
       }
       for (Index i = 0; i < count; ++i)
-        CHECK(engine.texts.at(i) == alone(models, prompt, static_cast<std::uint64_t>(i)));
+        CHECK(engine.texts.at(i) == alone(models, prompt_of(i), static_cast<std::uint64_t>(i)));
     }
 }
 
 TEST_CASE("a call for some texts names the texts that it refuses, and loses nothing") {
   const Models models = models_of(10);
-  const Tokens prompt{0, 1, 2};
   Engine engine(models);
-  for (std::uint64_t seed = 0; seed < 4; ++seed) engine.batch.add(prompt, options, std::mt19937_64{seed});
+  for (Index i = 0; i < 4; ++i)
+    engine.batch.add(prompt_of(i), options, std::mt19937_64{static_cast<std::uint64_t>(i)});
   const std::vector<Index> half{2, 0}, rest{1, 3};
   engine.call(half);
   using Numbers = std::vector<Index>;
@@ -581,7 +594,21 @@ TEST_CASE("a call for some texts names the texts that it refuses, and loses noth
     while (!engine.calls.empty()) engine.end(engine.calls.size() - 1);
   }
   for (Index i = 0; i < 4; ++i)
-    CHECK(engine.texts.at(i) == alone(models, prompt, static_cast<std::uint64_t>(i)));
+    CHECK(engine.texts.at(i) == alone(models, prompt_of(i), static_cast<std::uint64_t>(i)));
+}
+
+TEST_CASE("the rows of a call for some texts are no rows of an earlier call for all") {
+  const Models models = models_of(10);
+  Engine engine(models);
+  const std::vector<Index> text{engine.batch.add(prompt_of(1), options, std::mt19937_64{1})};
+  while (!engine.batch.empty()) {
+    engine.batch.propose();
+    engine.call(text);
+    const auto& rows = engine.calls.front().rows;
+    check_message([&] { engine.batch.accept(rows); }, {"no proposal"});
+    engine.end(0);
+  }
+  CHECK(engine.texts.at(text[0]) == alone(models, prompt_of(1), 1));
 }
 
 TEST_CASE(
@@ -613,7 +640,6 @@ TEST_CASE(
 
 TEST_CASE("who leaves while a call is under way takes only its own rows out of it") {
   const Models models = models_of(11);
-  const Tokens prompt{0, 1, 2};
   for (const std::string how : {"cancel", "pause", "pause and add", "add_turn"})
     for (const Index who : {0, 1, 2}) {
       INFO(how << " of " << who);
@@ -621,8 +647,8 @@ TEST_CASE("who leaves while a call is under way takes only its own rows out of i
       Lines batch{target, Together{small}};
       Philox rng{5};
       for (Index i = 0; i < 3; ++i)
-        if (i == who) batch.add(prompt, options, std::ref(rng));
-        else batch.add(prompt, options, std::mt19937_64{static_cast<std::uint64_t>(i)});
+        if (i == who) batch.add(prompt_of(i), options, std::ref(rng));
+        else batch.add(prompt_of(i), options, std::mt19937_64{static_cast<std::uint64_t>(i)});
       batch.step();
       const std::uint64_t offset = rng.offset();
       std::map<Index, Index> steps;
@@ -643,7 +669,8 @@ TEST_CASE("who leaves while a call is under way takes only its own rows out of i
       for (const Finished& done : batch.run()) {
         CHECK_FALSE(done.error);
         if (done.sequence != who)
-          CHECK(done.result.tokens == alone(models, prompt, static_cast<std::uint64_t>(done.sequence)));
+          CHECK(done.result.tokens ==
+                alone(models, prompt_of(done.sequence), static_cast<std::uint64_t>(done.sequence)));
       }
       CHECK(target.contexts.empty());
     }
