@@ -167,7 +167,7 @@ class Batch {
     core().keep_filled(number, filled);
     return number;
   }
-  Index add(TokenIds prompt, const Options& options, Source source) {
+  Index add(TokenIds prompt, const Options& options, Source source = detail::MissingGenerator{}) {
     return add(Request{.prompt = prompt, .options = options, .source = std::move(source)});
   }
   template <class F>
