@@ -4,7 +4,7 @@
 # The command must end with status 0, and its stdout must match OUTPUT. With another STATUS, its stderr must match OUTPUT
 # instead. Neither stdout nor stderr may match NEVER; an empty NEVER is not checked. (CTest's own PASS_REGULAR_EXPRESSION
 # ignores the exit status.)
-if(OUTPUT STREQUAL "")
+if("${OUTPUT}" STREQUAL "")
   message(FATAL_ERROR "no OUTPUT is expected: any would do")
 endif()
 execute_process(COMMAND ${COMMAND} RESULT_VARIABLE status OUTPUT_VARIABLE printed ERROR_VARIABLE said)

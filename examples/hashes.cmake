@@ -2,7 +2,7 @@
 # cmake -DPAGE=file "-DFILES=file;..." -P hashes.cmake
 #
 # PAGE says where the files come from. It must hold the name and the SHA-256 of each file.
-if(FILES STREQUAL "")
+if("${FILES}" STREQUAL "")
   message(FATAL_ERROR "there are no files to check")
 endif()
 file(READ ${PAGE} page)

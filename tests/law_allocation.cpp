@@ -49,6 +49,7 @@
 #include "support/message_of.hpp"
 #include "support/recurrent_model.hpp"
 #include "support/rules.hpp"
+#include "support/strict.hpp"
 #include "support/thread_ranks.hpp"
 
 namespace law_allocation {
@@ -104,9 +105,11 @@ class LastToken {
   static Index vocab_size() { return 20; }
   Eigen::Map<const support::RowMajor<double>> forward(std::span<const BatchFeed> feeds) {
     Index row = 0;
-    for (const BatchFeed& feed : feeds)
+    for (const BatchFeed& feed : feeds) {
+      support::check_feed(feed, feed.from, 0, vocab_size());  // it keeps no contexts
       for (const Token x : feed.tokens.last(static_cast<std::size_t>(feed.rows)))
         rows_.row(row++) = table_.row(x);
+    }
     return {rows_.data(), row, 20};
   }
   void keep(Index, Index) {}
@@ -219,7 +222,10 @@ using support::RowMajor;
 struct FlatLogits {
   RowMajor<float> logits = RowMajor<float>::Zero(8, 40);
   Index vocab_size() const { return 40; }
-  auto forward(std::span<const Token>, Index rows) { return logits.topRows(rows); }
+  auto forward(std::span<const Token> tokens, Index rows) {
+    support::check_call(tokens, rows, vocab_size());
+    return logits.topRows(rows);
+  }
   auto forward(std::span<const Token> tokens, std::span<const Index>, Index rows) {
     return forward(tokens, rows);
   }
@@ -566,7 +572,8 @@ class OverwritingTree {
     }
   }
   Index vocab_size() const { return 1000; }
-  auto forward(std::span<const Token>, Index rows) {
+  auto forward(std::span<const Token> tokens, Index rows) {
+    support::check_call(tokens, rows, vocab_size());
     return std::as_const(layouts_[static_cast<std::size_t>(rows - 1)]).view();
   }
   auto forward(std::span<const Token> tokens, std::span<const Index>, Index rows) {

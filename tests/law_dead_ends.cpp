@@ -20,6 +20,7 @@
 
 #include "support/catch.hpp"
 #include "support/rules.hpp"
+#include "support/strict.hpp"
 
 namespace law_dead_ends {
 
@@ -57,10 +58,14 @@ struct Logits {
     return out;
   }
   const RowMajor<double>& forward(std::span<const Token> tokens, Index count) {
+    support::check_call(tokens, count, vocabulary);
+    support::must(tree.empty(), "fed a line while a tree is open");
     context.insert(context.end(), tokens.begin(), tokens.end());
     return rows(tokens, count);
   }
-  const RowMajor<double>& forward(std::span<const Token> tokens, std::span<const Index>, Index count) {
+  const RowMajor<double>& forward(std::span<const Token> tokens, std::span<const Index> parents,
+                                  Index count) {
+    support::check_call(tokens, parents, std::ssize(tree), count, vocabulary);
     tree.insert(tree.end(), tokens.begin(), tokens.end());
     return rows(tokens, count);
   }
@@ -86,7 +91,8 @@ void add_alone(const Logits& model, const Options& options, std::vector<Token>& 
                FailingLaw& out) {
   specdec::detail::StopSearch search;
   const auto completes = [&](Token x) { return options.stop_strings.find(search, x).has_value(); };
-  if (std::ssize(text) == options.max_new_tokens || (!text.empty() && options.stops_at(text.back())) ||
+  const bool stops = !text.empty() && (options.stops_at(text.back()) || (options.ends && options.ends(text)));
+  if (std::ssize(text) == options.max_new_tokens || stops ||
       std::any_of(text.begin(), text.end(), completes)) {
     out.law[text] += p;
     return;
@@ -157,18 +163,26 @@ void check(const Strategy& strategy, const Rule& rule, double temperature = 1) {
     }
 }
 
-// The text ends with the token that nothing is allowed after: by a stop token, or by a stop string.
+// The text ends with the token that nothing is allowed after: by a stop token, by a stop string, or by the condition.
 template <class Strategy, class Rule>
 void check_ended(const Strategy& strategy, const Rule& rule) {
   const std::vector<std::string> bytes{"a", "bc", "d"};  // `deadly` completes "c"
   const auto bytes_of = [bytes](Token x) { return bytes[static_cast<std::size_t>(x)]; };
+  const auto at_deadly = [](std::span<const Token> text) { return text.back() == deadly; };
+  const auto after_other = [](std::span<const Token> text) {
+    return text.size() > 1 && text[text.size() - 2] == 2 && text.back() == deadly;
+  };
   const Options by_token{.max_new_tokens = length, .gamma = 5, .stop_tokens = {deadly}},
       by_string{.max_new_tokens = length, .gamma = 5, .stop_strings = {{"c"}, bytes_of}},
-      by_tokens{.max_new_tokens = length, .gamma = 5, .stop_strings = {{"db"}, bytes_of}};
+      by_condition{.max_new_tokens = length, .gamma = 5, .ends = at_deadly},
+      by_tokens{.max_new_tokens = length, .gamma = 5, .stop_strings = {{"db"}, bytes_of}},
+      by_text{.max_new_tokens = length, .gamma = 5, .ends = after_other};
   for (const Ends& ends : {Ends{true, false}, Ends{true, true}, Ends{true, false, true}})
     for (const Options& options : {by_token, by_string}) CHECK(check(ends, options, strategy, rule) == 0);
+  CHECK(check({true, false, true}, by_condition, strategy, rule) == 0);
   // Some texts end with the token; the others fail there.
   for (const bool draft_ends : {true, false}) CHECK(check({true, draft_ends}, by_tokens, strategy, rule) > 0);
+  CHECK(check({true, true}, by_text, strategy, rule) > 0);
 }
 
 // A rule for trees that remembers nothing.

@@ -16,6 +16,7 @@
 
 #include "support/bounds.hpp"
 #include "support/catch.hpp"
+#include "support/models.hpp"
 #include "support/tree_models.hpp"
 
 namespace law_stop_tokens {
@@ -354,10 +355,11 @@ TEST_CASE("texts of a batch whose drafts end at different tokens are the texts a
   };
   std::vector<Result> alone;
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    batch.add(prompt, options(seed), std::mt19937_64{seed});
+    const std::vector<Token> own = support::prompt_of(static_cast<Index>(seed), 5);
+    batch.add(own, options(seed), std::mt19937_64{seed});
     std::mt19937_64 rng{seed};
     SpecDec decoder{TableModel<>(target), ModelDrafter{TableModel<>(small)}, BlockVerifier{}};
-    alone.push_back(decoder.generate(prompt, options(seed), rng));
+    alone.push_back(decoder.generate(own, options(seed), rng));
   }
   for (const Finished& done : batch.run()) {
     const Result& expected = alone[static_cast<std::size_t>(done.sequence)];

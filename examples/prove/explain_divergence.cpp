@@ -1,6 +1,7 @@
 // Explains why two greedy texts of one model differ: by a bug, or by rounding in the last bits of the logits.
 // SPDX-License-Identifier: MIT
 #include <Eigen/Core>
+#include <algorithm>
 #include <cmath>
 #include <iostream>
 #include <random>
@@ -30,7 +31,9 @@ class Engine {
     }
     return logits_;
   }
-  void truncate(Index length) { context_.resize(static_cast<std::size_t>(length)); }
+  void truncate(Index length) {
+    context_.resize(std::min(context_.size(), static_cast<std::size_t>(length)));
+  }
 
  private:
   std::vector<Token> context_;

@@ -18,7 +18,8 @@ class Counter {
   // until the next call. A transformer would run once over `tokens` here and fill its KV cache.
   const Eigen::MatrixXd& forward(std::span<const specdec::Token> tokens, specdec::Index rows);
 
-  // Keeps the first `length` tokens of the context: the rollback of the KV cache after a rejection.
+  // Keeps the first `length` tokens of the context: the rollback of the KV cache after a rejection. Does nothing if the
+  // context is not longer: a text begins with truncate(0), also on an empty context.
   void truncate(specdec::Index length);
 
  private:

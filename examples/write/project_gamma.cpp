@@ -47,7 +47,7 @@ struct Model {
     }
     return specdec::Logits{logits};
   }
-  void truncate(Index length) { context.resize(static_cast<std::size_t>(length)); }
+  void truncate(Index length) { context.resize(std::min(context.size(), static_cast<std::size_t>(length))); }
 
  private:
   static float mixed(Token last, Index x, unsigned seed) {

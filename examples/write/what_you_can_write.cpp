@@ -27,7 +27,7 @@ struct MyModel {
     cached += std::ssize(tokens);
     return Eigen::MatrixXf::Constant(rows, 4, 0.25f);  // a row after each of the last `rows` tokens
   }
-  void truncate(Index length) { cached = std::min(cached, length); }
+  void truncate(Index length) { cached = std::min(cached, length); }  // nothing, if the context is not longer
   Index cached = 0;
 };
 

@@ -300,6 +300,53 @@ TEST_CASE("a function of a text's number returns the text's drafter, which lives
   CHECK(asked == std::vector<Index>{0, 1, 2});
 }
 
+namespace {
+
+// Proposes what belongs to its request.
+struct Recites {
+  const Tokens* words;  // of the request
+  Tokens tokens = {};
+
+  Draft<OneHotRows> draft(std::span<const Token> context, Index gamma, auto&) {
+    tokens.assign(static_cast<std::size_t>(gamma), words->at(context.size() % words->size()));
+    return {tokens, OneHotRows(tokens)};
+  }
+  void truncate(Index) {}
+};
+
+}  // namespace
+
+TEST_CASE("a twin has the drafter that the function returns for its own number") {
+  // After a 3 come 1 and 2 with equal probability, and then these for ever. Only a drafter of the same text's guesses them.
+  TableModel<>::Rows rows(5, 4);
+  rows << 0, 0.5, 0.5, 0, 0, 0.5, 0.5, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0.5, 0.5, 0;
+  const TableModel<> table(rows, 1);
+  const auto check = [&](auto&& drafter_of) {
+    std::map<Index, Tokens> words;
+    words[0] = {1};
+    std::vector<Index> asked;
+    Batch batch{Many{table}, drafter_of([&](Index sequence) {
+                  asked.push_back(sequence);
+                  return Recites{&words.at(sequence)};
+                })};
+    const Index parent = batch.add(Tokens{3}, {.max_new_tokens = 21, .gamma = 3}, SplitMix64{1});
+    batch.step();
+    words[parent] = {batch.sequence(parent).tokens().front()};
+    const Index twin = batch.fork(parent, SplitMix64{2});
+    words[twin] = words[parent];
+    batch.cancel(parent);
+    words.erase(parent);  // what its drafter refers to is gone
+    const std::vector<Finished> finished = batch.run();
+    REQUIRE(finished.size() == 1);
+    REQUIRE_FALSE(finished.front().error);
+    CHECK(finished.front().result.tokens.size() == 21);
+    CHECK(asked == std::vector<Index>{parent, twin});
+  };
+  check([](auto function) { return function; });
+  check([](auto function) { return FallbackDrafter{NoDrafter{}, std::move(function)}; });
+  check([](auto function) { return AuditedDrafter{std::move(function)}; });
+}
+
 TEST_CASE("a function's drafter serves one text as text 0, from one generation to the next") {
   const TableModel<> table = random_table(1);
   std::vector<Index> asked;

@@ -1,6 +1,7 @@
 // Where a text ends: stops that count only from some token on, and a condition that is asked at each token.
 // SPDX-License-Identifier: MIT
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <random>
 #include <span>
@@ -116,33 +117,81 @@ TEST_CASE("several stop strings in one token: those that do not count yet hide n
   CHECK(*match == StopMatch{0, 6, 10});
 }
 
-TEST_CASE(
-    "a condition ends a text in the middle of a step, by every rule, and sees each emitted token once") {
-  const auto check = [](auto rule) {
+TEST_CASE("a condition ends a text in the middle of a step, by every rule, and sees each token of it once") {
+  const auto check = [](const auto& write) {
     int in_step = 0;
-    for (std::uint64_t seed = 1; seed <= 40; ++seed) {
-      const Options all{.max_new_tokens = 24, .gamma = 4};
-      const Result whole = text_of(seed, all, rule);
+    for (std::uint64_t seed = 1; seed <= 40; ++seed)
       for (const Index size : {1, 2, 5, 9, 24}) {
-        Options ends = all;
-        Index asked = 0;
-        ends.ends = [&](std::span<const Token> tokens) {
-          CHECK(std::ssize(tokens) == ++asked);
-          CHECK(std::equal(tokens.begin(), tokens.end(), whole.tokens.begin()));
-          return asked == size;
+        std::vector<Tokens> asked;
+        Options options{.max_new_tokens = 24, .gamma = 4, .log_probabilities = {.processed = true}};
+        options.ends = [&](std::span<const Token> tokens) {
+          asked.emplace_back(tokens.begin(), tokens.end());
+          return std::ssize(tokens) == size;
         };
-        ends.log_probabilities = {.processed = true};
-        const Result cut = text_of(seed, ends, rule);
-        CHECK(cut.tokens == Tokens(whole.tokens.begin(), whole.tokens.begin() + size));
+        const Result cut = write(seed, options);
+        CHECK(std::ssize(cut.tokens) == size);
         CHECK(cut.stop_reason == StopReason::condition);
         CHECK(cut.log_probabilities.size() == size);
-        CHECK(asked == size);
+        // Of drafted tokens it is asked before the target has judged them; of none that would come after the end.
+        for (Index n = 1; n <= size; ++n)
+          CHECK(std::ranges::count(asked, Tokens(cut.tokens.begin(), cut.tokens.begin() + n)) >= 1);
+        CHECK(std::ssize(asked) <= cut.stats.drafted + cut.stats.target_calls);
+        for (const Tokens& tokens : asked) CHECK(std::ssize(tokens) <= size);
         in_step += cut.stats.emitted < cut.stats.accepted + cut.stats.target_calls;
       }
-    }
-    return in_step;
+    CHECK(in_step > 0);
   };
-  CHECK(check(BlockVerifier{}) + check(TokenVerifier{}) + check(GreedyBlockVerifier{}) > 0);
+  check([](std::uint64_t seed, const Options& options) { return text_of<BlockVerifier>(seed, options); });
+  check([](std::uint64_t seed, const Options& options) { return text_of<TokenVerifier>(seed, options); });
+  check(
+      [](std::uint64_t seed, const Options& options) { return text_of<GreedyBlockVerifier>(seed, options); });
+  check([](std::uint64_t seed, const Options& options) {
+    const Result cut = keyed_text_of(seed, options);
+    const Tokens whole = keyed_text_of(seed, {.max_new_tokens = 24, .gamma = 4}).tokens;
+    CHECK(std::equal(cut.tokens.begin(), cut.tokens.end(), whole.begin()));
+    return cut;
+  });
+}
+
+TEST_CASE("a condition sees no token that only the draft model knows, and nothing after one") {
+  std::mt19937_64 rng{3};
+  const auto target = TableModel<>::random(3, 2, rng), small = TableModel<>::random(5, 2, rng);
+  Options options{.max_new_tokens = 60, .gamma = 6};
+  options.ends = [](std::span<const Token> tokens) {
+    CHECK(std::ranges::all_of(tokens, [](Token x) { return x < 3; }));
+    return false;
+  };
+  SpecDec line{TableModel<>(target), ModelDrafter{TableModel<>(small)}};
+  CHECK(line.generate(prompt, options, rng).tokens.size() == 60);
+  SpecDec tree{TableModel<>(target),
+               ModelDrafter{TableModel<>(small), Tree{TreeShape::of_widths({2, 2, 1}), WithoutReplacement{}}},
+               TraversalVerifier{}};
+  CHECK(tree.generate(prompt, options, rng).tokens.size() == 60);
+}
+
+TEST_CASE("an error about a drafted token counts only if the token is written", "[law]") {
+  const auto target = TableModel<>::context_free(Eigen::RowVector3d{0.5, 0.3, 0.2}),
+             small = TableModel<>::context_free(Eigen::RowVector3d{0.2, 0.2, 0.6});
+  const auto bytes = [](Token x) { return x == 2 ? throw std::runtime_error("no text") : letter(x); };
+  const auto grammar = [=](std::span<const Token> tokens) { return bytes(tokens.back()).empty(); };
+  const Options by_condition{.max_new_tokens = 3, .gamma = 3, .ends = grammar},
+      by_string{.max_new_tokens = 3, .gamma = 3, .stop_strings = {{"x"}, bytes}};
+  for (const Options& options : {by_condition, by_string}) {
+    const auto check = [&](const auto& strategy, const auto& rule) {
+      double failed = 0, written = 0;
+      enumerate([&](auto& chance) {
+        SpecDec decoder{TableModel<>(target), ModelDrafter{TableModel<>(small), strategy}, rule};
+        const bool fails =
+            specdec::detail::error_of([&] { decoder.generate(prompt, options, chance); }) != nullptr;
+        (fails ? failed : written) += chance.probability();
+      });
+      CHECK(std::abs(failed + written - 1) < 1e-12);
+      CHECK(std::abs(written - 0.8 * 0.8 * 0.8) < 1e-12);
+    };
+    check(Line{}, BlockVerifier{});
+    check(Line{}, GreedyBlockVerifier{});
+    check(Tree{TreeShape{-1, -1, 0}, WithoutReplacement{}}, TraversalVerifier{});
+  }
 }
 
 TEST_CASE("a condition that throws leaves the text as before the step") {

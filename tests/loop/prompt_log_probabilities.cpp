@@ -378,6 +378,22 @@ TEST_CASE("the prompt of a batch's text may be cached, paused, forked, and follo
     batch.add(std::move(paused), Filled{7});
     check_text(finished(batch).at(0).result, table, prompt, 1);
   }
+  SECTION("paused, and taken up with a context that holds the whole prompt") {
+    for (const Options& how : {options, nothing}) {
+      const Index text = batch.add({.prompt = prompt, .options = how, .source = std::mt19937_64{1}});
+      batch.step();
+      auto paused = batch.pause(text);
+      CHECK(paused.sequence().prompt_log_probabilities().size() == 6);
+      // What is refused leaves the values.
+      CHECK_THROWS_AS(batch.add(std::move(paused), Filled{10}), InvalidArgument);
+      CHECK(paused.sequence().prompt_log_probabilities().size() == 6);
+      target.contexts[text] = prompt;
+      batch.add(std::move(paused), Filled{9});
+      const Result result = finished(batch).at(0).result;
+      check_text(result, table, prompt, 0);
+      CHECK(std::ssize(result.tokens) == how.max_new_tokens);
+    }
+  }
   SECTION("paused after the prompt") {
     const Index text = add(3);
     while (batch.sequence(text).tokens().empty()) batch.step();
@@ -428,6 +444,16 @@ TEST_CASE("a row of a prompt that is no distribution ends its own text only") {
     CHECK((done.error != nullptr) == (done.sequence == bad));
     if (done.sequence == good) check_text(done.result, table, prompt, all);
   }
+
+  // The tokens before the bad row keep their values.
+  Batch engine{ExternalTarget{5}, NoDrafter{}};
+  engine.add(prompt, options, std::mt19937_64{1});
+  REQUIRE(engine.propose()[0].rows == all);
+  RowMajor<double> rows = RowMajor<double>::Constant(all, 5, 0.2);
+  rows.row(3).setConstant(std::numeric_limits<double>::quiet_NaN());
+  const Finished done = engine.accept(rows)[0];
+  CHECK(done.error);
+  CHECK(done.result.prompt_log_probabilities.size() == 3);
 }
 
 TEST_CASE("an engine's batch is asked for the prompts' rows, and a call that fails is tried again") {

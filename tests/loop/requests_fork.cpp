@@ -1,10 +1,13 @@
 // A twin of a text writes what the text would have written with the twin's random numbers. Where the target can copy a
 // context, a prompt is read once for all of its samples, whatever happens to the first of them.
 // SPDX-License-Identifier: MIT
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
+#include <optional>
 #include <random>
 #include <span>
 #include <specdec/more/drafters/cascade_drafter.hpp>
@@ -41,8 +44,9 @@ using support::models_of;
 using Table = specdec::testing::TableModel<>;
 using Tokens = std::vector<Token>;
 
-struct Rule
-    : support::AnyOf<false, specdec::BlockVerifier, specdec::GreedyBlockVerifier, specdec::ArgmaxVerifier> {};
+struct Rule : support::AnyOf<false, specdec::BlockVerifier, specdec::ArgmaxVerifier> {};
+using Remembering = specdec::GreedyBlockVerifier;
+static_assert(specdec::remembers_sequence<Remembering> && !specdec::remembers_sequence<Rule>);
 
 // Gives a new sequence a copy of a context, now and then not.
 class Forking : public Bookkeeper {
@@ -61,8 +65,8 @@ class Forking : public Bookkeeper {
 };
 
 using Together = ModelDrafter<Bookkeeper&>;
-template <class Target>
-using Lines = Batch<Target&, Together, Rule>;
+template <class Target, class V = Rule>
+using Lines = Batch<Target&, Together, V>;
 
 // The texts that a batch writes from here on.
 template <class B>
@@ -79,25 +83,31 @@ std::map<Index, Tokens> texts_of(B& batch) {
 }
 
 // A text that draws from one generator for some steps, and then from another.
-Tokens alone(const Models& models, const Rule& rule, const Tokens& prompt, const Options& options,
-             std::uint64_t seed, int steps, std::uint64_t then) {
+template <class V>
+specdec::Result result_alone(const Models& models, const V& rule, const Tokens& prompt,
+                             const Options& options, std::uint64_t seed, int steps, std::uint64_t then) {
   specdec::SpecDec decoder{Table(models.target), ModelDrafter{Table(models.small)}, rule};
   auto sequence = decoder.start(prompt, options);
   std::mt19937_64 first(seed), second(then);
   for (int step = 0; step < steps; ++step) sequence.step(first);
-  return sequence.generate(second).tokens;
+  return sequence.generate(second);
+}
+template <class V = Rule>
+Tokens alone(const Models& models, const V& rule, const Tokens& prompt, const Options& options,
+             std::uint64_t seed, int steps, std::uint64_t then) {
+  return result_alone(models, rule, prompt, options, seed, steps, then).tokens;
 }
 
 const Options options{.max_new_tokens = 24, .gamma = 3};
 
 // Twins after some steps, between steps or with a proposal out.
-template <class Target>
-void check_twins(const Rule& rule, int steps, bool in_flight, BatchOptions how = {}) {
+template <class Target, class V>
+void check_twins(const V& rule, int steps, bool in_flight, BatchOptions how = {}) {
   const Models models = models_of(3);
   const Tokens prompt{0, 1, 2, 1, 0, 3, 3, 1};
   Target target(models.target);
   Bookkeeper small(models.small);
-  Lines<Target> batch{target, Together{small}, rule, how};
+  Lines<Target, V> batch{target, Together{small}, rule, how};
   const Index first = batch.add(prompt, options, std::mt19937_64{1});
   while (batch.sequence(first).stats().target_calls < steps) batch.step();
   if (in_flight) batch.propose();
@@ -123,14 +133,202 @@ void check_twins(const Rule& rule, int steps, bool in_flight, BatchOptions how =
 }  // namespace
 
 TEST_CASE("a twin writes what its text would have written with the twin's random numbers") {
-  for (const Rule& rule : {Rule{{specdec::BlockVerifier{}}}, Rule{{specdec::GreedyBlockVerifier{}}},
-                           Rule{{specdec::ArgmaxVerifier{}}}})
+  for (const Rule& rule : {Rule{{specdec::BlockVerifier{}}}, Rule{{specdec::ArgmaxVerifier{}}}})
     for (const int steps : {0, 1, 3})
       for (const bool in_flight : {false, true})
         for (const Index most : {specdec::unlimited, Index{6}}) {
           check_twins<Bookkeeper>(rule, steps, in_flight, {.tokens_per_call = most});
           check_twins<Forking>(rule, steps, in_flight, {.tokens_per_call = most});
         }
+  check_twins<Forking>(Remembering{}, 0, false);
+}
+
+// A twin would share the memory, and with it what the text is still to make up for.
+TEST_CASE(
+    "a text that a rule remembers is forked before it begins, or after it has ended, for its next turn") {
+  const Models models = models_of(3);
+  const Tokens prompt{0, 1, 2}, turn{3};
+  Forking target(models.target);
+  Bookkeeper small(models.small);
+  Lines<Forking, Remembering> batch{target, Together{small}};
+  const Index first =
+      batch.add({.prompt = prompt, .options = options, .source = std::mt19937_64{0}, .stays = true});
+  const Index before = batch.fork(first, std::mt19937_64{1});
+  const auto refused = [&](Index text, const std::optional<Options>& other = {}) {
+    const std::string message = message_of<specdec::InvalidCall>(
+        [&] { batch.fork(text, {.source = std::mt19937_64{2}, .options = other}); });
+    CHECK(message.find("sequence " + std::to_string(text) + " has begun") != std::string::npos);
+    CHECK(message.find("before its first step, or use specdec::BlockVerifier") != std::string::npos);
+  };
+  batch.step();
+  refused(first);
+  // A turn without tokens goes on with the memory.
+  while (is_fresh(batch.sequence(first).verifier())) batch.step();
+  batch.add_turn(first, Tokens{}, options);
+  REQUIRE(batch.sequence(first).tokens().empty());
+  refused(first);
+  const Tokens read = [&] {
+    const auto context = batch.sequence(first).context();
+    return Tokens(context.begin(), context.end());
+  }();
+  CHECK(batch.size() == 2);
+  const auto texts = texts_of(batch);
+  CHECK(texts.at(before) == alone(models, Remembering{}, prompt, options, 1, 0, 1));
+  // It has ended. It goes on by other options, or by a turn.
+  refused(first, Options{.max_new_tokens = 48, .gamma = 3});
+  const Index after = batch.fork(first, std::mt19937_64{3});
+  CHECK(texts_of(batch).at(after) == texts.at(first));
+  batch.add_turn(after, turn, options);
+  const Index last = batch.fork(after, std::mt19937_64{4});
+  Tokens longer = read;
+  longer.insert(longer.end(), texts.at(first).begin(), texts.at(first).end());
+  longer.push_back(turn[0]);
+  const auto turns = texts_of(batch);
+  CHECK(turns.at(after) == alone(models, Remembering{}, longer, options, 3, 0, 3));
+  CHECK(turns.at(last) == alone(models, Remembering{}, longer, options, 4, 0, 4));
+}
+
+TEST_CASE("the statistics of a twin begin at the fork, so that those of all samples add up") {
+  const Models models = models_of(5);
+  const Tokens prompt{0, 1, 2, 0, 1};
+  for (const int steps : {0, 2}) {
+    Forking target(models.target);
+    Bookkeeper small(models.small);
+    Lines<Forking> batch{target, Together{small}};
+    const Index first = batch.add(prompt, options, std::mt19937_64{1});
+    for (int i = 0; i < steps; ++i) batch.step();
+    const specdec::Stats before = batch.sequence(first).stats();
+    const Index twin = batch.fork(first, std::mt19937_64{2});
+    CHECK(batch.sequence(twin).stats().target_calls == 0);
+    CHECK(batch.sequence(twin).last().drafted == 0);
+    for (const Finished& done : batch.run()) {
+      const specdec::Stats whole =
+          result_alone(models, Rule{}, prompt, options, 1, steps, done.sequence == twin ? 2 : 1).stats;
+      if (done.sequence != twin) continue;
+      specdec::Stats sum = before;
+      sum += done.result.stats;
+      CHECK(sum.target_calls == whole.target_calls);
+      CHECK(sum.drafted == whole.drafted);
+      CHECK(sum.accepted == whole.accepted);
+      CHECK(sum.emitted == std::ssize(done.result.tokens));
+      CHECK(sum.asked_by_position == whole.asked_by_position);
+      CHECK(sum.acceptance.steps == whole.acceptance.steps);
+    }
+  }
+}
+
+TEST_CASE("a twin may have other options from the fork on") {
+  const Models models = models_of(7);
+  const Tokens prompt{0, 1, 2, 1};
+  Forking target(models.target);
+  Bookkeeper small(models.small);
+  Lines<Forking> batch{target, Together{small}};
+  const Index first = batch.add(prompt, options, std::mt19937_64{1});
+  batch.step();
+  batch.propose();
+  Options longer = options, shorter = options, narrow = options;
+  longer.max_new_tokens = 40;
+  shorter.max_new_tokens = 1;
+  narrow.gamma = 1;
+  const Index a = batch.fork(first, {.source = std::mt19937_64{2}, .options = longer}),
+              b = batch.fork(first, {.source = std::mt19937_64{2}, .options = shorter}),
+              c = batch.fork(first, {.source = std::mt19937_64{2}, .options = narrow});
+  const Tokens begun(batch.sequence(first).tokens().begin(), batch.sequence(first).tokens().end());
+  for (const Finished& done : batch.run()) {
+    REQUIRE_FALSE(done.error);
+    const auto [number, result, error] = done;
+    if (number == first) CHECK(result.tokens == alone(models, Rule{}, prompt, options, 1, 100, 1));
+    if (number == a) CHECK(result.tokens == alone(models, Rule{}, prompt, longer, 1, 1, 2));
+    if (number == b) CHECK(result.tokens == begun);  // its budget is spent
+    if (number == c) {
+      CHECK(result.tokens.size() == 24);
+      CHECK(result.stats.drafted <= result.stats.target_calls);
+      CHECK(result.stats.drafted > 3);
+    }
+  }
+}
+
+TEST_CASE("a twin's own stop string may have begun before the fork") {
+  // The text is 0 1 2 3 0 1 2 3 ...
+  Table::Rows rows(5, 4);
+  rows << 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 1, 0, 0, 0;
+  const auto bytes = [](Token x) { return std::string(1, static_cast<char>('a' + x)); };
+  Forking target{Table(rows, 1)};
+  Bookkeeper small{Table(rows, 1)};
+  Lines<Forking> batch{target, Together{small}};
+  const Index first = batch.add(Tokens{3}, {.max_new_tokens = 12, .gamma = 2}, std::mt19937_64{1});
+  batch.step();
+  CHECK(batch.sequence(first).tokens().size() == 3);  // abc
+  for (const std::string stop : {"bcd", "bc"}) {
+    const Options stops{.max_new_tokens = 12, .gamma = 2, .stop_strings = {{stop}, bytes}};
+    const Index twin = batch.fork(first, {.source = std::mt19937_64{1}, .options = stops});
+    auto paused = batch.pause(first);
+    const specdec::Result result = batch.run()[0].result;
+    batch.add(std::move(paused));
+    CHECK(result.tokens.size() == (stop == "bcd" ? 4 : 7));
+    REQUIRE(result.stop_match);
+    CHECK(result.stop_match->begin == (stop == "bcd" ? 1 : 5));
+    CHECK(twin > first);
+  }
+}
+
+namespace {
+
+// Logits over four tokens after one token.
+struct Unscaled {
+  static constexpr bool copies_context = true;
+  Tokens text = {};
+  Eigen::MatrixXf rows = {};
+
+  Index vocab_size() const { return 4; }
+  const Eigen::MatrixXf& forward(std::span<const Token> tokens, Index count) {
+    text.insert(text.end(), tokens.begin(), tokens.end());
+    rows.resize(count, 4);
+    for (Index i = 0; i < count; ++i)
+      for (Token x = 0; x < 4; ++x)
+        rows(i, x) =
+            static_cast<float>(x * (1 + text[text.size() - static_cast<std::size_t>(count - i)]) % 5) / 2;
+    return rows;
+  }
+  void truncate(Index length) { text.resize(static_cast<std::size_t>(length)); }
+};
+
+}  // namespace
+
+TEST_CASE("settings go by number: a twin brings the number that has its own") {
+  const Tokens prompt{0, 1, 2};
+  std::map<Index, double> temperatures{{0, 1.0}, {7, 0.0}};
+  std::map<Index, Token> forbidden{{0, 3}, {7, 0}};
+  const auto chain_of = [&](Index n) { return specdec::Chain{specdec::Temperature{temperatures.at(n)}}; };
+  const auto ban_of = [&](Index n) {
+    return specdec::LogitBias{{forbidden.at(n), -std::numeric_limits<double>::infinity()}};
+  };
+  const auto model = [&] {
+    return specdec::ProcessedModel{specdec::ModelPerSequence{Unscaled{}}, chain_of, ban_of};
+  };
+  Batch batch{model(), ModelDrafter{model()}};
+  const Index first = batch.add(prompt, options, std::mt19937_64{1});
+  for (const int steps : {0, 1}) {
+    if (steps > 0) batch.step();
+    // Nobody has said what chain, or what processor, these numbers have.
+    CHECK_THROWS_AS(batch.fork(first, {.source = std::mt19937_64{2}, .number = 5}), std::out_of_range);
+    temperatures[6] = 1;
+    CHECK_THROWS_AS(batch.fork(first, {.source = std::mt19937_64{2}, .number = 6}), std::out_of_range);
+    CHECK(batch.size() == 1);
+  }
+  CHECK(batch.fork(first, {.source = std::mt19937_64{2}, .number = 7}) == 7);
+  CHECK(message_of([&] {
+          batch.fork(first, {.source = std::mt19937_64{2}, .number = 7});
+        }).find("there is a sequence 7 in the batch already") != std::string::npos);
+  const auto begun = batch.sequence(7).tokens().size();
+  const auto texts = texts_of(batch);
+  const auto has = [](const Tokens& text, std::size_t from, Token x) {
+    return std::find(text.begin() + static_cast<std::ptrdiff_t>(from), text.end(), x) != text.end();
+  };
+  CHECK_FALSE(has(texts.at(first), 0, 3));
+  CHECK(has(texts.at(first), 0, 0));
+  CHECK_FALSE(has(texts.at(7), begun, 0));
+  CHECK(texts.at(7).size() == 24);
 }
 
 TEST_CASE("a twin has a copy of what its text's own drafter has learnt") {
@@ -145,11 +343,12 @@ TEST_CASE("a twin has a copy of what its text's own drafter has learnt") {
   auto sequence = decoder.start(prompt, options);
   std::mt19937_64 one(1), two(2);
   sequence.step(one);
+  const Index drafted_before = sequence.stats().drafted;
   const specdec::Result expected = sequence.generate(two);
   for (const Finished& done : batch.run()) {
     if (done.sequence != twin) continue;
     CHECK(done.result.tokens == expected.tokens);
-    CHECK(done.result.stats.drafted == expected.stats.drafted);
+    CHECK(done.result.stats.drafted == expected.stats.drafted - drafted_before);
     CHECK(done.result.stats.drafted > 5);
   }
 }
@@ -317,11 +516,27 @@ TEST_CASE("fork() names what it refuses, and leaves the batch as before") {
   Lines<Bookkeeper> batch{target, Together{small}};
   const Index first = batch.add(Tokens{1, 2}, options, std::mt19937_64{0});
   CHECK(message_of([&] { batch.fork(5, std::mt19937_64{1}); }).find("no sequence 5") != std::string::npos);
-  CHECK(message_of([&] { batch.fork(first, std::mt19937_64{1}, {}, {.cached = -1}); }).find("cached = -1") !=
+  CHECK(message_of([&] {
+          batch.fork(first, {.source = std::mt19937_64{1}, .cached = -1});
+        }).find("cached = -1") != std::string::npos);
+  CHECK(message_of([&] {
+          batch.fork(first, {.source = std::mt19937_64{1}, .cached = 3});
+        }).find("cached = 3") != std::string::npos);
+  const auto refused = [&](const Options& other) {
+    return message_of([&] { batch.fork(first, {.source = std::mt19937_64{1}, .options = other}); });
+  };
+  CHECK(refused({.gamma = -1}).find("gamma = -1") != std::string::npos);
+  CHECK(refused({.stop_tokens = {9}}).find("stop_tokens[0] = 9") != std::string::npos);
+  CHECK(refused({.log_probabilities = {.processed = true}}).find("log_probabilities of a fork") !=
         std::string::npos);
-  CHECK(message_of([&] { batch.fork(first, std::mt19937_64{1}, {}, {.cached = 3}); }).find("cached = 3") !=
-        std::string::npos);
+  CHECK(message_of([&] {
+          batch.fork(first, {.source = std::mt19937_64{1}, .number = -2});
+        }).find("number = -2") != std::string::npos);
+  CHECK(message_of([&] {
+          batch.fork(first, {.source = std::mt19937_64{1}, .number = first});
+        }).find("there is a sequence 0") != std::string::npos);
   CHECK(batch.size() == 1);
+  CHECK(texts_of(batch).at(first) == alone(models, Rule{}, Tokens{1, 2}, options, 0, 0, 0));
 }
 
 }  // namespace test_loop_requests_fork

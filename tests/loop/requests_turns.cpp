@@ -46,6 +46,7 @@ using support::Bookkeeper;
 using support::message_of;
 using support::Models;
 using support::models_of;
+using support::prompt_of;
 using Table = specdec::testing::TableModel<>;
 using Tokens = std::vector<Token>;
 
@@ -146,7 +147,7 @@ TEST_CASE("a target that keeps contexts of its own, and wrong numbers, are refus
   check_message([&] { add(own, 2, -1); }, {"cached = 2", "keeps contexts of its own"});
   CHECK(own.empty());
   const Index text = own.add(prompt, options, std::mt19937_64{1});
-  check_message([&] { own.fork(text, std::mt19937_64{1}, {}, {.cached = 1}); },
+  check_message([&] { own.fork(text, {.source = std::mt19937_64{1}, .cached = 1}); },
                 {"cached = 1", "contexts of its own"});
   auto paused = own.pause(text);
   check_message([&] { own.add(std::move(paused), {.cached = 1}); }, {"cached = 1", "contexts of its own"});
@@ -213,14 +214,107 @@ TEST_CASE("a text that moves to a target with a smaller context keeps within it"
   }
 }
 
+TEST_CASE("a text with a draft length of its own drafts less in a smaller context, and only there") {
+  const Models models = models_of(5);
+  const Tokens prompt{1, 2};
+  const auto batch_on = [](Bookkeeper& target, Bookkeeper& small) {
+    return Batch{target, Together{small}, Rule{}, specdec::each(specdec::FixedLength{})};
+  };
+  Bookkeeper target(models.target), there(models.target, 4), tiny(models.target, 1), small(models.small),
+      small_there(models.small), small_tiny(models.small);
+  auto batch = batch_on(target, small), other = batch_on(there, small_there),
+       refuses = batch_on(tiny, small_tiny);
+  const auto propose = [&] {
+    const Index text = batch.add(prompt, {.max_new_tokens = 20, .gamma = 8}, std::mt19937_64{1});
+    batch.propose();  // asks for the length
+    return batch.pause(text);
+  };
+  other.add(propose());
+  const auto finished = other.run();
+  CHECK_FALSE(finished.at(0).error);
+  CHECK(finished.at(0).result.stop_reason == StopReason::context);
+
+  auto paused = propose();
+  check_message([&] { refuses.add(std::move(paused)); }, {"2 tokens", "holds 1"});
+  check_message(
+      [&] {
+        other.add_turn(std::move(paused), Tokens{3, 3, 3}, {.max_new_tokens = 9});
+      },
+      {"5 tokens", "holds 4"});
+  batch.add(std::move(paused));
+  CHECK(batch.propose()[0].tokens.size() == 2 + 8);
+}
+
+TEST_CASE("a text that has filled its context comes back from a pause, and goes on where there is room") {
+  const Models models = models_of(5);
+  const Tokens prompt{1, 2}, turn{3};
+  const Options second{.max_new_tokens = 6, .gamma = 2};
+  Bookkeeper target(models.target, 4), there(models.target), small(models.small), small_there(models.small);
+  Lines batch{target, Together{small}}, other{there, Together{small_there}};
+  const Index text = batch.add(
+      {.prompt = prompt, .options = options, .source = std::mt19937_64{1}, .number = 3, .stays = true});
+  const auto finished = batch.run();
+  CHECK(finished.at(0).result.stop_reason == StopReason::context);
+  Lines::Paused paused = batch.pause(text);
+  const Tokens context(paused.sequence().context().begin(), paused.sequence().context().end());
+  const auto is_full = [&](const Lines::Sequence& sequence) {
+    return sequence.done() && sequence.result().stop_reason == StopReason::context &&
+           std::ranges::equal(sequence.context(), context);
+  };
+  batch.add(std::move(paused));
+  CHECK(is_full(batch.sequence(text)));
+  CHECK(batch.empty());
+  CHECK(batch.run().empty());
+  check_message([&] { batch.add_turn(text, turn, second); }, {"6 tokens", "holds 4"});
+  CHECK(is_full(batch.sequence(text)));
+
+  // A turn that is refused elsewhere leaves it as it was here.
+  paused = batch.pause(text);
+  check_message([&] { other.add_turn(std::move(paused), Tokens{9}, second); }, {"= 9"});
+  CHECK(is_full(paused.sequence()));
+  // Where there is more room it waits for its turn, too. A draft length of all texts hears of the others only.
+  other.add(std::move(paused));
+  CHECK(other.empty());
+  CHECK(other.run().empty());
+  other.add_turn(text, turn, second);
+  CHECK(other.run().at(0).result.tokens.size() == 6);
+}
+
+TEST_CASE("kept() is what the target holds, also while a prompt is read in parts") {
+  const Models models = models_of(5);
+  Bookkeeper target(models.target), small(models.small);
+  Lines batch{target, Together{small}, {}, {.tokens_per_call = 6}};
+  for (Index i = 0; i < 3; ++i)
+    batch.add(Tokens(static_cast<std::size_t>(9 + 4 * i), 1), options, std::mt19937_64{1});
+  int in_part = 0;
+  while (!batch.empty()) {
+    for (Index i = 0; i < 3; ++i) {
+      const auto context = target.contexts.find(i);
+      if (context == target.contexts.end()) continue;
+      CHECK(batch.sequence(i).kept() == std::ssize(context->second));
+      in_part += batch.sequence(i).kept() < 8;
+    }
+    batch.step();
+  }
+  CHECK(in_part > 0);
+}
+
+namespace {
+
+// When a text is interrupted: between steps, while its proposal is with the target, or after a step whose target call or second
+// draft call failed. The text then goes on with other tokens than those that were drafted.
+enum class When { between_steps, in_flight, target_failed, draft_failed };
+
+}  // namespace
+
 TEST_CASE(
     "a text that stays writes its next turn as a sequence that is resumed, and only new tokens are fed") {
   const Models models = models_of(6);
   const Tokens prompt{0, 1, 2, 0, 1, 3, 2, 2}, turn{3, 3, 1};
   const Options second{.max_new_tokens = 9, .gamma = 2};
-  const auto check = [&](const Rule& rule, Index most, int steps, bool paused, bool in_flight,
+  const auto check = [&](const Rule& rule, Index most, int steps, bool paused, When when,
                          const Tokens& text) {
-    INFO(steps << " steps, room " << most << ", paused " << paused << ", in flight " << in_flight);
+    INFO(steps << " steps, room " << most << ", paused " << paused << ", when " << static_cast<int>(when));
     specdec::SpecDec decoder{Table(models.target), ModelDrafter{Table(models.small)}, rule};
     auto sequence = decoder.start(prompt, options);
     Philox rng{7}, expected{7};
@@ -243,7 +337,11 @@ TEST_CASE(
       CHECK(batch.size() == 1);
       return fed;
     };
-    if (in_flight) {
+    const bool drafts = !batch.empty() && (steps > 0 || most != 5);  // in its next step
+    if (when == When::target_failed && !batch.empty()) target.fails_behind = target.calls + 1;
+    if (when == When::draft_failed && drafts) small.fails_at = small.calls + 2;
+    if (target.fails_behind > 0 || small.fails_at > 0) CHECK_THROWS_AS(batch.step(), Bookkeeper::Failure);
+    if (when == When::in_flight) {
       const auto rows = target.forward(batch.propose());
       go_on();
       CHECK(batch.accept(rows).empty());
@@ -270,8 +368,9 @@ TEST_CASE(
     for (const Index most : {specdec::unlimited, Index{5}})
       for (const int steps : {0, 1, 2, 1000})  // where the text is interrupted; 1000: it has ended
         for (const bool paused : {false, true})
-          for (const bool in_flight : {false, true})
-            for (const Tokens& text : {turn, Tokens{}}) check(rule, most, steps, paused, in_flight, text);
+          for (const When when :
+               {When::between_steps, When::in_flight, When::target_failed, When::draft_failed})
+            for (const Tokens& text : {turn, Tokens{}}) check(rule, most, steps, paused, when, text);
 }
 
 namespace {
@@ -436,7 +535,6 @@ class Engine {
 
 TEST_CASE("several calls may be under way at a time, and end in any order") {
   const Models models = models_of(9);
-  const Tokens prompt{0, 1, 2, 3, 3, 1, 0};
   std::mt19937_64 dice(1);
   const auto below = [&](std::size_t n) {
     return static_cast<std::size_t>(specdec::uniform01(dice) * static_cast<double>(n));
@@ -446,7 +544,7 @@ TEST_CASE("several calls may be under way at a time, and end in any order") {
       Engine engine(models, {.tokens_per_call = most});
       constexpr Index count = 6;
       for (Index i = 0; i < count; ++i)
-        engine.batch.add(prompt, options, std::mt19937_64{static_cast<std::uint64_t>(i)});
+        engine.batch.add(prompt_of(i), options, std::mt19937_64{static_cast<std::uint64_t>(i)});
       for (int rounds = 0; !engine.batch.empty(); ++rounds) {
         REQUIRE(rounds < 1000);
         if (engine.calls.size() < 3 && below(2) == 0) {
@@ -460,15 +558,15 @@ TEST_CASE("several calls may be under way at a time, and end in any order") {
         }
       }
       for (Index i = 0; i < count; ++i)
-        CHECK(engine.texts.at(i) == alone(models, prompt, static_cast<std::uint64_t>(i)));
+        CHECK(engine.texts.at(i) == alone(models, prompt_of(i), static_cast<std::uint64_t>(i)));
     }
 }
 
 TEST_CASE("a call for some texts names the texts that it refuses, and loses nothing") {
   const Models models = models_of(10);
-  const Tokens prompt{0, 1, 2};
   Engine engine(models);
-  for (std::uint64_t seed = 0; seed < 4; ++seed) engine.batch.add(prompt, options, std::mt19937_64{seed});
+  for (Index i = 0; i < 4; ++i)
+    engine.batch.add(prompt_of(i), options, std::mt19937_64{static_cast<std::uint64_t>(i)});
   const std::vector<Index> half{2, 0}, rest{1, 3};
   engine.call(half);
   using Numbers = std::vector<Index>;
@@ -497,12 +595,52 @@ TEST_CASE("a call for some texts names the texts that it refuses, and loses noth
     while (!engine.calls.empty()) engine.end(engine.calls.size() - 1);
   }
   for (Index i = 0; i < 4; ++i)
-    CHECK(engine.texts.at(i) == alone(models, prompt, static_cast<std::uint64_t>(i)));
+    CHECK(engine.texts.at(i) == alone(models, prompt_of(i), static_cast<std::uint64_t>(i)));
+}
+
+TEST_CASE("the rows of a call for some texts are no rows of an earlier call for all") {
+  const Models models = models_of(10);
+  Engine engine(models);
+  const std::vector<Index> text{engine.batch.add(prompt_of(1), options, std::mt19937_64{1})};
+  while (!engine.batch.empty()) {
+    engine.batch.propose();
+    engine.call(text);
+    const auto& rows = engine.calls.front().rows;
+    check_message([&] { engine.batch.accept(rows); }, {"no proposal"});
+    engine.end(0);
+  }
+  CHECK(engine.texts.at(text[0]) == alone(models, prompt_of(1), 1));
+}
+
+TEST_CASE(
+    "texts that are named for a call have no earlier proposal, whether the call has room for them or not") {
+  const Models models = models_of(10);
+  Engine engine(models, {.tokens_per_call = 5});
+  auto& batch = engine.batch;
+  for (std::uint64_t seed = 0; seed < 4; ++seed)
+    batch.add(Tokens{static_cast<Token>(seed)}, options, std::mt19937_64{seed});
+  for (const Index text : {0, 1, 2, 3}) engine.call(std::span(&text, 1));
+  const std::vector<Index> named{0, 1, 2};
+  const auto feeds = batch.propose_for(named);
+  REQUIRE(feeds.size() == 1);
+  CHECK(feeds[0].sequence == 0);
+  for (const Index text : {1, 2})
+    check_message([&] { batch.accept_for(std::vector<Index>{text}, Eigen::MatrixXd(0, 4)); },
+                  {"= " + std::to_string(text), "no proposal"});
+  const auto last = engine.calls.back();
+  engine.calls = {last};
+  engine.end(0);  // text 3, which was not named
+  while (!batch.empty()) {
+    for (Index text = 0; text < 4; ++text)
+      if (!engine.texts.contains(text)) engine.call(std::span(&text, 1));
+    while (!engine.calls.empty()) engine.end(0);
+  }
+  for (Index i = 0; i < 4; ++i)
+    CHECK(engine.texts.at(i) == alone(models, {static_cast<Token>(i)}, static_cast<std::uint64_t>(i)));
 }
 
 TEST_CASE("who leaves while a call is under way takes only its own rows out of it") {
   const Models models = models_of(11);
-  const Tokens prompt{0, 1, 2};
   for (const std::string how : {"cancel", "pause", "pause and add", "add_turn"})
     for (const Index who : {0, 1, 2}) {
       INFO(how << " of " << who);
@@ -510,8 +648,8 @@ TEST_CASE("who leaves while a call is under way takes only its own rows out of i
       Lines batch{target, Together{small}};
       Philox rng{5};
       for (Index i = 0; i < 3; ++i)
-        if (i == who) batch.add(prompt, options, std::ref(rng));
-        else batch.add(prompt, options, std::mt19937_64{static_cast<std::uint64_t>(i)});
+        if (i == who) batch.add(prompt_of(i), options, std::ref(rng));
+        else batch.add(prompt_of(i), options, std::mt19937_64{static_cast<std::uint64_t>(i)});
       batch.step();
       const std::uint64_t offset = rng.offset();
       std::map<Index, Index> steps;
@@ -532,7 +670,8 @@ TEST_CASE("who leaves while a call is under way takes only its own rows out of i
       for (const Finished& done : batch.run()) {
         CHECK_FALSE(done.error);
         if (done.sequence != who)
-          CHECK(done.result.tokens == alone(models, prompt, static_cast<std::uint64_t>(done.sequence)));
+          CHECK(done.result.tokens ==
+                alone(models, prompt_of(done.sequence), static_cast<std::uint64_t>(done.sequence)));
       }
       CHECK(target.contexts.empty());
     }

@@ -501,6 +501,55 @@ TEST_CASE("a sequence may be resumed from a part of its own context, with new op
   CHECK(sequence.context().size() == slid.size() + 51);
 }
 
+TEST_CASE("an engine is told where its context goes on after resume() and after release()") {
+  ByHand decoder{ExternalTarget{.vocabulary = 4}, always({1, 2}), RuleByHand{Verdict{2, 3}}};
+  std::mt19937_64 rng{1};
+  auto sequence = decoder.start(prompt, {.max_new_tokens = 40, .gamma = 2});
+  const auto step = [&](Index from, const std::vector<Token>& tokens) {
+    CHECK(sequence.kept() == from);
+    const Feed feed = sequence.propose(rng);
+    CHECK(feed.from == from);
+    CHECK(copy(feed.tokens) == tokens);
+    CHECK(feed.rows == 3);
+    sequence.accept(uniform(3, 4), rng);
+  };
+  step(0, {0, 1, 1, 2});
+  step(4, {3, 1, 2});
+  // The last token is fed again, for its row: after a part of the text, and after a part with another end.
+  sequence.resume(std::vector<Token>{0, 1, 1, 2}, {.max_new_tokens = 40, .gamma = 2});
+  step(3, {2, 1, 2});
+  sequence.resume(std::vector<Token>{0, 1, 1, 3}, {.max_new_tokens = 40, .gamma = 2});
+  step(3, {3, 1, 2});
+  sequence.release();
+  step(0, {0, 1, 1, 3, 1, 2, 3, 1, 2});
+}
+
+TEST_CASE("half a stop string at the end of a text does not count after resume()") {
+  ByHand decoder{ExternalTarget{.vocabulary = 4}, always({}), RuleByHand{}};
+  std::mt19937_64 rng{1};
+  const Options options{.max_new_tokens = 1, .gamma = 0, .stop_strings = {{"ab"}, [](Token x) {
+                                                                            return std::string(1, "abcd"[x]);
+                                                                          }}};
+  auto sequence = decoder.start(prompt, options);
+  const auto write = [&](Token x) {
+    sequence.propose(rng);
+    RowMajor<double> row = RowMajor<double>::Zero(1, 4);
+    row(0, x) = 1;
+    sequence.accept(row, rng);
+  };
+  write(0);
+  CHECK(sequence.result().stop_reason == StopReason::length);
+  Options more = options;
+  more.max_new_tokens = 9;
+  sequence.resume(sequence.context(), more);
+  write(1);
+  CHECK_FALSE(sequence.done());
+  write(0);
+  write(1);
+  CHECK(sequence.result().stop_reason == StopReason::stop_string);
+  CHECK(sequence.result().stop_match == StopMatch{0, 1, 3});
+}
+
 TEST_CASE("a resumed sequence feeds everything again if another sequence has used its models") {
   std::mt19937_64 seed{10};
   LoopModel target = LoopModel::random(4, 3, seed);

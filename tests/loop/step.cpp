@@ -201,29 +201,38 @@ TEST_CASE("the tree that is fed has no token that ends the text", "[loop]") {
   const std::vector<Token> tokens{2, 3, 0, 1, 1, 3};
   const std::vector<Index> parents{-1, -1, -1, 1, 2, 4};
   using Rule = TrunkAndSpares<SampleMatchVerifier>;
-  for (const bool all : {true, false}) {
-    Step<Rule, Draft<OneHotRows>, true> step({4}, {}, prompt, {.gamma = 6, .stop_tokens = {3}});
-    const Draft<OneHotRows> draft{tokens, OneHotRows(tokens), parents};
-    step.limits([](Index most) { return most; });
-    const Feed feed = step.offer(draft);
-    CHECK(listed(feed.tokens) == std::vector<Token>{0, 1, 2, 0, 1});
-    CHECK(listed(feed.parents) == std::vector<Index>{-1, 0, 1, 1, 3});
-    CHECK(feed.rows == 4);
+  std::vector<std::vector<Token>> asked;
+  const Options by_token{.gamma = 6, .stop_tokens = {3}}, by_condition{.gamma = 6, .ends = [&](auto text) {
+                                                                         asked.push_back(listed(text));
+                                                                         return text.back() == 3;
+                                                                       }};
+  for (const Options& stops : {by_token, by_condition})
+    for (const bool all : {true, false}) {
+      asked.clear();
+      Step<Rule, Draft<OneHotRows>, true> step({4}, {}, prompt, stops);
+      const Draft<OneHotRows> draft{tokens, OneHotRows(tokens), parents};
+      step.limits([](Index most) { return most; });
+      const Feed feed = step.offer(draft);
+      CHECK(listed(feed.tokens) == std::vector<Token>{0, 1, 2, 0, 1});
+      CHECK(listed(feed.parents) == std::vector<Index>{-1, 0, 1, 1, 3});
+      CHECK(feed.rows == 4);
+      if (stops.ends) CHECK(asked == std::vector<std::vector<Token>>{{2}, {3}, {0}, {0, 1}, {0, 1, 3}});
 
-    std::mt19937_64 rng{1};
-    RandomChance chance(rng);
-    RowMajor<double> rows = RowMajor<double>::Zero(4, 4);
-    rows(0, all ? 0 : 3) = rows(1, 0) = rows(2, 1) = rows(3, 3) = 1;
-    step.weigh(rows, chance);
-    const Told told(step.judged(rows));
-    CHECK(listed(step.commit()) == (all ? std::vector<Token>{0, 1, 3} : std::vector<Token>{3}));
-    CHECK(step.done());
-    CHECK(listed(step.kept_path()) == (all ? std::vector<Index>{0, 1, 3, 4} : std::vector<Index>{0, 1}));
-    CHECK(step.kept() == (all ? 4 : 2));
-    CHECK(told.tokens == std::vector<Token>{2, 0, 1});
-    CHECK(told.parents == std::vector<Index>{-1, -1, 1});
-    CHECK(told.verdict == (all ? NodeVerdict{3, 3} : NodeVerdict{0, 3}));
-  }
+      std::mt19937_64 rng{1};
+      RandomChance chance(rng);
+      RowMajor<double> rows = RowMajor<double>::Zero(4, 4);
+      rows(0, all ? 0 : 3) = rows(1, 0) = rows(2, 1) = rows(3, 3) = 1;
+      step.weigh(rows, chance);
+      const Told told(step.judged(rows));
+      CHECK(listed(step.commit()) == (all ? std::vector<Token>{0, 1, 3} : std::vector<Token>{3}));
+      CHECK(step.done());
+      CHECK(listed(step.kept_path()) == (all ? std::vector<Index>{0, 1, 3, 4} : std::vector<Index>{0, 1}));
+      CHECK(step.kept() == (all ? 4 : 2));
+      CHECK(told.tokens == std::vector<Token>{2, 0, 1});
+      CHECK(told.parents == std::vector<Index>{-1, -1, 1});
+      CHECK(told.verdict == (all ? NodeVerdict{3, 3} : NodeVerdict{0, 3}));
+      if (stops.ends) CHECK(asked.size() == 5);  // of the accepted tokens it is not asked again
+    }
 }
 
 }  // namespace test_loop_step

@@ -100,6 +100,33 @@ Eigen::VectorXd row_after(auto& model, const Tokens& text) {
   return row;
 }
 
+// Three texts, of which `text` stays as number 1. A call whose second feed does not fit takes nothing from any of them.
+void check_bad_feed(auto& model, const Tokens& text) {
+  Tokens texts[] = {text, {3, 0, 2}, {1, 1}};
+  const Tokens more{2, 3};
+  const auto call = [&](Index wrong) {
+    std::vector<BatchFeed> feeds;
+    for (Index i = 0; i < 3; ++i)
+      feeds.push_back(
+          {{.tokens = more, .from = std::ssize(texts[i]) - (i == wrong ? 1 : 0), .rows = 1}, i + 1});
+    return model.forward(feeds);
+  };
+  std::vector<BatchFeed> prompts;
+  for (Index i = 0; i < 3; ++i) prompts.push_back({{.tokens = texts[i], .from = 0, .rows = 1}, i + 1});
+  model.forward(prompts);
+  CHECK(message_of([&] { call(1); }) ==
+        "specdec: feeds[1].from = 2, but the context of sequence 2 holds 3 tokens");
+  const auto& rows = call(-1);
+  std::vector<Eigen::VectorXd> kept;
+  for (Index i = 0; i < 3; ++i) kept.push_back(numbers_of(rows, i));
+  for (Index i = 0; i < 3; ++i) {
+    texts[i].insert(texts[i].end(), more.begin(), more.end());
+    CHECK(kept[static_cast<std::size_t>(i)] == row_after(model, texts[i]));
+  }
+  model.release(2);
+  model.release(3);
+}
+
 // Forks a text, with a tree open after it or after some rollbacks, and lets both go on, each in its own way.
 template <class M>
 void check_twin(M model, Copying& inside) {
@@ -109,7 +136,7 @@ void check_twin(M model, Copying& inside) {
   const auto feed = [](Index sequence, const Tokens& tokens, Index from, Index rows) {
     return BatchFeed{{.tokens = tokens, .from = from, .rows = rows}, sequence};
   };
-  model.forward(std::vector{feed(1, text, 0, 2)});
+  check_bad_feed(model, text);
   model.keep(1, Index{12});
   Tokens left(text.begin(), text.begin() + 12), right = left;
   if constexpr (specdec::takes_trees<M>)

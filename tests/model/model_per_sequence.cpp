@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <random>
 #include <span>
 #include <specdec/model/batch_model.hpp>
 #include <specdec/rows/kinds/dense.hpp>
@@ -13,6 +14,7 @@
 
 #include "support/catch.hpp"
 #include "support/layouts.hpp"
+#include "support/message_of.hpp"
 
 namespace test_model_model_per_sequence {
 
@@ -59,6 +61,34 @@ TEST_CASE("after a failing call each sequence's model has the context that it ha
   const auto rows = models.forward(std::vector{feed(0, good, 2), feed(1, good, 2)});
   CHECK(rows.row(0)[0] == 4);  // the length of the context after the call
   CHECK(rows.row(1)[0] == 4);
+}
+
+TEST_CASE("a feed that does not fit the context of its sequence is named, and no model is called") {
+  std::mt19937_64 rng{1};
+  ModelPerSequence models{specdec::testing::TableModel<>::random(3, 1, rng)};
+  const std::vector<Token> tokens{1, 2};
+  const std::vector<Index> fork{-1, -1};
+  const auto call = [&](Index from, Index rows, std::span<const Index> parents = {}) {
+    return support::message_of<std::logic_error>([&] {
+      models.forward(
+          std::vector<BatchFeed>{{{.tokens = tokens, .from = 0, .rows = 1}, 7},
+                                 {{.tokens = tokens, .from = from, .rows = rows, .parents = parents}, 8}});
+      models.keep(7, Index{0});
+    });
+  };
+  CHECK(call(1, 1) == "specdec: feeds[1].from = 1, but the context of sequence 8 holds 0 tokens");
+  CHECK(call(0, 3) == "specdec: feeds[1].rows = 3 is outside 0..2, the number of its tokens");
+  CHECK(models.size() == 0);
+  CHECK(call(0, 0).empty());
+  CHECK(call(2, 2, fork).empty());
+  CHECK(call(2, 1) ==
+        "specdec: feeds[1] has no parents while the tree of sequence 8 is open: keep() closes it");
+  models.keep(8, std::vector<Index>{1});
+  CHECK(call(2, 1) == "specdec: feeds[1].from = 2, but the context of sequence 8 holds 3 tokens");
+  models.fork(8, 9);
+  models.keep(8, Index{1});
+  CHECK(call(1, 1).empty());
+  models.forward(std::vector<BatchFeed>{{{.tokens = tokens, .from = 3, .rows = 1}, 9}});
 }
 
 TEST_CASE("sequences begin with an empty context, also of a model that was used before") {

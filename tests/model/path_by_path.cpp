@@ -19,6 +19,7 @@
 #include "support/catch.hpp"
 #include "support/many_texts.hpp"
 #include "support/message_of.hpp"
+#include "support/strict.hpp"
 
 namespace test_model_path_by_path {
 
@@ -187,6 +188,7 @@ struct LogitsTable {
   Tokens context = {};
   Index vocab_size() const { return 5; }
   const Eigen::MatrixXf& forward(std::span<const Token> tokens, Index rows) {
+    support::check_call(tokens, rows, vocab_size());
     context.insert(context.end(), tokens.begin(), tokens.end());
     output.resize(rows, 5);
     for (Index i = 0; i < rows; ++i) output.row(i) = table.row(*(context.end() - (rows - i)));
@@ -300,6 +302,20 @@ TEMPLATE_TEST_CASE("PathByPath: whichever call of the model fails, context and t
       }
     }
   CHECK(failures > 300);
+
+  // Two branches share the first token of a call that fails at the second branch. The next call has another token there.
+  Watched watched{TableModel<float>::random(3, 3, rng)};
+  const auto expected = linear_rows(watched.table);
+  auto model = TestType::by_path(watched);
+  model.forward(Tokens{0, 1}, Numbers{-1, 0}, 2);
+  watched.goes_well = 1;
+  watched.fault = Fault::before;
+  CHECK_THROWS_AS(model.forward(Tokens{0, 1, 2}, Numbers{1, 2, 2}, 2), Failure);
+  const auto& rows = model.forward(Tokens{2, 1, 2}, Numbers{1, 2, 2}, 2);
+  for (Index i = 0; i < 2; ++i)
+    for (Token x = 0; x < 3; ++x)
+      CHECK(distributions(rows).row(i).probability(x) ==
+            expected({0, 1, 2, static_cast<Token>(1 + i)})[static_cast<std::size_t>(x)]);
 }
 
 TEMPLATE_TEST_CASE(

@@ -1,5 +1,6 @@
 // Turns: an object that refers to a model learns that another one has used the model.
 // SPDX-License-Identifier: MIT
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/threads.hpp"
 
 namespace test_model_turn {
 
@@ -120,6 +122,24 @@ TEST_CASE("the table of addresses forgets those that nobody uses any more") {
     CHECK(Turns::known() <= before + 100);
   }
   CHECK(known_with_one_more() == before);
+}
+
+TEST_CASE("decoders may be made on two threads, each over models of its own and one that both know") {
+  const int shared = 0;
+  std::atomic<int> lost = 0;
+  support::TwoThreads{}(2, [&](Index) {
+    const std::vector<int> own(8);  // on this thread only
+    for (std::size_t i = 0; i < 50'000; ++i) {
+      const int& model = own[i % own.size()];
+      Turns first = Turns::of<const int&>(model), second = Turns::of<const int&>(model);
+      const Turns of_both = Turns::of<const int&>(shared);
+      Turn before, after;
+      before.take(first);
+      after.take(second);
+      lost += before.lasts(first) || !after.lasts(first);
+    }
+  });
+  CHECK(lost == 0);
 }
 
 namespace {

@@ -4,12 +4,20 @@
 from mutants import promise
 
 mutant = promise("the loop emits what was verified, up to a stop token or the budget")
-mutant("correction-not-emitted", "loop/text.hpp", "tests/loop/spec_dec tests/loop/sequence tests/law_lossless",
-       "look_at(last,", "if (tokens.empty()) look_at(last,")
+mutant("correction-not-emitted", "loop/step_base.hpp", "tests/loop/spec_dec tests/loop/sequence tests/law_lossless",
+       "    if (!text_.ends(cut_)) text_.add(", "    if (!text_.ends(cut_) && accepted() == 0) text_.add(")
 
 mutant = promise("no row is asked for after a text's end")
-mutant("row-after-a-stop-string-asked-for", "loop/text.hpp", "tests/law_dead_ends",
-       "return cut.stop != StopReason::length;", "return cut.stop == StopReason::stop_token;")
+mutant("row-after-a-stop-string-asked-for", "loop/step_base.hpp", "tests/law_dead_ends",
+       "return text_.ends(cut);", "return text_.ends(cut) && !cut.match;")
+mutant("row-after-the-condition-asked-for", "loop/step_base.hpp", "tests/law_dead_ends tests/loop/step",
+       "return text_.ends(cut);", "return text_.ends(cut) && cut.stop != StopReason::condition;")
+mutant("condition-shown-another-branch", "loop/step_base.hpp", "tests/loop/step",
+       "path_.set(draft, parent + 1)", "path_.set(draft, k)")
+
+mutant = promise("an error about a drafted token costs nothing unless the token is written")
+mutant("error-about-a-drafted-token-thrown", "loop/step_base.hpp", "tests/loop/ends",
+       "      return text_.ends(cut);", "      if (cut.error) std::rethrow_exception(cut.error);\n      return text_.ends(cut);")
 
 mutant = promise("after a step a model keeps just the tokens that survived")
 mutant("target-keeps-one-too-many", "loop/step_base.hpp", "tests/loop/spec_dec tests/loop/sequence tests/law_lossless",
@@ -43,6 +51,22 @@ mutant("resume-of-a-cut-text", "loop/step_base.hpp", "tests/loop/sequence",
        "           !text_.ended_by_itself();",
        ";")
 
+mutant("last-token-of-a-part-not-fed", "loop/step_base.hpp", "tests/loop/sequence",
+       "std::min({cached_, common, text_.size() - 1})", "std::min(cached_, common)")
+mutant("stop-string-begun-in-another-turn", "loop/text.hpp", "tests/loop/sequence", "    search_ = {};\n", "")
+mutant("released-context-fed-from-its-middle", "loop/sequence.hpp", "tests/loop/sequence",
+       "    turn_ = drafter_turn_ = detail::Turn();\n"
+       "    Base::target_holds(0);",
+       "    turn_ = drafter_turn_ = detail::Turn();")
+mutant("drafts-as-long-as-for-another-target", "loop/step_base.hpp", "tests/loop/requests_turns",
+       "    limits_.nodes = std::min(limits_.nodes, most_drafted());\n"
+       "    limits_.depth = std::min(limits_.depth, most_drafted());\n",
+       "")
+mutant("refused-turn-leaves-another-target", "loop/batch.hpp", "tests/loop/requests_turns",
+       "[&] { entry.seat().move_to(before); }", "[] {}")
+mutant("named-text-keeps-its-proposal", "loop/batch_core.hpp", "tests/loop/requests_turns",
+       "if (Entry& entry = *find(sequence); entry.in_flight) withdraw(entry);", "(void)sequence;")
+
 mutant = promise("a stop string ends the text in the token that completes it, wherever tokens break it")
 mutant("stop-string-begins-anew-each-token", "loop/text.hpp", "tests/text/stop_strings",
        "find(cut.search,", "find(cut.search = {.bytes = cut.search.bytes},")
@@ -65,6 +89,8 @@ mutant("batch-luck-not-rewound", "loop/batch_core.hpp", "tests/loop/batch", "rew
 mutant = promise("log-probabilities of a prompt are those of its own tokens, and of all of them")
 mutant("prompt-told-of-the-token-before", "loop/log_probabilities.hpp", "tests/loop/prompt_log_probabilities",
        "add(named, at(text, end), options)", "add(named, at(text, end - 1), options)")
+mutant("prompt-told-beside-other-tokens", "loop/step_base.hpp", "tests/loop/prompt_log_probabilities",
+       "    if (wants_prompt()) of_prompt_.begin_at(length);\n", "")
 mutant("ruled-out-token-of-a-prompt-kept", "loop/sequence.hpp", "tests/loop/prompt_log_probabilities",
        "std::min(kept() + unread, Base::ruled_out())", "kept() + unread")
 mutant("twin-without-its-prompt", "loop/batch_core.hpp", "tests/loop/prompt_log_probabilities",
@@ -96,6 +122,14 @@ mutant("target-keeps-before-all-have-seen", "loop/batch_core.hpp", "tests/draft/
        "        if constexpr (called_here)\n"
        "          if (!entry->seat().error) keep_in_target(entry->seat());\n"
        "      }")
+
+mutant = promise("a twin is a sample of its own: it shares neither its text's drafter nor what a rule remembers of it")
+mutant("twin-shares-a-memory", "loop/step.hpp", "tests/loop/requests_fork",
+       "(!tokens().empty() || !is_fresh(verifier_))", "!tokens().empty()")
+mutant("twin-goes-on-with-a-memory", "loop/step.hpp", "tests/loop/requests_fork",
+       "(other_options || continues_in(context()))", "continues_in(context())")
+mutant("twin-has-the-drafter-of-another-number", "draft/lifted_drafter.hpp", "tests/draft/lifted_drafter",
+       "requires(!made && std::copy_constructible<One>)", "requires std::copy_constructible<One>")
 
 mutant = promise("a twin never gets the context of another text that has its parent's number now")
 mutant("orphan-waits-for-a-number", "loop/batch_core.hpp", "tests/loop/requests_fork",

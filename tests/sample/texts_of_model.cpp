@@ -566,7 +566,8 @@ TEST_CASE("texts under processors with state, with trees drafted together, are w
               TraversalVerifier{}, BatchOptions{.tokens_per_call = 60}};
   const Options options{.max_new_tokens = 30, .gamma = 10};
   const Tokens prompt{1, 2, 0, 5, 1, 2, 3};
-  for (std::uint64_t i = 0; i < 6; ++i) batch.add(prompt, options, std::mt19937_64(i));
+  for (std::uint64_t i = 0; i < 6; ++i)
+    batch.add(std::span(prompt).first(2 + i), options, std::mt19937_64(i));
   for (int n = 0; n < 5; ++n) batch.step();
   batch.cancel(4);
   CHECK(large.size() == 5);
@@ -574,13 +575,14 @@ TEST_CASE("texts under processors with state, with trees drafted together, are w
   Index accepted = 0, calls = 0;
   for (const Finished& finished : batch.run(support::TwoThreads{})) {
     const auto own = own_processors(finished.sequence);
+    const auto own_prompt = std::span(prompt).first(2 + static_cast<std::size_t>(finished.sequence));
     SpecDec alone{ProcessedModel{support::LogTable(vocabulary, 2, 7), steps, own},
                   ModelDrafter{ProcessedModel{support::LogTable(vocabulary, 2, 8), steps, own},
                                Tree{shape, WithoutReplacement{}}},
                   TraversalVerifier{}};
     std::mt19937_64 rng(static_cast<std::uint64_t>(finished.sequence));
     REQUIRE_FALSE(finished.error);
-    CHECK(finished.result.tokens == alone.generate(prompt, options, rng).tokens);
+    CHECK(finished.result.tokens == alone.generate(own_prompt, options, rng).tokens);
     calls += finished.result.stats.target_calls;
     accepted += std::ssize(finished.result.tokens) - finished.result.stats.target_calls;
   }

@@ -210,6 +210,7 @@ class Model {
   // Whether the call may also fail later.
   bool begin(std::span<const Token> tokens, Index rows) {
     require(rows >= 1 && rows <= std::ssize(tokens), "asked for rows that it is not fed for");
+    for (const Token x : tokens) require(x >= 0 && x < vocabulary, "fed a token that it does not know");
     require(std::ssize(context_) + std::ssize(tree_) + std::ssize(tokens) <= most_, "fed past its context");
     // If a draft failed because of what it had drawn, and were drawn again, its tokens would not follow its rows. So
     // draft models fail only before the first draw.

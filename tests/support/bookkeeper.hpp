@@ -16,6 +16,7 @@
 
 #include "support/catch.hpp"
 #include "support/layouts.hpp"
+#include "support/strict.hpp"
 #include "support/tree_models.hpp"
 
 namespace support {
@@ -48,7 +49,7 @@ class Bookkeeper {
       fail();
     }
     fed += tokens;
-    if (calls == one_row_short_at) rows_.conservativeResize(rows - 1, vocab_size());
+    if (calls == one_row_short_at && rows > 0) rows_.conservativeResize(rows - 1, vocab_size());
     return rows_;
   }
   void keep(Index sequence, Index length) {
@@ -88,13 +89,7 @@ class Bookkeeper {
   Index take_in(const specdec::BatchFeed& feed, Index rows) {
     std::vector<Token>& context = contexts[feed.sequence];
     Tree& tree = trees_[feed.sequence];
-    if (feed.tokens.empty()) throw std::logic_error("fed nothing");
-    if (feed.from != std::ssize(context)) throw std::logic_error("fed behind another context");
-    if (feed.rows > std::ssize(feed.tokens)) throw std::logic_error("asked for more rows than tokens");
-    if (feed.parents.empty() && !tree.tokens.empty()) throw std::logic_error("a tree is open");
-    specdec::detail::check_tokens("tokens", feed.tokens, vocab_size());
-    if (!feed.parents.empty())
-      specdec::detail::check_parents(feed.tokens, feed.parents, std::ssize(tree.tokens));
+    check_feed(feed, std::ssize(context), std::ssize(tree.tokens), vocab_size());
     const Index size = std::ssize(feed.tokens);
     for (Index i = 0; i < size; ++i) {
       const auto at = static_cast<std::size_t>(i);
@@ -103,7 +98,7 @@ class Bookkeeper {
       if (!feed.parents.empty()) tree.parents.push_back(feed.parents[at]);
       if (i >= size - feed.rows) fill(rows++, feed, text_behind(feed, std::ssize(held) - 1));
     }
-    if (std::ssize(context) + std::ssize(tree.tokens) > most_) throw std::logic_error("fed past its context");
+    must(std::ssize(context) + std::ssize(tree.tokens) <= most_, "fed past its context");
     return rows;
   }
 

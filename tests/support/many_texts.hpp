@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/strict.hpp"
 
 namespace support {
 
@@ -137,27 +138,45 @@ class CopyPerText {
     numbers_.resize(specdec::detail::rows_of(feeds), vocab_size());
     Index row = 0;
     for (const specdec::BatchFeed& feed : feeds) {
-      M& model = texts_.try_emplace(feed.sequence, prototype_).first->second;
+      Text& text = texts_.try_emplace(feed.sequence, prototype_).first->second;
+      check_feed(feed, text.length, text.nodes, vocab_size());
       const Index rows = std::max<Index>(feed.rows, 1);
-      const Numbers& output = feed.parents.empty() ? model.forward(feed.tokens, rows)
-                                                   : model.forward(feed.tokens, feed.parents, rows);
+      const Numbers& output = feed.parents.empty() ? text.model.forward(feed.tokens, rows)
+                                                   : text.model.forward(feed.tokens, feed.parents, rows);
+      (feed.parents.empty() ? text.length : text.nodes) += std::ssize(feed.tokens);
       numbers_.middleRows(row, feed.rows) = output.bottomRows(feed.rows);
       row += feed.rows;
     }
     return numbers_;
   }
   void keep(Index sequence, Index length) {
-    if (const auto text = texts_.find(sequence); text != texts_.end()) text->second.truncate(length);
+    const auto found = texts_.find(sequence);
+    if (found == texts_.end()) return;
+    Text& text = found->second;
+    text.model.truncate(length);
+    text.length = std::min(text.length, length);
+    text.nodes = 0;
   }
-  void keep(Index sequence, std::span<const Index> path) { texts_.at(sequence).keep(path); }
+  void keep(Index sequence, std::span<const Index> path) {
+    Text& text = texts_.at(sequence);
+    text.model.keep(path);
+    text.length += std::ssize(path);
+    text.nodes = 0;
+  }
   void release(Index sequence) { texts_.erase(sequence); }
 
   // How many texts there are.
   Index size() const { return std::ssize(texts_); }
 
  private:
+  struct Text {
+    explicit Text(const M& prototype) : model(prototype) {}
+    M model;
+    Index length = 0, nodes = 0;  // of the context, and of the tree that is open after it
+  };
+
   M prototype_;
-  std::map<Index, M> texts_;
+  std::map<Index, Text> texts_;
   Numbers numbers_;
 };
 

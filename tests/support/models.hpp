@@ -30,6 +30,13 @@ struct MeantRow {
   }
 };
 
+// A prompt for each text of a batch. All differ in length and in tokens, so that no text passes for another.
+inline std::vector<Token> prompt_of(Index text, Index vocab_size = 4) {
+  std::vector<Token> prompt;
+  for (Index k = 0; k < 3 + 2 * text; ++k) prompt.push_back(static_cast<Token>((text + k * k) % vocab_size));
+  return prompt;
+}
+
 // A target and a smaller draft model over one vocabulary.
 struct Models {
   specdec::testing::TableModel<> target, small;
@@ -61,8 +68,7 @@ class TableLogits {
   RowMajor<double> logits_;
 };
 
-// A TableModel that hands out its rows in a given layout. It takes unknown ids for token 0, as a draft model of a
-// smaller vocabulary must.
+// A TableModel that hands out its rows in a given layout.
 template <class Layout>
 class LayoutModel {
  public:
@@ -70,9 +76,7 @@ class LayoutModel {
   explicit LayoutModel(Table table) : table_(std::move(table)) {}
   Index vocab_size() const { return table_.vocab_size(); }
   decltype(auto) forward(std::span<const Token> tokens, Index rows) {
-    known_.assign(tokens.begin(), tokens.end());
-    for (Token& x : known_) x = x < vocab_size() ? x : 0;
-    layout_.hold(table_.forward(known_, rows));
+    layout_.hold(table_.forward(tokens, rows));
     return std::as_const(layout_).view();
   }
   void truncate(Index length) { table_.truncate(length); }
@@ -88,7 +92,6 @@ class LayoutModel {
  private:
   Table table_;
   Layout layout_;
-  std::vector<Token> known_;
 };
 
 // A random model. Its probabilities are multiples of 2^-6, so every scalar holds them exactly, even bfloat16. A good

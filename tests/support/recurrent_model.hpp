@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -12,6 +13,8 @@
 #include <stdexcept>
 #include <utility>
 #include <vector>
+
+#include "support/strict.hpp"
 
 namespace support {
 
@@ -43,9 +46,11 @@ class RecurrentModel {
         c_(2 * numbers(vocab_size, 3, seed + 2)) {}
 
   specdec::Index vocab_size() const { return c_.rows(); }
+  specdec::Index length() const { return length_; }
 
   const Eigen::MatrixXd& forward(std::span<const specdec::Token> tokens, specdec::Index rows) {
     fail_in_turn();
+    check_call(tokens, rows, vocab_size());
     output_.resize(rows, vocab_size());
     const specdec::Index first = static_cast<specdec::Index>(tokens.size()) - rows;
     for (specdec::Index i = 0; const specdec::Token x : tokens) {
@@ -126,7 +131,10 @@ class RecurrentModels {
     output_.resize(rows, vocab_size());
     rows = 0;
     for (const specdec::BatchFeed& feed : feeds) {
-      output_.middleRows(rows, feed.rows) = of(feed.sequence).forward(feed.tokens, feed.rows);
+      RecurrentModel& model = of(feed.sequence);
+      check_feed(feed, model.length(), 0, vocab_size());
+      output_.middleRows(rows, feed.rows) =
+          model.forward(feed.tokens, std::max<Index>(feed.rows, 1)).bottomRows(feed.rows);
       rows += feed.rows;
     }
     return output_;

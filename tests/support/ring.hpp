@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "support/strict.hpp"
+
 namespace support {
 
 // Rows depend on the last `window` tokens. The ring has a slot for each token of the window but the newest, and `spare` more.
@@ -31,6 +33,8 @@ class Ring {
   const Eigen::MatrixXd& forward(std::span<const specdec::Token> tokens, specdec::Index rows) {
     ++calls;
     if (fails-- == 0) throw std::runtime_error("a call");
+    check_call(tokens, rows, vocab_size_);
+    must(tree_.empty(), "fed a line while a tree is open");
     output_.resize(rows, vocab_size_);
     for (specdec::Index i = rows - std::ssize(tokens); const specdec::Token x : tokens) {
       if (i >= 0) set_row(i, window(length_, {x}));
@@ -43,6 +47,7 @@ class Ring {
   const Eigen::MatrixXd& forward(std::span<const specdec::Token> tokens,
                                  std::span<const specdec::Index> parents, specdec::Index rows) {
     ++calls;
+    check_call(tokens, parents, std::ssize(tree_), rows, vocab_size_);
     output_.resize(rows, vocab_size_);
     std::size_t k = 0;
     for (specdec::Index i = rows - std::ssize(tokens); const specdec::Token x : tokens) {

@@ -108,7 +108,9 @@ struct AnyOf {
   {
     return std::visit([&](const auto& verifier) { return verifier.survival(before, p, q); }, rule);
   }
-  Index min_draft_length() const {
+  Index min_draft_length() const
+    requires(specdec::remembers_sequence<Rules> || ...)
+  {
     return std::visit([](const auto& verifier) { return specdec::min_draft_length(verifier); }, rule);
   }
   friend bool operator==(const AnyOf&, const AnyOf&) = default;

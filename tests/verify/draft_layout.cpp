@@ -203,7 +203,7 @@ TEST_CASE("a draft that is padded in its middle costs no other") {
   CHECK(verdicts[3].verdict == requests.alone(3, false));
   REQUIRE(verdicts[2].error);
   CHECK(message_of([&] { std::rethrow_exception(verdicts[2].error); }) ==
-        "specdec: tokens[10] = " + std::to_string(padded.ids[10]) + " comes after padding, tokens[9] = -1");
+        "specdec: tokens[2] = " + std::to_string(padded.ids[10]) + " comes after padding, tokens[1] = -1");
 
   std::vector<std::int32_t> emitted(requests.size() * 5);
   std::vector<std::int32_t> accepted(requests.size());

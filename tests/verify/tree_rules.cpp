@@ -445,6 +445,37 @@ TEST_CASE("rounding is not mass: where every token of a row was chosen, the law 
   check(RecursiveRejectionVerifier{});
 }
 
+TEST_CASE("rounding is not mass: over float logits of nearly equal rows, each rule's law is the row") {
+  std::mt19937_64 rng{5};
+  std::normal_distribution<float> normal;
+  const std::vector<Index> parents{-1, -1, -1};
+  const Chain plain{Temperature{1.0}};
+  for (int n = 0; n < 60; ++n) {
+    RowMajor<float> p(4, 2), q(3, 2);
+    const float a = 2 * normal(rng), b = 2 * normal(rng);
+    const float apart = (n % 2 == 0 ? 1e-6f : 1e-3f) * normal(rng);
+    p.rowwise() = Eigen::RowVector2f(a, b);
+    q.rowwise() = Eigen::RowVector2f(a + apart, b);
+    const ProcessedRows target(p, plain), draft(q, plain);
+    const auto difference = [&](const auto& rule) {
+      Eigen::RowVector2d law = Eigen::RowVector2d::Zero();
+      enumerate([&](Enumerator& chance) {
+        std::vector<Token> tokens;
+        for (Index k = 0; k < 3; ++k) tokens.push_back(chance.draw(draft.row(k)));
+        const TreeVerdict verdict = verify(rule, target, draft, tokens, parents, chance);
+        const double probability = chance.probability();
+        law[verdict.path.empty() ? verdict.token : tokens[static_cast<std::size_t>(verdict.path[0])]] +=
+            probability;
+      });
+      return std::max(std::abs(law[0] - target.row(0).probability(0)),
+                      std::abs(law[1] - target.row(0).probability(1)));
+    };
+    CHECK(difference(KSeqVerifier{}) < 1e-6);
+    CHECK(difference(RecursiveRejectionVerifier{}) < 1e-6);
+    CHECK(difference(TraversalVerifier{}) < 1e-6);
+  }
+}
+
 TEST_CASE("in a tree, rows after a token that the target rules out are not read") {
   std::mt19937_64 rng{3};
   for (int n = 0; n < 100; ++n) {

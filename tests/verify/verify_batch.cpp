@@ -86,6 +86,31 @@ TEST_CASE("drafts judged together get the verdicts that they get alone") {
   }
 }
 
+TEST_CASE("offsets are integers of 32 or 64 bits") {
+  std::mt19937_64 rng(12);
+  const Ragged ragged(5, rng);
+  const auto verdicts_by = [&](const auto& offsets) {
+    auto rngs = generators(5);
+    std::vector<BatchVerdict> found(5);
+    specdec::verify_batch(specdec::BlockVerifier{}, ragged.target, ragged.draft, ragged.tokens, offsets, rngs,
+                          found);
+    std::vector<specdec::Verdict> verdicts;
+    for (const auto& [verdict, error] : found) {
+      CHECK_FALSE(error);
+      verdicts.push_back(verdict);
+    }
+    return verdicts;
+  };
+  const auto& all = ragged.offsets;
+  const auto expected = verdicts_by(all);
+  CHECK(verdicts_by(std::vector<int>(all.begin(), all.end())) == expected);
+  CHECK(verdicts_by(std::vector<unsigned>(all.begin(), all.end())) == expected);
+  CHECK(verdicts_by(std::vector<long long>(all.begin(), all.end())) == expected);
+  const std::vector<int> without_end(all.begin(), all.end() - 1);
+  CHECK(support::message_of<specdec::InvalidArgument>([&] { verdicts_by(without_end); }) ==
+        "specdec: offsets[4] = 6, expected 10, the number of tokens");
+}
+
 TEST_CASE("each rule that remembers judges its their own draft") {
   std::mt19937_64 rng(2);
   std::vector<specdec::GreedyBlockVerifier> rules(5), alone(5);

@@ -95,8 +95,9 @@ Index check_as_alone(const Rule& rule) {
       const Forest forest(trees, rng);
       auto rngs = generators(trees), same = generators(trees);
       detail::resize(verdicts, trees);
-      verify_batch(rule, forest.target, forest.draft, forest.tokens, forest.parents, forest.offsets, rngs,
-                   verdicts, for_each);
+      const std::vector<int> offsets(forest.offsets.begin(), forest.offsets.end());
+      verify_batch(rule, forest.target, forest.draft, forest.tokens, forest.parents, offsets, rngs, verdicts,
+                   for_each);
       for (Index i = 0; i < trees; ++i) {
         const auto& [verdict, error] = detail::at(verdicts, i);
         REQUIRE_FALSE(error);

@@ -24,6 +24,8 @@ namespace in_python {
 namespace py = pybind11;
 using specdec::Index, specdec::Token, specdec::TokenIds;
 
+using Numbers = py::array_t<double, py::array::c_style | py::array::forcecast>;
+
 // Python sees it as a ValueError, like the errors of the library.
 [[noreturn]] void refuse(const auto&... parts) {
   std::ostringstream text;
@@ -32,14 +34,16 @@ using specdec::Index, specdec::Token, specdec::TokenIds;
   throw std::invalid_argument(text.str());
 }
 
+// With its article, as in "a list".
 inline std::string type_of(const py::handle& given) {
-  return py::str(py::type::handle_of(given).attr("__name__"));
+  const std::string type = py::str(py::type::handle_of(given).attr("__name__"));
+  return (std::string("aeiou").find(type[0]) == std::string::npos ? "a " : "an ") + type;
 }
 
 inline py::array as_array(const std::string& name, const py::object& given) {
   if (py::isinstance<py::array>(given)) return py::reinterpret_borrow<py::array>(given);
   if (!py::hasattr(given, "__dlpack__"))
-    throw py::type_error("specdec: " + name + " is a " + type_of(given) +
+    throw py::type_error("specdec: " + name + " is " + type_of(given) +
                          ", expected a numpy array or a tensor in the host's memory");
   try {
     return py::module_::import("numpy").attr("from_dlpack")(given);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -21,6 +22,7 @@
 
 #include "arrays.hpp"
 #include "asked_draft.hpp"
+#include "given.hpp"
 #include "questions.hpp"
 #include "rules.hpp"
 #include "verify.hpp"
@@ -68,7 +70,11 @@ class BatchRule {
  private:
   using Texts = std::vector<GreedyBlock*>;
   void hold(const py::object& texts) {
-    held_ = texts.cast<Texts>();
+    py::detail::make_caster<Texts> loaded;
+    if (!loaded.load(texts, true))
+      throw py::type_error("specdec: rule is " + type_of(texts) +
+                           ", expected the name of a rule, or a list of GreedyBlock objects");
+    held_ = py::detail::cast_op<Texts>(std::move(loaded));
     kept_ = py::tuple(texts);
   }
 
@@ -118,13 +124,13 @@ class AskingLayout {
 // Many drafts, lines or trees. Python asks for questions(), gives the answer(), and so on until no question is left.
 class AskingBatch {
  public:
-  AskingBatch(const py::object& rule, const py::object& tokens, std::vector<std::uint64_t> seeds,
-              std::vector<std::uint64_t> steps, const py::object& offsets, const py::object& parents,
-              bool chosen)
+  AskingBatch(const py::object& rule, const py::object& tokens, const Seeds& seeds,
+              const Given<std::vector<std::uint64_t>, "steps">& steps, const py::object& offsets,
+              const py::object& parents, const Given<bool, "chosen">& chosen)
       : rule_(rule, !parents.is_none()),
         layout_(tokens, offsets),
-        seeds_(std::move(seeds)),
-        steps_(std::move(steps)),
+        seeds_(seeds),
+        steps_(steps),
         chosen_(chosen) {
     rule_.check(layout_.drafts());
     check_entries("seeds", seeds_.size(), layout_.drafts());
@@ -139,7 +145,11 @@ class AskingBatch {
     inquiries_.resize(drafts);
     done_.resize(drafts);
     for (std::size_t b = 0; b < drafts; ++b)
-      attempt(b, [&](const specdec::DraftPlace& here) { ask_for_tokens(b, here); });
+      attempt(b, [&](const specdec::DraftPlace& here) {
+        specdec::detail::check_tokens("tokens", layout_.tokens().segment(here.token, here.gamma),
+                                      specdec::detail::most_tokens);
+        ask_for_tokens(b, here);
+      });
     go_on();
   }
 
@@ -169,11 +179,16 @@ class AskingBatch {
   }
 
   // A row [token, p, q, mass] for each question.
-  void answer(const py::array_t<double, py::array::c_style | py::array::forcecast>& given) {
+  void answer(const Given<Numbers, "answers">& answers_of_all) {
+    const Numbers& given = answers_of_all;
     Index all = 0;
     each_open([&](std::size_t, const Question&) { ++all; });
     if (given.ndim() != 2 || given.shape(0) != all || given.shape(1) != 4)
       refuse("answers have the shape ", shape_of(given), ", expected (", all, ", 4)");
+    for (Index k = 0; k < all; ++k)
+      if (const double id = given.at(k, 0); !is_token(id) && id != -1)
+        refuse("answers[", k, ", 0] = ", id,
+               " is neither a token id nor -1, which says that none could be drawn");
     // questions() sorts by kinds, and keeps the order of drafts in each.
     std::array<const double*, static_cast<std::size_t>(Question::Kind::count)> next{};
     const double* first = given.data();
@@ -187,7 +202,7 @@ class AskingBatch {
       std::vector<Answer> answers;
       for (const Question& question : inquiry.open()) {
         const double*& row = next[static_cast<std::size_t>(question.kind)];
-        answers.push_back({as_token(row[0]), row[1], row[2], row[3]});
+        answers.push_back({static_cast<Token>(row[0]), row[1], row[2], row[3]});
         row += 4;
       }
       inquiry.answer(answers);
@@ -237,9 +252,7 @@ class AskingBatch {
     }
     std::fill(row, end, 0.0);
   }
-  static Token as_token(double id) {
-    return id >= 0 && id <= 2147483647.0 ? static_cast<Token>(id) : Token{-1};
-  }
+  static bool is_token(double id) { return id >= 0 && id <= 2147483647.0 && id == std::floor(id); }
 
   // Looks up the tokens of a draft, or calls its rule. It ends with open questions, with a verdict, or with an error, which is
   // this draft's alone.

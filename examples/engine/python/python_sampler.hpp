@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "arrays.hpp"
+#include "given.hpp"
 #include "sampler_check.hpp"
 
 namespace in_python {
@@ -25,8 +26,7 @@ inline std::int64_t integer(const char* name, const py::handle& given) {
   try {
     return given.cast<std::int64_t>();
   } catch (const py::cast_error&) {
-    throw py::type_error("specdec: " + std::string(name) + " is a " + type_of(given) +
-                         ", expected an integer");
+    throw py::type_error("specdec: " + std::string(name) + " is " + type_of(given) + ", expected an integer");
   }
 }
 
@@ -59,7 +59,7 @@ class PythonSampler {
                                  new_array(call.draft, shape(call, {call.gamma, call.vocab_size})),
                                  new_array(call.tokens, shape(call, {call.gamma})), call.seed);
     if (!py::isinstance<py::sequence>(answer) || py::len(answer) != 2)
-      throw py::type_error("specdec: the sampler returned a " + type_of(answer) +
+      throw py::type_error("specdec: the sampler returned " + type_of(answer) +
                            ", expected (accepted, token)");
     const Integers accepted("accepted", answer[py::int_(0)], one_by_one_, call.drafts);
     const Integers tokens("token", answer[py::int_(1)], one_by_one_, call.drafts);
@@ -102,12 +102,17 @@ class PythonDraw {
   bool one_by_one_;
 };
 
-inline sampler_check::Report check_sampler(const py::function& f, std::optional<Index> batch,
-                                           const std::optional<py::function>& draw, Index samples,
-                                           double false_alarm, std::uint64_t seed) {
+inline sampler_check::Report check_sampler(const Given<py::function, "f">& f,
+                                           const Given<std::optional<Index>, "batch">& batch,
+                                           const Given<std::optional<py::function>, "draw">& draw,
+                                           const Given<Index, "samples">& samples,
+                                           const Given<double, "false_alarm">& false_alarm,
+                                           const Seed& seed) {
   const sampler_check::Draw honest;  // empty: the check draws
-  return sampler_check::check(PythonSampler(f, !batch), draw ? PythonDraw(*draw, !batch) : honest,
-                              {batch.value_or(1), samples, false_alarm, seed});
+  const bool one_by_one = !batch.value;
+  return sampler_check::check(PythonSampler(f, one_by_one),
+                              draw.value ? PythonDraw(*draw.value, one_by_one) : honest,
+                              {batch.value.value_or(1), samples, false_alarm, seed});
 }
 
 }  // namespace in_python

@@ -16,6 +16,7 @@
 
 #include "arrays.hpp"
 #include "asking_batch.hpp"
+#include "given.hpp"
 #include "python_sampler.hpp"
 #include "verify.hpp"
 
@@ -32,7 +33,7 @@ std::string printed(const auto& object) {
 }
 
 void add_to_audit(DraftAudit& audit, const py::object& rows, const py::object& tokens,
-                  Temperature temperature) {
+                  const Temperature& temperature) {
   const Rows reported("rows", rows, temperature);
   const Ids ids("tokens", tokens);
   if (reported.size(0) != ids.size(0))
@@ -45,14 +46,16 @@ void add_to_audit(DraftAudit& audit, const py::object& rows, const py::object& t
 
 // Rows [n, V] and tokens [n], or a padded batch of both.
 void add_text(TextAudit& audit, const py::object& rows, const py::object& tokens,
-              const py::object& references, Temperature temperature, Temperature reference_temperature) {
+              const py::object& references, const Temperature& temperature,
+              const Given<std::optional<double>, "reference_temperature">& reference_temperature) {
   const bool batch = py::hasattr(tokens, "shape") && py::len(tokens.attr("shape")) == 2;
   const Index dimensions = batch ? 2 : 1;
   const Ids ids("tokens", tokens, dimensions);
   const Rows target("rows", rows, temperature, dimensions + 1);
   std::optional<Rows> beside;
   if (!references.is_none())
-    beside.emplace("references", references, reference_temperature ? reference_temperature : temperature,
+    beside.emplace("references", references,
+                   reference_temperature.value ? reference_temperature.value : temperature.value,
                    dimensions + 1);
   for (Index k = 0; k < dimensions; ++k) {
     if (target.size(k) != ids.size(k))
@@ -68,8 +71,8 @@ void add_text(TextAudit& audit, const py::object& rows, const py::object& tokens
   }
 }
 
-using Numbers = py::array_t<double, py::array::c_style | py::array::forcecast>;
-void add_numbers(TextAudit& audit, const Numbers& p, const Numbers& r) {
+void add_numbers(TextAudit& audit, const Given<Numbers, "p">& ps, const Given<Numbers, "r">& rs) {
+  const Numbers &p = ps, &r = rs;
   if (p.size() != r.size()) refuse("p has ", p.size(), " numbers, r has ", r.size());
   for (Index i = 0; i < p.size(); ++i) audit.add(p.data()[i], r.data()[i]);
 }
@@ -100,9 +103,9 @@ path     the numbers of the accepted tokens, from the context outward)");
 
   module.def(
       "verify_batch",
-      [](const std::string& rule, const py::object& target, const py::object& draft, const py::object& tokens,
-         const std::vector<std::uint64_t>& seeds, const std::vector<std::uint64_t>& offsets,
-         const py::object& parents, Temperature temperature) {
+      [](const Rule& rule, const py::object& target, const py::object& draft, const py::object& tokens,
+         const Seeds& seeds, const Given<std::vector<std::uint64_t>, "offsets">& offsets,
+         const py::object& parents, const Temperature& temperature) {
         const auto judged = [&](auto batch) { return batch.judge(seeds, offsets); };
         if (parents.is_none())
           return judged(PaddedBatch<LineRule>(rule, target, draft, tokens, parents, temperature));
@@ -113,7 +116,7 @@ path     the numbers of the accepted tokens, from the context outward)");
       R"(Judges many drafts: returns (accepted, token, emitted, offsets, errors), and for trees their path.
 
 rule     a rule for lines; for trees, one for trees
-tokens   [B, n]. A draft ends before its first negative id
+tokens   [B, n]. A draft ends before its first negative id, and has only negative ids from there on
 target   [B, n + 1, V]; draft [B, n, V] or None; seeds and offsets: one for each draft
 parents  None, or of trees [B, n]: numbers of tokens of the same draft, or -1 for the context
 emitted  [B, n + 1]: the accepted tokens and the token after them, padded with -1
@@ -140,13 +143,14 @@ void add_asking(py::module_& module) {
     batch.verdicts()
 
 rule     a rule for lines, for trees if there are parents, or a list with a GreedyBlock for each draft
-tokens   [B, n]. A draft ends before its first negative id. Or with offsets [B + 1]: draft i has the tokens offsets[i] up to
-         offsets[i + 1] of an array
+tokens   [B, n]. A draft ends before its first negative id, and has only negative ids from there on. Or with offsets [B + 1]:
+         draft i has the tokens offsets[i] up to offsets[i + 1] of an array
 seeds, steps  two numbers for each draft: its random numbers. Never use a pair twice
 parents  of trees, as for verify_batch
 chosen   tokens were chosen, not drawn: q = 1. No question has a draft row then)")
-      .def(py::init<const py::object&, const py::object&, std::vector<std::uint64_t>,
-                    std::vector<std::uint64_t>, const py::object&, const py::object&, bool>(),
+      .def(py::init<const py::object&, const py::object&, const Seeds&,
+                    const Given<std::vector<std::uint64_t>, "steps">&, const py::object&, const py::object&,
+                    const Given<bool, "chosen">&>(),
            "rule"_a, "tokens"_a, "seeds"_a, "steps"_a, py::kw_only(), "offsets"_a = py::none(),
            "parents"_a = py::none(), "chosen"_a = false)
       .def("questions", &AskingBatch::questions,
@@ -161,7 +165,9 @@ counts tells how many of them are of each kind, one kind after another:
   residuals  the token that u draws from (w*p - the sum of all b*q)+, with this number in place of p, and q; and the sum of
              these numbers. A negative row stands for the one-hot row of token -1 - row; pairs with b = 0 are padding
 Token -1 says that none could be drawn, as the row has no finite sum)")
-      .def("answer", &AskingBatch::answer, "answers"_a, "A row [token, p, q, mass] for each question.")
+      .def("answer", &AskingBatch::answer, "answers"_a,
+           "A row [token, p, q, mass] for each question. A token that is no integer is an error, and then no "
+           "answer counts.")
       .def(
           "verdicts", &AskingBatch::verdicts,
           R"((accepted, token, emitted, errors, path), as verify_batch returns them; path is None for lines.)");
@@ -182,7 +188,9 @@ Its sum is the expected number of accepted tokens, once it is averaged over draf
 
 void add_checks(py::module_& module) {
   module.def(
-      "check_every", specdec::check_every, "verifications"_a,
+      "check_every",
+      [](const Given<Index, "verifications">& verifications) { return specdec::check_every(verifications); },
+      "verifications"_a,
       R"(From now on, one verification in so many sums one of its rows: rows that were cut and not normalised are found.
 
 0: none does. Returns the number that was set before; at first it is 64, or 0 if the module was compiled with -DNDEBUG. Rows of
@@ -218,7 +226,7 @@ false_alarm  the largest probability, over all cases, that a right sampler is co
       .def("__str__", &printed<DraftAuditReport>);
   py::class_<DraftAudit>(module, "DraftAudit",
                          "Were drafted tokens drawn from the rows that the drafter reported?")
-      .def(py::init([](double false_alarm, std::uint64_t seed) {
+      .def(py::init([](const Given<double, "false_alarm">& false_alarm, const Seed& seed) {
              return DraftAudit({.false_alarm = false_alarm, .seed = seed});
            }),
            py::kw_only(), "false_alarm"_a = 1e-4, "seed"_a = 1)
@@ -236,7 +244,12 @@ void add_text_audit(py::module_& module) {
       .def_readonly("impossible", &TextAuditReport::impossible)
       .def_readonly("unreadable", &TextAuditReport::unreadable)
       .def_readonly("bad_sums", &TextAuditReport::bad_sums)
-      .def("convicts", &TextAuditReport::convicts, "alpha"_a)
+      .def(
+          "convicts",
+          [](const TextAuditReport& report, const Given<double, "alpha">& alpha) {
+            return report.convicts(alpha);
+          },
+          "alpha"_a)
       .def("__str__", &printed<TextAuditReport>);
   py::class_<TextAudit>(module, "TextAudit",
                         R"(Is the text that an engine writes its target's? May be asked at any time.
@@ -246,7 +259,8 @@ were accepted; rows of the target, not residuals; a reference row for every toke
 
 tolerance    how much the natural logarithm of a probability may be wrong
 stream       of the audit's random numbers: audits that will be merged need distinct ones)")
-      .def(py::init([](double tolerance, std::uint64_t seed, std::uint64_t stream) {
+      .def(py::init([](const Given<double, "tolerance">& tolerance, const Seed& seed,
+                       const Given<std::uint64_t, "stream">& stream) {
              return TextAudit({.tolerance = tolerance, .seed = seed, .stream = stream});
            }),
            py::kw_only(), "tolerance"_a = 1e-3, "seed"_a = 1, "stream"_a = 0)
@@ -260,11 +274,21 @@ temperature       None: rows are probabilities. A number: rows are logits. refer
       .def("add_numbers", add_numbers, "p"_a, "r"_a,
            "Adds tokens by their probabilities under the target and under the reference: numbers, or arrays "
            "of them.")
-      .def("merge", &TextAudit::merge, "other"_a, "Adds the tokens of another audit.")
+      .def(
+          "merge",
+          [](TextAudit& audit, const py::object& other) {
+            if (!py::isinstance<TextAudit>(other))
+              throw py::type_error("specdec: other is " + type_of(other) + ", expected a TextAudit");
+            audit.merge(other.cast<const TextAudit&>());
+          },
+          "other"_a, "Adds the tokens of another audit.")
       .def_property_readonly("evidence", &TextAudit::evidence, "log10 of the evidence now.")
       .def_property_readonly("largest_evidence", &TextAudit::largest_evidence, "The largest so far.")
-      .def("convicts", &TextAudit::convicts, "alpha"_a,
-           "Whether the text is not its rows': wrongly with probability alpha at most, at any time.")
+      .def(
+          "convicts",
+          [](const TextAudit& audit, const Given<double, "alpha">& alpha) { return audit.convicts(alpha); },
+          "alpha"_a,
+          "Whether the text is not its rows': wrongly with probability alpha at most, at any time.")
       .def("report", &TextAudit::report);
 }
 

@@ -19,12 +19,12 @@
 #include <vector>
 
 #include "arrays.hpp"
+#include "given.hpp"
 #include "rules.hpp"
 
 namespace in_python {
 
 using specdec::Philox;
-using Temperature = std::optional<double>;
 
 // The answers of the module are tuples with names. `offset` is the offset for the next call with this seed.
 inline py::object named_tuple(const char* type, const char* fields) {
@@ -50,10 +50,9 @@ struct Answers {
 
 // Calls judge(source). Without a step, the random numbers are those of a generator, from `offset` on. With one they stand at
 // addresses, and the offset stays. Returns the verdict and the offset to go on with.
-using Step = std::optional<std::uint64_t>;
 auto judged_by_chance(std::uint64_t seed, std::uint64_t offset, const Step& step, const auto& judge) {
-  if (step) {
-    specdec::AddressedChance chance(seed, *step);
+  if (step.value) {
+    specdec::AddressedChance chance(seed, *step.value);
     return std::pair(judge(chance), offset);
   }
   Philox source(seed, offset);
@@ -63,8 +62,8 @@ auto judged_by_chance(std::uint64_t seed, std::uint64_t offset, const Step& step
 
 // Calls a rule for lines.
 inline py::object judged(auto& rule, bool looks_at_draft, const py::object& target, const py::object& draft,
-                         const py::object& tokens, std::uint64_t seed, std::uint64_t offset,
-                         Temperature temperature, const Step& step) {
+                         const py::object& tokens, const Seed& seed, const Offset& offset,
+                         const Temperature& temperature, const Step& step) {
   const Ids ids("tokens", tokens);
   const Rows p("target", target, temperature);
   const DraftRows q(draft, ids, looks_at_draft, temperature);
@@ -74,16 +73,16 @@ inline py::object judged(auto& rule, bool looks_at_draft, const py::object& targ
   return Answers::get().verdict(verdict.accepted, verdict.token, next);
 }
 
-inline py::object verify(const std::string& name, const py::object& target, const py::object& draft,
-                         const py::object& tokens, std::uint64_t seed, std::uint64_t offset,
-                         Temperature temperature, Step step) {
+inline py::object verify(const Rule& name, const py::object& target, const py::object& draft,
+                         const py::object& tokens, const Seed& seed, const Offset& offset,
+                         const Temperature& temperature, const Step& step) {
   const LineRule rule = LineRule::of(name);
   return judged(rule, rule.looks_at_draft(), target, draft, tokens, seed, offset, temperature, step);
 }
 
-inline py::object verify_tree(const std::string& name, const py::object& target, const py::object& draft,
-                              const py::object& tokens, const py::object& parents, std::uint64_t seed,
-                              std::uint64_t offset, Temperature temperature, Step step) {
+inline py::object verify_tree(const Rule& name, const py::object& target, const py::object& draft,
+                              const py::object& tokens, const py::object& parents, const Seed& seed,
+                              const Offset& offset, const Temperature& temperature, const Step& step) {
   const TreeRule rule = TreeRule::of(name);
   const Ids ids("tokens", tokens), links("parents", parents);
   const Rows p("target", target, temperature);
@@ -100,7 +99,8 @@ inline py::object verify_tree(const std::string& name, const py::object& target,
 class GreedyBlock {
  public:
   py::object verify(const py::object& target, const py::object& draft, const py::object& tokens,
-                    std::uint64_t seed, std::uint64_t offset, Temperature temperature, Step step) {
+                    const Seed& seed, const Offset& offset, const Temperature& temperature,
+                    const Step& step) {
     return judged(rule_, true, target, draft, tokens, seed, offset, temperature, step);
   }
   specdec::GreedyBlockVerifier& rule() { return rule_; }
@@ -152,16 +152,16 @@ inline py::array_t<std::int64_t> paths_of(const std::vector<specdec::BatchTreeVe
 }
 
 // Many drafts, padded to one length: see specdec::PaddedDrafts. They are trees if the rule is one for trees.
-template <class Rule>
+template <class Judging>
 class PaddedBatch {
-  static constexpr bool of_trees = std::same_as<Rule, TreeRule>;
+  static constexpr bool of_trees = std::same_as<Judging, TreeRule>;
   using Found = std::conditional_t<of_trees, specdec::BatchTreeVerdict, specdec::BatchVerdict>;
 
  public:
   // `parents` is None for lines.
   PaddedBatch(const std::string& rule, const py::object& target, const py::object& draft,
-              const py::object& tokens, const py::object& parents, Temperature temperature)
-      : rule_(Rule::of(rule)),
+              const py::object& tokens, const py::object& parents, const Temperature& temperature)
+      : rule_(Judging::of(rule)),
         tokens_("tokens", tokens, 2),
         target_("target", target, temperature, 3),
         draft_(draft, tokens_, rule_.looks_at_draft(), temperature, 3),
@@ -211,7 +211,7 @@ class PaddedBatch {
     else return Answers::get().batch(arrays.accepted, arrays.token, arrays.emitted, go_on, errors);
   }
 
-  Rule rule_;
+  Judging rule_;
   Ids tokens_;
   std::optional<Ids> parents_;
   Rows target_;
@@ -221,9 +221,8 @@ class PaddedBatch {
 };
 
 // P(τ > i | x_1..x_{i+1}) along a draft.
-inline py::array_t<double> survival(const std::string& name, const py::object& target,
-                                    const py::object& draft, const py::object& tokens,
-                                    Temperature temperature) {
+inline py::array_t<double> survival(const Rule& name, const py::object& target, const py::object& draft,
+                                    const py::object& tokens, const Temperature& temperature) {
   const Ids ids("tokens", tokens);
   const Rows p("target", target, temperature);
   const DraftRows q(draft, ids, true, temperature);
@@ -234,9 +233,10 @@ inline py::array_t<double> survival(const std::string& name, const py::object& t
 }
 
 // Bounds of E[τ] if every position has these two rows. For the token rule both are the very number.
-inline std::pair<double, double> expected_accepted(const std::string& name, const py::object& target,
-                                                   const py::object& draft, Index gamma,
-                                                   Temperature temperature) {
+inline std::pair<double, double> expected_accepted(const Rule& name, const py::object& target,
+                                                   const py::object& draft,
+                                                   const Given<Index, "gamma">& gamma,
+                                                   const Temperature& temperature) {
   const Rows rows_p("target", target, temperature, 1), rows_q("draft", draft, temperature, 1);
   const auto p = rows_p.view().row(0), q = rows_q.view().row(0);
   const double cell =

@@ -60,14 +60,16 @@ class AnyGenerator {
     }
   }
 
-  /// A number is no generator: a compile error that says so.
-  template <class Number>
-    requires std::is_arithmetic_v<Number>
-  AnyGenerator(Number) {
+  /// A number is no generator, and neither is nothing: a compile error that says so.
+  template <class T>
+    requires(std::is_arithmetic_v<T> || std::same_as<T, detail::MissingGenerator>)
+  AnyGenerator(T) {
     static_assert(
-        !std::is_arithmetic_v<Number>,
+        !std::is_arithmetic_v<T>,
         "a number is no generator of random numbers: pass a generator that has it as its seed, such "
         "as std::mt19937_64{seed}");
+    static_assert(std::is_arithmetic_v<T>,
+                  "the generator is missing: pass one after the options, such as std::mt19937_64{seed}");
   }
 
   static constexpr result_type min() { return 0; }

@@ -24,6 +24,11 @@ concept RandomBitGenerator =
       requires std::bool_constant<(G::min() < G::max())>::value;
     };
 
+namespace detail {
+/// Stands where a caller has passed no generator: a compile error says so.
+struct MissingGenerator {};
+}  // namespace detail
+
 /// A generator with 64 bits of state: for the random models of the proofs, not for text. Concepts use it as an example of a
 /// generator.
 ///

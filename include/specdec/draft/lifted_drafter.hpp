@@ -141,8 +141,9 @@ class LiftedDrafter {
     state.key() = sequence;
     texts_.insert(std::move(state));
   }
+  /// A twin has a copy of its text's drafter, with what that has learnt. A function is asked for the twin's number in its turn.
   void fork(Index from, Index to)
-    requires std::copy_constructible<One>
+    requires(!made && std::copy_constructible<One>)
   {
     if (const auto text = texts_.find(from); text != texts_.end()) texts_.try_emplace(to, text->second);
   }

@@ -103,6 +103,7 @@ class Batch {
   /// A sequence's source of random numbers: any generator; for KeyedVerifier a Keyed.
   using Source = typename Entry::Source;
   using Request = specdec::Request<Source>;
+  using Twin = specdec::Twin<Source>;
 
   /// A sequence that was taken out of a batch, with all that belongs to it: its text, its rule with what that remembers, its
   /// random numbers, its own draft length if it has one, its callback, where stop strings have been looked for, its
@@ -156,11 +157,7 @@ class Batch {
   /// Throws: what SpecDec::start throws, and InvalidArgument if gamma + 1 tokens do not fit in a call, if the number is
   /// in use or out of range, or if tokens are cached that the target cannot know. The batch is then as before.
   Index add(Request request) {
-    if (request.number < -1 || request.number == std::numeric_limits<Index>::max())
-      detail::invalid_argument("number = ", request.number, " is outside -1..",
-                               std::numeric_limits<Index>::max() - 1);
-    const Index number = request.number < 0 ? core().next_number() : request.number;
-    check_number(number);
+    const Index number = new_number(request.number);
     check_fits(request.options.gamma);
     const Filled filled{request.cached};
     auto entry = std::make_unique<Entry>(number, detail::described(core().target), verifier_,
@@ -170,7 +167,7 @@ class Batch {
     core().keep_filled(number, filled);
     return number;
   }
-  Index add(TokenIds prompt, const Options& options, Source source) {
+  Index add(TokenIds prompt, const Options& options, Source source = detail::MissingGenerator{}) {
     return add(Request{.prompt = prompt, .options = options, .source = std::move(source)});
   }
   template <class F>
@@ -208,8 +205,9 @@ class Batch {
     return {std::move(entry), detail::take_state(core().drafter(), sequence)};
   }
 
-  /// Goes on with a paused sequence, under its own number. `filled`: the target's context of this number holds the first tokens
-  /// of the text already (an ExternalTarget, or a target whose contexts the caller fills).
+  /// Goes on with a paused sequence, under its own number. One that has ended and stays waits for its next turn, also if it does
+  /// not fit in the target's context. `filled`: the target's context of this number holds the first tokens of the text already (an
+  /// ExternalTarget, or a target whose contexts the caller fills).
   /// Throws: InvalidArgument if the number is in use here, if gamma + 1 tokens do not fit in a call, or if the text does
   /// not suit the target. The sequence is then still paused.
   Index add(Paused&& paused, Filled filled = {}) {
@@ -217,36 +215,51 @@ class Batch {
     const Index number = entry.number();
     check_number(number);
     check_fits(entry.most());
-    core().fill(entry, filled);
-    entry.seat().move_to(detail::described(core().target));
+    core().check_filled(filled, std::ssize(entry.seat().context()));
+    const ExternalTarget target = detail::described(core().target);
+    entry.seat().check_target(target);
     core().enter(std::move(paused.entry_));
     detail::undo_on_error([&] { detail::put_state(core().drafter(), number, std::move(paused.state_)); },
                           [&] { paused.entry_ = core().remove(number); });
+    entry.seat().move_to(target);  // nothing throws from here on
+    core().fill(entry, filled);
     core().keep_filled(number, filled);
     return number;
   }
 
   /// Another sequence with the same text so far, and other random numbers from here on: for several samples of one prompt.
   /// Returns its number. If the target has fork(from, to), which gives a new sequence a copy of a context, the text is read
-  /// once: a twin of a sequence whose prompt is still to be read waits for it. With an ExternalTarget, `filled` says how many
-  /// tokens the engine will have copied for the new number.
-  /// Throws: InvalidArgument if there is no sequence of that number, or if tokens are cached that the target cannot know;
-  /// std::bad_alloc. The batch is then as before.
-  Index fork(Index sequence, Source source, OnStep on_step = {}, Filled filled = {}) {
+  /// once: a twin of a sequence whose prompt is still to be read waits for it. With an ExternalTarget, `cached` says how many
+  /// tokens the engine will have copied for the new number. A twin's statistics begin here: the steps before are its text's.
+  /// What goes by number (chains, processors and drafters that a function returns) is that of the new number. Say the number
+  /// if there are such things; then the target's functions are asked for it here, so that they can refuse it.
+  /// Throws: InvalidArgument if there is no sequence of that number, and where add() does; what the functions of the number
+  /// throw; std::bad_alloc; InvalidCall if the text has begun and its rule remembers it: its twins would not be independent.
+  /// The batch is then as before.
+  Index fork(Index sequence, Twin twin) {
     Entry& other = *core().find(sequence);
-    const Index number = core().next_number();
-    auto twin = std::make_unique<Entry>(other, number, std::move(source), std::move(on_step));
-    core().fill(*twin, filled);
+    if (other.seat().shares_memory(twin.options.has_value()))
+      detail::invalid_call(
+          "sequence ", sequence,
+          " has begun under a rule that remembers it, so its forks would not be independent samples: fork it "
+          "before its first step, or use specdec::BlockVerifier");
+    const Index number = new_number(twin.number);
+    if (twin.number >= 0) detail::check_number(core().target, number);
+    if (twin.options) check_fits(twin.options->gamma);
+    const Filled filled{twin.cached};
+    auto entry = std::make_unique<Entry>(other, number, std::move(twin));
+    core().fill(*entry, filled);
     if constexpr (Core::forks_contexts)
-      if (filled.cached == 0) twin->reads_after = sequence;
+      if (filled.cached == 0) entry->reads_after = sequence;
     const auto enter = [&] {
       detail::fork_state(core().drafter(), sequence, number);
-      core().enter(std::move(twin));
+      core().enter(std::move(entry));
     };
     detail::undo_on_error(enter, [&] { core().drafter().release(number); });
     core().keep_filled(number, filled);
     return number;
   }
+  Index fork(Index sequence, Source source) { return fork(sequence, Twin{.source = std::move(source)}); }
 
   /// The next turn of a sequence that has ended and stays (Request::stays), or of a paused one: its text, then `text`, then new
   /// tokens. What the models have read of it they keep. A text that has not ended is interrupted. See Sequence::resume.
@@ -255,11 +268,9 @@ class Batch {
     check_between_steps("add_turn()");
     Entry& entry = *core().find(sequence);
     check_fits(options.gamma);
-    const Index held = entry.held();
     entry.take_turn(text, options);
     core().withdraw(entry);  // nothing throws from here on
     core().leave_call(entry);
-    entry.target_holds(std::min(held, std::ssize(entry.seat().context()) - 1));
     if constexpr (called_here) core().target.keep(sequence, entry.seat().kept());
     core().drafter().keep(sequence, entry.seat().kept());
     entry.fit_into(core().tokens_per_call);
@@ -270,8 +281,10 @@ class Batch {
     check_number(entry.number());
     check_fits(options.gamma);
     core().check_filled(filled, std::ssize(entry.seat().context()) + text.size());
-    entry.seat().move_to(detail::described(core().target));
-    entry.take_turn(text, options);
+    const ExternalTarget target = detail::described(core().target);
+    entry.seat().check_target(target);
+    const ExternalTarget before = entry.seat().move_to(target);
+    detail::undo_on_error([&] { entry.take_turn(text, options); }, [&] { entry.seat().move_to(before); });
     return add(std::move(paused), filled);
   }
 
@@ -349,8 +362,9 @@ class Batch {
     return finish_call(rows, for_each);
   }
 
-  /// propose() for some sequences only. Proposals that are out for other sequences stay. Sequences that wait for another's
-  /// prompt, or find no room in the call, are left out: the feeds say who takes part.
+  /// propose() for some sequences only. Their earlier proposals are taken back, proposals that are out for other sequences stay.
+  /// Sequences that wait for another's prompt, or find no room in the call, are left out, and have no proposal then: the feeds
+  /// say who takes part.
   /// Throws: InvalidArgument if there is no sequence of a number, or a number occurs twice; what propose() throws.
   template <class E = InOrder>
   std::span<const BatchFeed> propose_for(std::span<const Index> sequences, E&& for_each = {}) & {
@@ -400,6 +414,14 @@ class Batch {
     check_between_steps(call);
   }
 
+  // −1: one that was never used.
+  Index new_number(Index number) const {
+    constexpr Index most = std::numeric_limits<Index>::max() - 1;
+    if (number < -1 || number > most) detail::invalid_argument("number = ", number, " is outside -1..", most);
+    if (number < 0) number = core().next_number();
+    check_number(number);
+    return number;
+  }
   void check_number(Index number) const {
     if (core().contains(number))
       detail::invalid_argument("there is a sequence ", number, " in the batch already");

@@ -99,18 +99,14 @@ class BatchCore {
   }
   /// The context may hold more than the caller says. If the target cannot note the tokens, the text is read anew.
   void keep_filled(Index number, Filled filled) {
-    if constexpr (called_here) {
-      if (filled.cached == 0) return;
-      Entry& entry = *find(number);
-      if constexpr (knows_its_context<Target> && can_adopt<Target>) {
-        const auto note = [&] { target.adopt(number, first(entry.seat().context(), entry.held())); };
-        if (error_of(note)) {
-          entry.target_holds(0);
-          entry.fit_into(tokens_per_call);
-        }
-      }
-      target.keep(number, entry.held());
+    Entry& entry = *find(number);
+    if constexpr (called_here && knows_its_context<Target> && can_adopt<Target>) {
+      const auto note = [&] { target.adopt(number, first(entry.seat().context(), entry.seat().kept())); };
+      if (filled.cached > 0 && error_of(note)) entry.target_holds(0);
     }
+    entry.fit_into(tokens_per_call);
+    if constexpr (called_here)
+      if (filled.cached > 0) target.keep(number, entry.seat().kept());
   }
 
   /// Takes an entry in. If it throws, the batch is as before and the entry is still the caller's.
@@ -163,6 +159,8 @@ class BatchCore {
   /// Chooses among these sequences.
   void admit(std::span<const Index> sequences) {
     for (std::size_t i = 0; i < sequences.size(); ++i) find(sequences, i);  // all, before anything changes
+    for (const Index sequence : sequences)
+      if (Entry& entry = *find(sequence); entry.in_flight) withdraw(entry);
     take_over_contexts();
     ask_shared_length();
     stepping_.clear();
@@ -276,7 +274,7 @@ class BatchCore {
       Index most = 0;
       DraftedText text{.room = 0};
       for (const auto& entry : entries_) {
-        if (entry->seat().done()) continue;  // it stays for another turn
+        if (entry->over() || entry->waits_for_turn()) continue;
         const DraftedText own = entry->seat().drafted_text();
         most = std::max(most, entry->most());
         text = {std::max(text.context, own.context), std::max(text.room, own.room)};
@@ -368,14 +366,14 @@ class BatchCore {
     const auto& seat = entry.seat();
     if constexpr (takes_trees<Target>)
       if (!seat.next_feed.parents.empty()) return target.keep(entry.number(), seat.kept_path());
-    if (seat.next_feed.rows > 0) target.keep(entry.number(), entry.held());
+    if (seat.next_feed.rows > 0) target.keep(entry.number(), seat.kept());
   }
 
   // Either text may have got another turn since the fork.
   void take_over_context(const Entry& other, Entry& twin) {
     const std::span<const Token> text = twin.seat().context();
     const Index common = common_length(text.first(text.size() - 1), other.seat().context());
-    const Index shared = std::min(other.held(), common);
+    const Index shared = std::min(other.seat().kept(), common);
     if (shared == 0) return;
     const auto error = error_of([&] {
       twin.seat().take_prompt_of(other.seat());

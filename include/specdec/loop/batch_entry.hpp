@@ -14,6 +14,7 @@
 #include "specdec/chance/any_generator.hpp"
 #include "specdec/chance/keyed.hpp"
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/loop/options.hpp"
 #include "specdec/loop/request.hpp"
 #include "specdec/loop/step_base.hpp"
@@ -66,17 +67,17 @@ class BatchEntry {
         seat_(target, verifier, request.prompt, std::move(request.options), Filled{request.cached}) {
     seat_.number = number;
   }
-  /// A twin: the same text, with a number, random numbers and a callback of its own.
-  BatchEntry(const BatchEntry& other, Index number, Source source, OnStep on_step)
-      : most_(other.most_),
-        source_(std::move(source)),
-        on_step_(std::move(on_step)),
+  BatchEntry(const BatchEntry& other, Index number, Twin<Source>&& twin)
+      : most_(twin.options ? twin.options->gamma : other.most_),
+        source_(std::move(twin.source)),
+        on_step_(std::move(twin.on_step)),
         own_(other.own_),
         stays_(other.stays_),
         seat_(other.seat_) {
     seat_.number = number;
     seat_.error = nullptr;
     seat_.last_emitted = {};
+    seat_.become_twin(std::move(twin.options));
   }
   BatchEntry(const BatchEntry&) = delete;
   BatchEntry& operator=(const BatchEntry&) = delete;
@@ -106,7 +107,7 @@ class BatchEntry {
     seat_.resume(TokenIds(context), options);
     most_ = options.gamma;  // nothing throws from here on
     reported_ = false;
-    prefill_ = cached_ = 0;
+    reads_to_ = 0;
   }
 
   /// If a call has no room for all that the target must still read, or if the rows after the prompt's tokens are wanted, it is
@@ -114,39 +115,35 @@ class BatchEntry {
   void fit_into(Index tokens_per_call) {
     const Index size = std::ssize(seat_.context());
     const bool fits = tokens_per_call == unlimited || size - seat_.kept() <= tokens_per_call - most_;
-    if (fits && !seat_.reads_prompt()) return;
-    cached_ = seat_.kept();
-    prefill_ = size - 1;
-    seat_.target_holds(prefill_);
+    reads_to_ = fits && !seat_.reads_prompt() ? 0 : size - 1;
   }
   /// How many tokens are still to be fed in parts.
-  Index uncached() const { return prefill_ - cached_; }
+  Index uncached() const { return std::max(reads_to_ - seat_.kept(), Index{0}); }
   void feed_part(Index count) {
-    const auto tokens =
-        seat_.context().subspan(static_cast<std::size_t>(cached_), static_cast<std::size_t>(count));
-    seat_.next_feed = {.tokens = tokens, .from = cached_, .rows = seat_.wants_prompt() ? count : 0};
+    seat_.next_feed = {.tokens = part(seat_.context(), seat_.kept(), count),
+                       .from = seat_.kept(),
+                       .rows = seat_.wants_prompt() ? count : 0};
   }
   /// Records the log-probabilities of the tokens that follow the part's tokens.
   template <class Rows>
   void tell_part(const Rows& rows) {
-    seat_.error = error_of([&] { seat_.tell_prompt(rows, cached_); });
+    seat_.error = error_of([&] { seat_.tell_prompt(rows, seat_.kept()); });
   }
   /// The target has taken in what feed_part() said.
   void part_is_fed(Index tokens_per_call) {
-    cached_ += std::ssize(seat_.next_feed.tokens);
+    if (seat_.error) return;
+    seat_.target_holds(seat_.kept() + std::ssize(seat_.next_feed.tokens));
     if (uncached() > 0) return;
     target_holds(std::min(seat_.kept(), seat_.ruled_out()));
     fit_into(tokens_per_call);
   }
   /// The target's context holds the first `length` tokens of the text, and no part is on its way.
   void target_holds(Index length) {
-    prefill_ = cached_ = 0;
+    reads_to_ = 0;
     seat_.target_holds(length);
   }
-  /// How many tokens of the text the target's context holds.
-  Index held() const { return uncached() > 0 ? cached_ : seat_.kept(); }
   /// Whether the target has read all tokens but the last.
-  bool is_read() const { return held() + 1 >= std::ssize(seat_.context()); }
+  bool is_read() const { return seat_.kept() + 1 >= std::ssize(seat_.context()); }
 
   /// The most tokens that the next step may feed. `wanted_of_all`: what a draft length of all texts asks for.
   Index most_fed(Index wanted_of_all) {
@@ -177,7 +174,7 @@ class BatchEntry {
   Own own_;
   bool stays_, reported_ = false;
   Seat seat_;
-  Index prefill_ = 0, cached_ = 0;  // tokens that are fed in parts, and how many of these the target holds
+  Index reads_to_ = 0;  // the target is fed the tokens before this one in parts, before the next step
 };
 
 }  // namespace specdec::detail

@@ -156,15 +156,18 @@ struct PromptRecord : LogProbabilityRecord {
   Index end = 0;                ///< the tokens before this one are told, or will not be
   Index ruled_out = unlimited;  ///< the first token that its row rules out
 
+  /// No row before the one after token `from` will come. If that leaves a gap, no token before it counts.
+  void begin_at(Index from) {
+    if (end > from) return;
+    truncate(0);
+    end = from + 1;
+  }
   /// Adds the tokens after token `from` of the text, by the rows after token `from` and the tokens that follow it. Tokens that
-  /// were told before are left out. If a gap is before these tokens, only these tokens count.
+  /// were told before are left out.
   /// Throws: what the rows throw. The tokens before the one that failed are told then.
   template <class Rows>
   void read(const Rows& rows, Index from, std::span<const Token> text, const LogProbabilityOptions& options) {
-    if (end <= from) {
-      truncate(0);
-      end = from + 1;
-    }
+    begin_at(from);
     for (; end <= from + rows.rows(); ++end) {
       const Index told = size(), i = end - from - 1;
       const auto tell = [&] {

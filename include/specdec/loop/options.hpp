@@ -60,9 +60,12 @@ struct Options {
   /// Before so many new tokens, stop tokens and stop strings end nothing, and are text like any other. (MinLength, a processor,
   /// keeps the target from writing them.)
   Index min_new_tokens = 0;
-  /// Asked after each new token, with all new tokens so far, the last one included: true ends the output with this token, in the
-  /// middle of a step, too. Not asked about drafted tokens that the target does not accept. A step that is tried again asks
-  /// again; otherwise it may remember what it was asked. On the thread that verifies.
+  /// Given all new tokens so far: true ends the output with the last of them, in the middle of a step, too. Its answer must depend
+  /// on these tokens alone, since it is asked ahead of the verdict: no row after the end of a text is asked for. In each step it
+  /// is asked once about each drafted token, up to one that ends the text, with the tokens before it in the draft, and once about
+  /// the token that the target adds, unless a stop token or a stop string ends the text there. Drafted tokens may be such that
+  /// the target would not write them: an error about one ends the step only if the target accepts it. On the threads that
+  /// propose and that verify.
   std::function<bool(std::span<const Token>)> ends = nullptr;
   LogProbabilityOptions log_probabilities = {};  ///< which log-probabilities to record; by default none
 
@@ -94,7 +97,8 @@ struct Result {
   /// One value for each token, for the rows that Options::log_probabilities asks for.
   LogProbabilities log_probabilities = {}, raw_log_probabilities = {};
   /// If LogProbabilityOptions::prompt is set: one value for each of the last tokens of the prompt, given all tokens before it.
-  /// That is each token but the first; where a part of the prompt was cached, each token after the first one that was read.
+  /// That is each token but the first; where a part of the prompt was cached, at the start or after a pause, each token after the
+  /// first one that was read from there on.
   LogProbabilities prompt_log_probabilities = {}, raw_prompt_log_probabilities = {};
 
   /// The text of the tokens, cut before a stop string.

@@ -5,6 +5,7 @@
 #include <concepts>
 #include <exception>
 #include <functional>
+#include <optional>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -55,6 +56,20 @@ struct Request {
   Index number = -1;
   /// Whether the text stays when it has ended, with its contexts, until add_turn() or cancel().
   bool stays = false;
+};
+
+/// Another sample of a text: what differs from the text.
+template <class Source>
+struct Twin {
+  /// Its random numbers from here on: see Request::source.
+  Source source;
+  /// Its options, if they differ. The budget and min_new_tokens count all new tokens, those before the fork, too; stops are looked
+  /// for after them. log_probabilities must be those of the text.
+  std::optional<Options> options = {};
+  Index cached = 0;     ///< see Request::cached: what the engine will have copied for the new number
+  OnStep on_step = {};  ///< see Request::on_step
+  Index number =
+      -1;  ///< see Request::number. What goes by number, such as a grammar, the twin does not share with its text
 };
 
 /// A text that has ended.

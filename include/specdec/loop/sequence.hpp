@@ -145,9 +145,9 @@ class Sequence : private Shared::Driver::Seat {
   template <RandomSource Source>
   void step(Source& source) && = delete;  // the view would dangle
   /// An argument that gives no random numbers, here and below: a compile error that says why.
-  template <class Source>
+  template <class Source = detail::MissingGenerator>
     requires(!detail::DrawnFrom<Source>)
-  std::span<const Token> step(Source&&) {
+  std::span<const Token> step(Source&& = {}) {
     static_assert(detail::fits_source<Source>());
     return {};
   }
@@ -176,9 +176,9 @@ class Sequence : private Shared::Driver::Seat {
     return result();
   }
 
-  template <class Source, class... OnStep>
+  template <class Source = detail::MissingGenerator, class... OnStep>
     requires(!detail::DrawnFrom<Source>)
-  Result generate(Source&&, OnStep&&...) {
+  Result generate(Source&& = {}, OnStep&&...) {
     static_assert(detail::fits_source<Source>());
     return {};
   }
@@ -194,9 +194,9 @@ class Sequence : private Shared::Driver::Seat {
   }
   template <RandomSource Source>
   void propose(Source& source) && = delete;  // the views would dangle
-  template <class Source>
+  template <class Source = detail::MissingGenerator>
     requires(!detail::DrawnFrom<Source>)
-  Feed propose(Source&&) {
+  Feed propose(Source&& = {}) {
     static_assert(detail::fits_source<Source>());
     return {};
   }
@@ -228,9 +228,9 @@ class Sequence : private Shared::Driver::Seat {
     return Base::last_emitted;
   }
 
-  template <class Rows, class Source>
+  template <class Rows, class Source = detail::MissingGenerator>
     requires(!detail::DrawnFrom<Source>)
-  std::span<const Token> accept(const Rows&, Source&&) {
+  std::span<const Token> accept(const Rows&, Source&& = {}) {
     static_assert(detail::fits_source<Source>());
     return {};
   }

@@ -101,9 +101,9 @@ class SpecDec {
   }
 
   /// Arguments that do not fit: a compile error that says why.
-  template <class Prompt, class Source, class... OnStep>
+  template <class Prompt, class Source = detail::MissingGenerator, class... OnStep>
     requires(!std::convertible_to<const Prompt&, TokenIds> || !detail::DrawnFrom<Source>)
-  Result generate(const Prompt&, const Options&, Source&&, OnStep&&...) {
+  Result generate(const Prompt&, const Options&, Source&& = {}, OnStep&&...) {
     static_assert(detail::fits_prompt<Prompt>() && detail::fits_source<Source>());
     return {};
   }
@@ -134,9 +134,10 @@ Result autoregressive(M&& target, TokenIds prompt, Options options, Source& sour
 }
 
 /// Arguments that do not fit: a compile error that says why.
-template <class V = BlockVerifier, class M, class Prompt, class Source, class... OnStep>
+template <class V = BlockVerifier, class M, class Prompt, class Source = detail::MissingGenerator,
+          class... OnStep>
   requires(!std::convertible_to<const Prompt&, TokenIds> || !detail::DrawnFrom<Source>)
-Result autoregressive(M&&, const Prompt&, const Options&, Source&&, OnStep&&...) {
+Result autoregressive(M&&, const Prompt&, const Options&, Source&& = {}, OnStep&&...) {
   static_assert(detail::fits_prompt<Prompt>() && detail::fits_source<Source>());
   return {};
 }

@@ -108,6 +108,12 @@ class Step : public detail::StepBase {
   /// The text's own copy of the verifier, with what it remembers.
   const V& verifier() const& { return verifier_; }
   const V& verifier() const&& = delete;  // the reference would dangle
+  /// Whether a twin would go on with what the rule remembers of this text: their tokens would not be independent. A text that has
+  /// ended goes on only by a next turn, which begins with a fresh rule, or by other options.
+  bool shares_memory(bool other_options) const {
+    return remembers_sequence<V> && (other_options || continues_in(context())) &&
+           (!tokens().empty() || !is_fresh(verifier_));
+  }
 
   /// How large the next draft may be; no tokens when done(). For a tree, nodes counts all tokens, and depth limits each
   /// path. For a line both are the length. wanted(most) returns what the draft length asks for; `most` is Options::gamma.

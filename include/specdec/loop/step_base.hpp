@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <exception>
 #include <iterator>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -107,7 +109,10 @@ class StepBase {
     return readings_;
   }
   /// The caller says that the target's context holds the first `length` tokens of the text now.
-  void target_holds(Index length) { cached_ = length; }
+  void target_holds(Index length) {
+    cached_ = length;
+    if (wants_prompt()) of_prompt_.begin_at(length);
+  }
   /// Whether rows after the prompt's tokens are still wanted, and whether the target is fed for them before the first step.
   bool wants_prompt() const {
     return options().log_probabilities.prompt && !done() && tokens().empty() && of_prompt_.end < text_.size();
@@ -133,20 +138,33 @@ class StepBase {
   void take_prompt_of(const StepBase& other) {
     if (wants_prompt() && text_.begins_like(other.text_)) of_prompt_ = other.of_prompt_;
   }
-  /// The text goes on with another target.
-  /// Throws: InvalidArgument if its vocabulary is of another size, or the text does not fit in its context.
-  void move_to(const ExternalTarget& target) {
+  /// This copy of a text goes on as its twin: with statistics of its own, and perhaps with other options.
+  /// Throws: InvalidArgument if the options are not valid, or have other log_probabilities.
+  void become_twin(std::optional<Options> other) {
+    if (other) {
+      check_context("context", text_.context(), *other);
+      if (other->log_probabilities != options().log_probabilities)
+        invalid_argument("log_probabilities of a fork must be those of its text");
+      text_.change(*std::move(other));
+      has_limits_ = false;  // nothing throws from here on
+    }
+    cached_ = filled_ = 0;
+    if (tokens().empty()) owe_prompt();
+    stats_ = {};
+    last_ = {};
+  }
+  /// Throws: InvalidArgument if the text cannot go on with this target: its vocabulary is of another size, or a text that has not
+  /// ended does not fit in its context.
+  void check_target(const ExternalTarget& target) const {
     if (target.vocabulary != target_.vocabulary)
       invalid_argument("the text is over ", target_.vocabulary, " tokens, the target's vocabulary has ",
                        target.vocabulary);
-    if (text_.size() > target.context)
+    if (!done() && text_.size() > target.context)
       invalid_argument("the text has ", text_.size(), " tokens, but the target's context holds ",
                        target.context);
-    target_ = target;
-    // The draft length was perhaps asked already, for the other target.
-    limits_.nodes = std::min(limits_.nodes, most_drafted());
-    limits_.depth = std::min(limits_.depth, most_drafted());
   }
+  /// The text goes on with another target. Returns the one before.
+  ExternalTarget move_to(const ExternalTarget& target) { return std::exchange(target_, target); }
 
  protected:
   // The draft on offer. Its views point into the drafter.
@@ -182,6 +200,9 @@ class StepBase {
   }
 
   DraftLimits reserved_limits() {
+    // The draft length was perhaps asked already, for another target.
+    limits_.nodes = std::min(limits_.nodes, most_drafted());
+    limits_.depth = std::min(limits_.depth, most_drafted());
     text_.reserve(limits_.length() + 1);  // drafters may hold views of the context from here on
     return with_stops(limits_, text_);
   }
@@ -226,7 +247,11 @@ class StepBase {
     const TokenTreeView draft(offered().tokens, offered().parents);
     path_.set(draft, verdict.node);
     if (branches_) path_.find_children(draft);
-    cut_ = text_.cut(path_.tokens(), verdict.token);
+    cut_ = text_.cut();
+    for (const Index k : path_.numbers())
+      if (!text_.ends(cut_)) cut_ = at(cuts_, k);
+    if (!text_.ends(cut_)) text_.add(verdict.token, cut_, [this] { return path_.tokens(); });
+    if (cut_.error) std::rethrow_exception(cut_.error);
   }
 
   Index accepted() const { return std::ssize(path_.numbers()); }
@@ -392,24 +417,16 @@ class StepBase {
   }
 
   void fill_feed(const Offer& offer) {
-    const bool searches = !options().stop_strings.empty();
-    searched_.clear();
+    const TokenTreeView draft(offer.tokens, offer.parents);
+    resize(cuts_, draft.size());
     const auto ends = [&](Index k, Index parent) {
-      const Token x = offer.tokens[static_cast<std::size_t>(k)];
-      if (x >= target_.vocabulary) return false;  // never accepted
-      StopSearch search = text_.search();
-      if (searches) {
-        searched_.resize(static_cast<std::size_t>(k) + 1);
-        if (parent >= 0)
-          search.state = static_cast<StringMatcher::State>(searched_[static_cast<std::size_t>(parent)]);
-      }
-      const Index before = branches_ ? depths_[static_cast<std::size_t>(k)] - 1 : k;
-      if (text_.ends_with(x, before, search)) return true;
-      if (searches) searched_.back() = search.state;
-      return false;
+      Cut& cut = at(cuts_, k) = parent < 0 ? text_.cut() : at(cuts_, parent);
+      const auto before = [&] { return path_.set(draft, parent + 1), path_.tokens(); };
+      if (draft.token(k) >= target_.vocabulary || cut.tokens < 0) cut.tokens = -1;
+      else text_.add(draft.token(k), cut, before);
+      return text_.ends(cut);
     };
-    feed_.fill(text_.context().subspan(static_cast<std::size_t>(cached_)), {offer.tokens, offer.parents},
-               target_.vocabulary, ends);
+    feed_.fill(text_.context().subspan(static_cast<std::size_t>(cached_)), draft, target_.vocabulary, ends);
   }
 
   TreeRecord tree_record() {
@@ -443,10 +460,11 @@ class StepBase {
   std::vector<double> probabilities_;  // of the tokens whose parents were accepted: see TreeRecord
   UncopiedNumber
       offers_;  // 1: a draft is on offer; 2: and weighed. A copy has none: the drafter is not copied
-  std::vector<Index> line_;      // the parents of a line
-  Index depth_ = 0;              // of the offered tree
-  std::vector<Index> depths_;    // of its tokens
-  std::vector<Index> searched_;  // of each token: the state of the search for stop strings after it
+  std::vector<Index> line_;    // the parents of a line
+  Index depth_ = 0;            // of the offered tree
+  std::vector<Index> depths_;  // of its tokens
+  // [k]: of the path to token k. −1 tokens if one of them is outside the target's vocabulary: the path is never accepted.
+  std::vector<Cut> cuts_;
   Clock::time_point judged_at_;
   std::chrono::nanoseconds judged_in_{0};
   NodeVerdict verdict_;  // the last one

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <exception>
 #include <optional>
 #include <span>
 #include <utility>
@@ -37,13 +38,14 @@ inline void check_prompt(const char* name, TokenIds prompt, const Options& optio
   check_log_probabilities(options.log_probabilities, vocab_size);
 }
 
-/// How many tokens of a step enter a text, and whether the text ends there.
+/// What enters a text of some tokens that may come next, and whether the text ends there.
 struct Cut {
-  Index tokens = 0;
+  Index tokens = 0;  // how many of them enter it
   StopReason stop =
       StopReason::length;  // else a stop token, a stop string or the condition, never a spent budget
   std::optional<StopMatch> match = {};
-  StopSearch search = {};  // how far stop strings have been looked for
+  StopSearch search = {};              // how far stop strings have been looked for
+  std::exception_ptr error = nullptr;  // what the tokenizer of the stop strings, or the condition, has thrown
 };
 
 /// A prompt and the new tokens after it. The text ends at a stop token, at a stop string, when the budget is spent, or when
@@ -86,37 +88,28 @@ class Text {
     if (context_.capacity() < needed) context_.reserve(2 * needed);
   }
 
-  /// How much of a step that emits `tokens` and then `last` enters the text: up to a stop token, up to the token that
-  /// completes a stop string, up to the token with which the condition ends it, or up to the end of the budget. If the last token
-  /// of the budget is also a stop, the stop is the reason. Changes nothing.
-  /// Pre: there is room for the tokens.
-  /// Throws: what the tokenizer of the stop strings, or the condition, throws.
-  Cut cut(std::span<const Token> tokens, Token last) {
-    Cut cut{.search = search_};
-    const std::size_t before = context_.size();
-    const Index written = std::ssize(this->tokens());
-    const auto look = [&] {
-      for (const Token x : tokens) look_at(x, written, cut);
-      look_at(last, written, cut);
-    };
-    const auto forget = [&] { context_.resize(before); };
-    undo_on_error(look, forget);
-    forget();
-    return cut;
+  /// Nothing comes next.
+  Cut cut() const { return {.search = search_}; }
+  /// Whether the text ends with the tokens of the cut: at a stop token, at the token that completes a stop string, at the token
+  /// with which the condition ends it, at the end of the budget, or in an error.
+  bool ends(const Cut& cut) const {
+    return cut.stop != StopReason::length || cut.error || cut.tokens >= remaining();
   }
-
-  /// How far stop strings have been looked for.
-  const StopSearch& search() const { return search_; }
-
-  /// Whether the text ends with token x, if this text, `between` other tokens and then x are emitted. `search` tells how far
-  /// stop strings have been looked for before x, and then how far with x.
-  /// Throws: what the tokenizer of the stop strings throws.
-  bool ends_with(Token x, Index between, StopSearch& search) const {
-    if (between + 1 >= remaining()) return true;
-    Cut cut{.tokens = between + 1, .search = search};
-    look_for_stop(x, std::ssize(tokens()), cut);
-    search = cut.search;
-    return cut.stop != StopReason::length;
+  /// Adds token x to a cut that does not end the text. `before()` gives the tokens of the cut before x. If the last token of the
+  /// budget is also a stop, the stop is the reason. Changes nothing else.
+  /// Pre: there is room for the tokens.
+  template <class Before>
+  void add(Token x, Cut& cut, const Before& before) {
+    ++cut.tokens;
+    const std::size_t size = context_.size();
+    cut.error = error_of([&] {
+      look_for_stop(x, cut);
+      if (!options_.ends || cut.stop != StopReason::length) return;
+      detail::append(context_, before());
+      context_.push_back(x);
+      if (options_.ends(tokens())) cut.stop = StopReason::condition;
+    });
+    context_.resize(size);
   }
 
   /// Appends the tokens and then `last`, up to the cut; drops the rest. Returns the appended tokens.
@@ -148,6 +141,15 @@ class Text {
            common_length(view_of(other.context_)) >= static_cast<Index>(prompt_size_);
   }
 
+  /// Goes on with other options. Stop strings are looked for from here on; they may have begun before.
+  /// Throws: what the tokenizer of the stop strings throws. Nothing has changed then.
+  void change(Options options) {
+    StopSearch search;
+    for (const Token x : tokens()) options.stop_strings.find(search, x, false);
+    options_ = std::move(options);  // nothing throws from here on
+    search_ = search;
+  }
+
   /// Goes on with new options. The new prompt is the first `kept` tokens and `more`.
   void go_on(Index kept, std::span<const Token> more, Options options) {
     context_.reserve(static_cast<std::size_t>(kept) + more.size());
@@ -161,19 +163,9 @@ class Text {
   }
 
  private:
-  // The next token of a cut, after so many new tokens and the tokens of the cut. The condition sees it at its place.
-  void look_at(Token x, Index written, Cut& cut) {
-    if (cut.stop != StopReason::length || cut.tokens >= options_.max_new_tokens - written) return;
-    ++cut.tokens;
-    look_for_stop(x, written, cut);
-    if (!options_.ends || cut.stop != StopReason::length) return;
-    context_.push_back(x);
-    if (options_.ends(tokens())) cut.stop = StopReason::condition;
-  }
-
   // Whether x, the last token of the cut, is a stop token or completes a stop string.
-  void look_for_stop(Token x, Index written, Cut& cut) const {
-    const bool counts = written + cut.tokens >= options_.min_new_tokens;
+  void look_for_stop(Token x, Cut& cut) const {
+    const bool counts = std::ssize(tokens()) + cut.tokens >= options_.min_new_tokens;
     if (counts && options_.stop_tokens.contains(x)) {
       cut.stop = StopReason::stop_token;
     } else if ((cut.match = options_.stop_strings.find(cut.search, x, counts))) {

@@ -57,6 +57,13 @@ inline constexpr bool can_fork = requires(M& model, Index sequence) { model.fork
 
 namespace detail {
 
+/// Asks the functions of a sequence's number, in whatever wrapper of the model they are.
+/// Throws: what they throw, for a number that they do not know.
+template <class M>
+void check_number([[maybe_unused]] M& model, [[maybe_unused]] Index sequence) {
+  if constexpr (requires { model.check_number(sequence); }) model.check_number(sequence);
+}
+
 /// Compiles only if a model for many texts has vocab_size(), keep() and release(); the error names the missing one.
 template <class M>
 consteval bool keeps_and_releases() {

@@ -330,6 +330,11 @@ class WrapsModel : public ModelOverFeeds<W, OverFeeds<M>::for_many, trees> {
   Index vocab_size() const { return inner_.model().vocab_size(); }
   Index context_size() const { return specdec::context_size(inner_.model()); }
   Index reach() const { return specdec::reach(inner_.model()); }
+  void check_number(Index sequence)
+    requires(OverFeeds<M>::for_many)
+  {
+    detail::check_number(inner_.model(), sequence);
+  }
 
   /// The model's addresses, if others may refer to it, too. Two wrappers around one model share its context.
   std::vector<const void*> identities() const { return shared_identities<M>(inner_.model()); }

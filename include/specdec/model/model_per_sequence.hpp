@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
+#include <iterator>
 #include <memory>
 #include <span>
 #include <type_traits>
@@ -14,6 +15,7 @@
 
 #include "specdec/error.hpp"
 #include "specdec/model/batch_model.hpp"
+#include "specdec/model/feeds.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/trees.hpp"
 #include "specdec/rows/kinds/dense.hpp"
@@ -33,7 +35,9 @@ namespace specdec::inline v0_2_0 {
 /// trees if the model does. If the model returns numbers (probabilities or logits), ModelPerSequence returns numbers, too,
 /// and ProcessedModel can wrap it. The model is moved in or copied, and begins with an empty context. It can fork(from, to) if
 /// the model copies_context.
-/// Throws: InvalidArgument if the model returns rows of the wrong shape; what the model throws.
+/// Throws: InvalidArgument if a feed does not begin where its sequence's context ends, or wants more rows than it has tokens;
+/// InvalidCall if it has no parents while a tree is open. Then no model is called. InvalidArgument if the model returns rows of
+/// the wrong shape; what the model throws.
 /// Cost: a call of a model for each feed.
 /// Memory: a model for each sequence.
 template <Model M>
@@ -58,6 +62,12 @@ class ModelPerSequence {
   auto forward(std::span<const BatchFeed> feeds) & {
     outputs_.clear();
     rows_.clear();
+    for (std::size_t k = 0; k < feeds.size(); ++k) {
+      const auto found = texts_.find(feeds[k].sequence);
+      const bool begins = found == texts_.end();
+      detail::FeedCheck<true>{feeds[k], k}.after(begins ? 0 : found->second.length,
+                                                 begins ? 0 : found->second.nodes);
+    }
     std::size_t fed = 0;
     const auto feed_all = [&] {
       for (; fed < feeds.size(); ++fed) feed(feeds[fed]);
@@ -71,33 +81,51 @@ class ModelPerSequence {
   }
 
   void keep(Index sequence, Index length) {
-    if (const auto found = models_.find(sequence); found != models_.end()) found->second.truncate(length);
+    const auto found = texts_.find(sequence);
+    if (found == texts_.end()) return;
+    Text& text = found->second;
+    text.model.truncate(length);
+    text.length = std::clamp<Index>(length, 0, text.length);
+    text.nodes = 0;
   }
   void keep(Index sequence, std::span<const Index> path)
     requires takes_trees<M>
   {
-    if (const auto found = models_.find(sequence); found != models_.end()) found->second.keep(path);
+    const auto found = texts_.find(sequence);
+    if (found == texts_.end()) return;
+    Text& text = found->second;
+    text.model.keep(path);
+    text.length += std::ssize(path);
+    text.nodes = 0;
   }
 
-  void release(Index sequence) { models_.erase(sequence); }
+  void release(Index sequence) { texts_.erase(sequence); }
 
   /// Copies the model of `from`: see BatchModel.
   void fork(Index from, Index to)
     requires copies_context<M>
   {
-    const auto found = models_.find(from);
-    if (found == models_.end()) return;
-    M& twin = models_.try_emplace(to, found->second).first->second;
-    if constexpr (takes_trees<M>) twin.keep(std::span<const Index>{});
+    const auto found = texts_.find(from);
+    if (found == texts_.end()) return;
+    Text& twin = texts_.try_emplace(to, found->second).first->second;
+    twin.nodes = 0;
+    if constexpr (takes_trees<M>) twin.model.keep(std::span<const Index>{});
   }
 
-  Index size() const { return std::ssize(models_); }
+  Index size() const { return std::ssize(texts_); }
 
  private:
+  struct Text {
+    explicit Text(const M& prototype) : model(prototype) {}
+    M model;
+    Index length = 0, nodes = 0;  // of its context, and of the tree that is open after it
+  };
+
   // A Model cannot be called for 0 rows: for a part of a prompt it is asked for one.
   void feed(const BatchFeed& feed) {
-    M& model = models_.try_emplace(feed.sequence, prototype_).first->second;
-    take_rows(call(model, feed), feed);
+    Text& text = texts_.try_emplace(feed.sequence, prototype_).first->second;
+    take_rows(call(text.model, feed), feed);
+    (feed.parents.empty() ? text.length : text.nodes) += std::ssize(feed.tokens);
   }
 
   decltype(auto) call(M& model, const BatchFeed& feed) {
@@ -125,7 +153,7 @@ class ModelPerSequence {
   }
 
   M prototype_;
-  std::unordered_map<Index, M> models_;
+  std::unordered_map<Index, Text> texts_;
   std::vector<Kept> outputs_;
   std::vector<Row> rows_;  // of the last call
 };

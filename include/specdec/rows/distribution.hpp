@@ -185,10 +185,17 @@ consteval bool fits_row() {
   return true;
 }
 
+/// An Eigen expression that is computed wherever it is read, such as 2 * p.
+template <class M>
+concept ComputedExpression =
+    std::derived_from<M, Eigen::DenseBase<M>> && (M::Flags & Eigen::DirectAccessBit) == 0;
+
 /// Compiles only if M is a DistributionMatrix, or nothing that looks like one; the error names the missing function. An
-/// Eigen expression, which has cols(), is not meant to be one.
+/// Eigen expression, which has cols(), is not meant to be one, but must lie in memory.
 template <class M>
 consteval bool fits_rows() {
+  static_assert(!ComputedExpression<M>,
+                "an Eigen expression has no numbers in memory: evaluate it first, as in (2 * p).eval()");
   constexpr bool looks_like_rows =
       requires(const M& matrix, Index i) { matrix.row(i); } && !requires(const M& matrix) { matrix.cols(); };
   if constexpr (looks_like_rows && !DistributionMatrix<M>) {

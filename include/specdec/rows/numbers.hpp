@@ -274,4 +274,11 @@ auto numbers(M&& matrix) {
 template <NumberMatrix M>
 using NumbersOf = decltype(numbers(std::declval<const std::remove_cvref_t<M>&>()));
 
+namespace detail {
+/// The view of an expression's numbers, which does not compile before they lie in memory.
+template <ComputedExpression M>
+  requires(fits_rows<M>())
+using NumbersOnceEvaluated = NumbersOf<typename M::PlainObject>;
+}  // namespace detail
+
 }  // namespace specdec

@@ -144,6 +144,14 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
     requires(has_hook && std::same_as<Steps, Chain<>>)
       : ProcessedModel(std::forward<M>(model), Chain<>{}, std::move(hook)) {}
 
+  void check_number(Index sequence)
+    requires for_many
+  {
+    steps_.check_number(sequence);
+    if constexpr (has_hook) texts_.check_number(sequence);
+    Base::check_number(sequence);
+  }
+
  private:
   auto forward_feeds(std::span<const BatchFeed> feeds) {
     steps_.ask(feeds);

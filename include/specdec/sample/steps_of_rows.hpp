@@ -25,6 +25,7 @@ class StepsOfRows {
 
   /// Finds the steps of the rows that the feeds want. Call it before each call of the model.
   void ask(std::span<const BatchFeed>) {}
+  void check_number(Index) {}
   /// The steps of row i of that call.
   const Steps& operator[](Index) const { return steps_; }
   /// The rows of that call, with their steps. The logits must outlive them.
@@ -69,6 +70,7 @@ class StepsOfRows<F> {
       for (Index i = 0; i < feed.rows; ++i) steps_.push_back(steps);
     }
   }
+  void check_number(Index sequence) { steps_of_(sequence); }
   const Steps& operator[](Index i) const { return at(steps_, i); }
   template <class Logits>
   auto of(const Logits& logits) const {

@@ -88,6 +88,8 @@ class TextsOfModel : public FedTexts<typename LogitsChanger<Hook, Logits>::Text,
     TextsOfModel::FedTexts::adopt(sequence, tokens, begin());
   }
 
+  void check_number(Index sequence) { changer_.begin(sequence); }
+
   /// A processor of the twin's own goes through the text again: a copy might refer to what the other processor refers to.
   template <class Model>
   void fork(Index from, Index to, Model& model) {

@@ -97,6 +97,7 @@ class ModelCheck {
       begins_empty();
       rows_follow_their_tokens();
       for (int round = 0; round < options_.rounds; ++round) {
+        if (round == options_.rounds / 2) longer_lengths_do_nothing();
         write_history();
         compare(out);
       }
@@ -140,7 +141,7 @@ class ModelCheck {
   void empty() {
     for (const CheckedSequence& sequence : sequences_) model_.release(sequence);
     sequences_.clear();
-    if constexpr (!for_many) model_.keep(0, 0);
+    model_.empty();
   }
 
   bool equal(const Row& a, const Row& b) const { return difference_of_rows(a, b) <= options_.tolerance; }
@@ -160,7 +161,7 @@ class ModelCheck {
         complain("a text that is fed twice, token by token, has another row after its token ", i,
                  " the second time: ",
                  for_many ? "a new sequence does not begin with an empty context"
-                          : "truncate(0) does not empty the context",
+                          : "truncate(0) does not empty the context, or it was not empty at first",
                  ", or the model is not deterministic");
   }
 
@@ -183,6 +184,31 @@ class ModelCheck {
   }
   Token other(Token x) {
     return static_cast<Token>((x + 1 + below(model_.vocab_size() - 1)) % model_.vocab_size());
+  }
+
+  // A rollback to a length that the context does not exceed. Until here there was none: a mistake in this is told in its own
+  // words, after all others.
+  void longer_lengths_do_nothing() {
+    rolls_forward_ = true;
+    for (const Index size : {Index{0}, std::min<Index>(longest_ - 1, 3)})
+      for (const Index length : {size, size + 2}) {
+        const std::vector<Token> text = any_text(size + 1);
+        const CheckedSequence sequence = model_.fresh();
+        const auto end = static_cast<std::size_t>(size);
+        for (std::size_t i = 0; i < end; ++i) model_.feed_one(sequence, text, i);
+        const auto wrong = [&](const auto&... does) {
+          complain(cut_back, " with length = ", length, does..., " a context of ", size,
+                   " tokens: it must do nothing if the context is not longer");
+        };
+        try {
+          model_.keep(sequence.number, length);
+        } catch (const std::exception& error) {
+          wrong(" throws \"", error.what(), "\" on");
+        }
+        const Row row = model_.feed_one(sequence, text, end);
+        model_.release(sequence);
+        if (!equal(row, model_.expected(text))) wrong(" changes");
+      }
   }
 
   // ---- Histories ----
@@ -222,6 +248,8 @@ class ModelCheck {
   }
   void cut(CheckedSequence& sequence, Index length) {
     if (!is_within_reach(sequence, length)) length = 0;
+    if (!rolls_forward_) length = std::min(length, sequence.size());
+    if (!rolls_forward_ && length == sequence.size() && sequence.open() == 0) return;
     model_.keep(sequence.number, length);
     sequence.keep(length);
   }
@@ -395,6 +423,7 @@ class ModelCheck {
   Index longest_;
   Index reach_,
       most_open_;  // how many tokens a context is cut back by at most, and how many a tree has at most
+  bool rolls_forward_ = false;  // whether the model is asked for lengths that its context does not exceed
   SplitMix64 random_;
   std::vector<CheckedSequence> sequences_ = {};
   std::vector<SeenRow> seen_ = {};
@@ -406,6 +435,7 @@ class ModelCheck {
 /// (if the model takes trees) and other sequences in a call (if it serves many) must give the rows that the model gives when
 /// a text is fed alone, one token at a time. Each of the mistakes that it convicts writes plausible text: a rollback that does
 /// nothing, a stale cache, rows that are off by one, a tree that is read as a line, rows that depend on the rest of the call.
+/// Last, a rollback of a context that is not longer must do nothing.
 ///
 ///   std::cout << specdec::testing::check_model(model) << "\n";
 ///

@@ -29,7 +29,10 @@ class CheckedCalls {
   explicit CheckedCalls(M& model) : calls_(model) {}
 
   Index vocab_size() const { return calls_.model().vocab_size(); }
-  void keep(Index sequence, Index length) { calls_.keep(sequence, length); }
+  void keep(Index sequence, Index length) {
+    if (length == 0) fed_ = false;
+    calls_.keep(sequence, length);
+  }
   void keep(Index sequence, std::span<const Index> path)
     requires takes_trees<M>
   {
@@ -38,6 +41,7 @@ class CheckedCalls {
 
   /// The rows of one call.
   std::vector<Row> forward(std::span<const BatchFeed> feeds) {
+    fed_ = true;
     decltype(auto) output = calls_.forward(feeds);
     const auto rows = distributions(output);
     const Index wanted = specdec::detail::rows_of(feeds), size = vocab_size();
@@ -51,24 +55,31 @@ class CheckedCalls {
     return out;
   }
 
+  /// Empties the context of a model for one text, if anything was fed.
+  void empty() {
+    if constexpr (!for_many)
+      if (fed_) keep(0, 0);
+  }
   /// A sequence that nobody has fed yet; of a model for one text its only one, emptied.
   CheckedSequence fresh() {
-    if constexpr (!for_many) keep(0, 0);
+    empty();
     return {.number = for_many ? next_number_++ : 0};
   }
   /// Forgets the sequence; the only one of a model for one text stays.
   void release(const CheckedSequence& sequence) {
     if constexpr (for_many) calls_.release(sequence.number);
   }
+  /// Feeds token i of a text, whose first i tokens the sequence holds, and returns the row after it.
+  Row feed_one(const CheckedSequence& sequence, std::span<const Token> text, std::size_t i) {
+    const BatchFeed feed{{.tokens = text.subspan(i, 1), .from = static_cast<Index>(i), .rows = 1},
+                         sequence.number};
+    return forward(std::span(&feed, 1)).front();
+  }
   /// The rows after each token of a text, which is fed alone, token by token.
   std::vector<Row> rows_alone(std::span<const Token> text) {
     const CheckedSequence sequence = fresh();
     std::vector<Row> out;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-      const BatchFeed feed{{.tokens = text.subspan(i, 1), .from = static_cast<Index>(i), .rows = 1},
-                           sequence.number};
-      out.push_back(forward(std::span(&feed, 1)).front());
-    }
+    for (std::size_t i = 0; i < text.size(); ++i) out.push_back(feed_one(sequence, text, i));
     release(sequence);
     return out;
   }
@@ -90,6 +101,7 @@ class CheckedCalls {
  private:
   specdec::detail::OverFeeds<M&> calls_;
   Index next_number_ = 0;
+  bool fed_ = false;  // since it was emptied
   std::map<std::vector<Token>, Row> expected_ = {};
 };
 

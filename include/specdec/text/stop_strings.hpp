@@ -92,8 +92,9 @@ class StopSearcherOf final : public StopSearcher {
 ///
 ///   specdec::Options options{.stop_strings = {{"\n\n", "User:"}, bytes}};
 ///
-/// `bytes` is any tokenizer (TokenBytes). It is copied; copies of a StopStrings share it. It is called with every emitted
-/// token; in a Batch on the threads that verify. A stop token ends the text before its bytes are searched.
+/// `bytes` is any tokenizer (TokenBytes). It is copied; copies of a StopStrings share it. It is called with every drafted
+/// token and every token that the target adds, on the threads that propose and that verify; an error about a drafted token counts
+/// only if the target accepts the token. A stop token ends the text before its bytes are searched.
 /// Throws: InvalidArgument on an empty string.
 /// Cost: one look-up for each byte searched.
 /// Memory: 1 kB for each byte of the strings.

@@ -56,8 +56,8 @@ inline void check_size(const char* name, const char* of, Index size, Index expec
   if (size != expected) invalid_argument(name, " has ", size, " ", of, ", expected ", expected);
 }
 
-/// The number of tokens before the first negative id, which pads. Throws if a token comes after padding, or if there are too
-/// few tokens.
+/// The number of tokens before the first negative id, which pads. Throws if a token comes after padding, which it names by its
+/// number in its draft, or if there are too few tokens.
 inline Index unpadded(TokenIds tokens, Index first, Index count) {
   if (first < 0 || count < 0 || count > tokens.size() - first)
     invalid_argument("a draft has tokens[", first, "] .. tokens[", first + count - 1, "], outside the ",
@@ -66,8 +66,8 @@ inline Index unpadded(TokenIds tokens, Index first, Index count) {
   while (gamma < count && tokens[first + gamma] >= 0) ++gamma;
   for (Index k = gamma; k < count; ++k)
     if (tokens[first + k] >= 0)
-      invalid_argument("tokens[", first + k, "] = ", tokens[first + k], " comes after padding, tokens[",
-                       first + gamma, "] = ", tokens[first + gamma]);
+      invalid_argument("tokens[", k, "] = ", tokens[first + k], " comes after padding, tokens[", gamma,
+                       "] = ", tokens[first + gamma]);
   return gamma;
 }
 

@@ -210,11 +210,11 @@ consteval bool rows_are_probabilities() {
     fits_rows<Target>();
     fits_rows<Draft>();
     static_assert(
-        Probabilities<Target>,
+        Probabilities<Target> || ComputedExpression<Target>,
         "the target's rows are no matrix of probabilities: pass an Eigen matrix, RowVectors, RowPointers or "
         "another specdec::DistributionMatrix, with a row for each drafted token and one more");
     static_assert(
-        Probabilities<Draft>,
+        Probabilities<Draft> || ComputedExpression<Draft>,
         "the draft's rows are no matrix of probabilities: pass an Eigen matrix, RowVectors, RowPointers or "
         "another specdec::DistributionMatrix, with a row for each drafted token");
   }
@@ -298,9 +298,9 @@ std::conditional_t<sizeof...(More) == 2, Verdict, TreeVerdict> verify(R&&, const
 }
 
 /// An argument that gives no random numbers: a compile error that says why.
-template <class R, Probabilities Target, Probabilities Draft, class Source>
+template <class R, Probabilities Target, Probabilities Draft, class Source = detail::MissingGenerator>
   requires(!detail::DrawnFrom<Source>)
-Verdict verify(R&&, const Target&, const Draft&, TokenIds, Source&&) {
+Verdict verify(R&&, const Target&, const Draft&, TokenIds, Source&& = {}) {
   static_assert(detail::fits_source<Source>());
   return {};
 }

@@ -432,7 +432,7 @@ TEST_CASE("a draft length says how many children are drawn, by the rows before t
   const Tokens context{1, 2, 3};
   std::set<std::size_t> sizes;
   for (int n = 0; n < 400; ++n) {
-    const Index most = n % 4 == 0 ? std::ssize(context) + n % 12 : unlimited;
+    const Index most = n % 4 == 0 ? std::ssize(context) + n / 4 % 12 : unlimited;
     WatchedTreeModel model(full_model(5, 2, rng), most);
     ModelDrafter drafter{model, Tree{shape, WithoutReplacement{}}};
     RatingLength length{0.01 * uniform01(rng), 0.5 * uniform01(rng)};

@@ -1357,10 +1357,10 @@ TEST_CASE("counts that contradict each other are found before anything is read")
                                     &verdict, error, size);
             });
     draft.rows = rows;
-    refused(rows, "expected gamma = 5", [&](auto, auto& rng, auto& verdict, char* error, std::size_t size) {
-      return specdec_verify(SPECDEC_BLOCK, &f.c_target, &draft, f.tokens.data(), gamma, &rng, &verdict, error,
-                            size);
-    });
+    for (const specdec_rule rule : {SPECDEC_BLOCK, SPECDEC_SAMPLE_MATCH})  // the latter needs no draft rows
+      refused(rows, "expected gamma = 5", [&](auto, auto& rng, auto& verdict, char* error, std::size_t size) {
+        return specdec_verify(rule, &f.c_target, &draft, f.tokens.data(), gamma, &rng, &verdict, error, size);
+      });
   }
   Batch batch;
   for (const std::array<std::int64_t, 2> middle : {std::array<std::int64_t, 2>{INT64_MAX, -2},

@@ -10,6 +10,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <span>
 #include <specdec/chance/addressed_chance.hpp>
@@ -500,8 +501,8 @@ TEST_CASE("a bad row, token or setting is its own request's fault, and is named"
   CHECK(judged([](M&, Draft&) {}, block) == std::pair(Fault{}, Fault{}));
   CHECK(judged([](M& m, Draft&) { m.target[9 + 4] = NaN; }, block) ==
         std::pair(Fault{FaultKind::target_is_nan, 1}, Fault{}));
-  CHECK(judged([](M& m, Draft&) { m.target[2 * 9] = inf; }, block) ==
-        std::pair(Fault{FaultKind::target_is_infinite, 2}, Fault{}));
+  CHECK(judged([](M& m, Draft&) { m.target[8] = inf; }, block) ==
+        std::pair(Fault{FaultKind::target_is_infinite, 0}, Fault{}));
   CHECK(judged([](M& m, Draft&) { std::fill_n(m.target.begin() + 27, 9, -inf); }, token) ==
         std::pair(Fault{}, Fault{FaultKind::target_has_no_mass, 0}));
   CHECK(judged([](M& m, Draft&) { std::fill_n(m.target.begin() + 27, 9, -inf); }, match) ==
@@ -529,8 +530,170 @@ TEST_CASE("a bad row, token or setting is its own request's fault, and is named"
   // What no rule asks for is no fault: a row after a token that the target rules out.
   CHECK(judged([](M& m, Draft&) { m.target[1] = -inf, m.target[9] = NaN, m.target[18] = NaN; }, block) ==
         std::pair(Fault{}, Fault{}));
+  // But each drafted token must have been drawn from its draft row.
+  CHECK(judged([](M& m, Draft& d) { m.target[1] = -inf, d[9] = NaN; }, token) ==
+        std::pair(Fault{FaultKind::draft_is_no_probability, 1}, Fault{}));
   // A coin of probability NaN.
   CHECK(judged([](M&, Draft&) {}, Wrong{}) == std::pair(Fault{FaultKind::no_verdict, 0}, Fault{}));
+}
+
+namespace {
+
+// What f() returns; nothing if it throws an error.
+template <class F>
+std::optional<Verdict> verdict_of(const F& f) {
+  try {
+    return f();
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+// A random request of a vocabulary of four tokens. Its draft rows list up to two more, and may hold numbers that are no
+// probabilities. Its target rows may forbid a drafted token, be dead ends, or hold NaN or +inf.
+struct RoughRequest {
+  static constexpr Index size = 4, draft_size = 6;
+  Memory<float, device::ListedDrafts> memory;
+  std::vector<std::int32_t> ids;
+  std::vector<float> numbers;
+  Eigen::MatrixXd q;
+  bool has_bad_row = false;
+
+  explicit RoughRequest(std::mt19937_64& rng) {
+    const auto one_in = [&rng](unsigned n) { return rng() % n == 0; };
+    const auto below = [&rng](Index n) { return static_cast<Index>(rng() % static_cast<std::uint64_t>(n)); };
+    const Index gamma = below(5);
+    q.resize(gamma, draft_size);
+    for (Index i = 0; i < gamma; ++i) {
+      for (Index x = 0; x < draft_size; ++x)
+        q(i, x) = x < size ? static_cast<double>(1 + below(8)) / 32 : static_cast<double>(below(2)) / 32;
+      const Index token = below(one_in(8) ? draft_size : size);
+      if (one_in(40)) q(i, token) = 0;
+      if (one_in(8))
+        q(i, below(draft_size)) = std::array{static_cast<double>(NaN), 2.0, -1.0, 0.0}[rng() % 4];
+      memory.tokens.push_back(static_cast<std::int32_t>(token));
+      for (Index x = 0; x < draft_size; ++x) {
+        ids.push_back(static_cast<std::int32_t>(x));
+        numbers.push_back(static_cast<float>(q(i, x)));
+      }
+    }
+    for (Index i = 0; i <= gamma; ++i) {
+      std::array<float, size> row;
+      for (float& l : row) l = std::array{0.0F, 1.0F, 2.0F, -inf}[one_in(4) ? 3 : rng() % 3];
+      row[static_cast<std::size_t>(below(size))] = 1;
+      if (i < gamma && one_in(4) && q(i, memory.tokens[static_cast<std::size_t>(i)]) > 0 &&
+          memory.tokens[static_cast<std::size_t>(i)] < size)
+        row[static_cast<std::size_t>(memory.tokens[static_cast<std::size_t>(i)])] = -inf;
+      if (one_in(3)) row.fill(-inf);
+      if (one_in(8)) row[static_cast<std::size_t>(below(size))] = one_in(2) ? NaN : inf;
+      has_bad_row = has_bad_row || !(*std::max_element(row.begin(), row.end()) < inf) ||
+                    std::isnan(row[0] + row[1] + row[2] + row[3]) ||
+                    row == std::array{-inf, -inf, -inf, -inf};
+      memory.target.insert(memory.target.end(), row.begin(), row.end());
+    }
+    memory.ends = {static_cast<std::int32_t>(gamma)};
+    memory.temperatures = {one_in(8) ? 0.0F : device::log2_of_e};
+    memory.connect(size);
+    memory.all.draft = {ids.data(), numbers.data(), draft_size};
+    memory.seeds = {rng()};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a request has a fault exactly where verify() over the logits throws, and else its verdict") {
+  std::mt19937_64 rng{59};
+  const Index checked_before = check_every(0);  // the draft rows do not sum to 1
+  int faults = 0, judged_with_bad_row = 0, differing = 0;
+  const int count = support::bound(20000, 200000);
+  for (int n = 0; n < count; ++n) {
+    RoughRequest request(rng);
+    auto& memory = request.memory;
+    const Index rows = memory.ends[0] + 1;
+    const Eigen::Map<const Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>> logits(
+        memory.target.data(), rows, request.size);
+    const ProcessedRows there(logits, Chain(Temperature{memory.temperatures[0]}));
+    const device::TargetOnHost<float> summed(memory.target.data(), rows, request.size, request.size,
+                                             memory.all.settings(0));
+    with_rule(static_cast<std::size_t>(n), [&](const auto& rule) {
+      device::judge_on_cpu(rule, memory.all);
+      const auto verdict_over = [&](const auto& target) {
+        return verdict_of([&] {
+          AddressedChance chance{memory.seeds[0]};
+          return verify(rule, target, request.q, memory.tokens, chance);
+        });
+      };
+      const auto expected = verdict_over(there);
+      const bool fault = memory.faults[0].kind != FaultKind::none;
+      INFO("request " << n << ": fault " << static_cast<int>(memory.faults[0].kind) << " of row "
+                      << memory.faults[0].row);
+      CHECK(fault == !expected);
+      const Verdict here = fault ? Verdict{-1, -1} : Verdict{memory.accepted[0], memory.token[0]};
+      differing += here != expected.value_or(Verdict{-1, -1});
+      CHECK(verdict_over(summed).value_or(Verdict{-1, -1}) == here);
+      faults += fault;
+      judged_with_bad_row += !fault && request.has_bad_row;
+    });
+  }
+  check_every(checked_before);
+  CHECK(differing == 0);
+  CHECK(faults > count / 5);
+  CHECK(judged_with_bad_row > count / 5);
+}
+
+namespace {
+
+struct Race {
+  Verdict judge(const auto& drafted, auto& chance) const { return {0, *drafted.race(chance, 1.0, 0)}; }
+};
+
+}  // namespace
+
+TEST_CASE("each piece writes into its own request's work space, and nowhere else") {
+  const Index vocab_size = 2100, segments = 3;
+  auto memory = ragged<device::ChosenDrafts>(vocab_size, vocab_size);
+  const auto& all = memory.all;
+  const device::SegmentSum no_sum{-7, -7};
+  const device::RowSummary no_row{-7, -7, -7, -7, FaultKind::too_long};
+  std::fill(memory.sums.begin(), memory.sums.end(), no_sum);
+  std::fill(memory.largest.begin(), memory.largest.end(), -7.0F);
+  std::fill(memory.cumulative.begin(), memory.cumulative.end(), -7.0);
+  std::fill(memory.rows_of.begin(), memory.rows_of.end(), no_row);
+  std::fill(memory.residual.begin(), memory.residual.end(), -7.0);
+  // How many numbers from `begin` to `end` have been written, and how many in all.
+  const auto written = [](const auto& numbers, Index begin, Index end, const auto& is_written) {
+    return std::pair(std::count_if(numbers.begin() + begin, numbers.begin() + end, is_written),
+                     std::count_if(numbers.begin(), numbers.end(), is_written));
+  };
+  const auto sum_written = [](const device::SegmentSum& sum) { return sum.sum != -7; };
+  const auto number_written = [](auto number) { return number != -7; };
+  const auto row_written = [](const device::RowSummary& row) { return row.total != -7; };
+  device::LoopCrew<2> crew;
+  Index rows = 0;
+  for (Index r = 0; r < 3; ++r)
+    for (Index i = 0; i <= all.gamma(r); ++i) {
+      const Index row = std::array<Index, 3>{0, 3, 7}[static_cast<std::size_t>(r)] + i,
+                  first = row * segments;
+      for (Index s = 0; s < segments; ++s) {
+        device::sum_segment_of(device::LoopTeam{}, all, r, i, s);
+        const Index sums = segments * rows + s + 1;
+        CHECK(written(memory.sums, first, first + s + 1, sum_written) == std::pair(s + 1, sums));
+        CHECK(written(memory.largest, first * device::lanes, (first + s + 1) * device::lanes,
+                      number_written) == std::pair((s + 1) * device::lanes, sums * device::lanes));
+      }
+      ++rows;
+      device::finish_row_of(crew, all, r, i);
+      CHECK(written(memory.cumulative, first, first + segments, number_written) ==
+            std::pair(segments, segments * rows));
+      CHECK(written(memory.rows_of, row, row + 1, row_written) == std::pair(Index{1}, rows));
+    }
+  // Without rounds a race is settled by a pass over the row.
+  for (Index r = 0; r < 2; ++r) {
+    testing::AddressEnumerator numbers(0);
+    device::judge_request(crew, Race{}, all, r, testing::AddressEnumerator::Numbers(numbers));
+    CHECK(written(memory.residual, segments * r, segments * (r + 1), number_written) ==
+          std::pair(segments, segments * (r + 1)));
+  }
 }
 
 TEST_CASE("a draft that is too long for a device is a fault, one token less is none") {

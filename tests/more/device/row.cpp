@@ -3,11 +3,13 @@
 #include "specdec/more/device/row.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <random>
 #include <specdec/more/device/draft_row.hpp>
+#include <specdec/more/device/team.hpp>
 #include <vector>
 
 #include "support/bounds.hpp"
@@ -182,6 +184,56 @@ TEST_CASE("the numbers at the ends of [0, 1) draw a token that has a probability
   CHECK(row.probability(1100) + row.probability(1101) + row.probability(1200) == 1);
 }
 
+TEST_CASE("a token without probability is not drawn where rounded cumulative sums are not in order") {
+  // Alone, 1.5 units of 2^-54 are lost beside 1. Two of them are not, if they are added to one another first: so the cumulative sum
+  // grows once more after the last segment with mass.
+  const float tiny = -53 + std::log2(0.75F);
+  const double last = 1 - 0x1p-53;
+  Summed<> segments{std::vector<float>(5 * 1024, -inf), {log2_of_e, 0}};
+  segments.logits[0] = 0, segments.logits[1024] = segments.logits[3 * 1024] = tiny;
+  const Row row = segments.row();
+  REQUIRE(segments.cumulative[3] < segments.cumulative[4]);
+  CHECK(row.draw(LoopTeam{}, last) == 3 * 1024);
+  // The same in the lanes of a segment, beyond the end of [0, mass) by rounding.
+  struct None {
+    double probability(Token) const { return 0; }
+  };
+  Summed<> in_lanes{std::vector<float>(1024, -inf), {log2_of_e, 0}};
+  in_lanes.logits[0] = 0, in_lanes.logits[8] = in_lanes.logits[24] = tiny;
+  const Row one = in_lanes.row();
+  CHECK(one.draw_residual(LoopTeam{}, 1, None{}, 0, 1.0) == 24);
+  CHECK(one.draw_residual(LoopTeam{}, 1, None{}, 0, last) == 0);
+}
+
+TEST_CASE("a team of a CPU adds in the order of a warp's shuffles") {
+  std::mt19937_64 rng{5};
+  std::normal_distribution<float> normal;
+  const auto bits = [](double x) { return std::bit_cast<std::uint64_t>(x); };
+  for (int n = 0; n < 100; ++n) {
+    LoopTeam::PerLane<float> numbers;
+    LoopTeam::PerLane<double> doubles;
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
+      numbers[lane] = std::ldexp(normal(rng), static_cast<int>(rng() % 24));
+      doubles[lane] = std::ldexp(static_cast<double>(normal(rng)) / 3, static_cast<int>(rng() % 50));
+    }
+    // In each step each lane of a warp adds the number of the lane whose id differs by one bit (shfl.bfly), the highest bit first.
+    auto butterfly = numbers;
+    for (std::size_t mask = 16; mask > 0; mask /= 2) {
+      const auto before = butterfly;
+      for (std::size_t lane = 0; lane < lanes; ++lane) butterfly[lane] += before[lane ^ mask];
+    }
+    for (const float sum : butterfly) CHECK(bits(LoopTeam::sum(numbers)) == bits(sum));
+    // In each step each lane adds the number of the lane 1, 2, 4, 8, 16 below (shfl.up), if there is one.
+    auto scan = doubles;
+    for (std::size_t step = 1; step < lanes; step *= 2) {
+      const auto before = scan;
+      for (std::size_t lane = step; lane < lanes; ++lane) scan[lane] += before[lane - step];
+    }
+    LoopTeam::add_up(doubles);
+    for (std::size_t lane = 0; lane < lanes; ++lane) CHECK(bits(doubles[lane]) == bits(scan[lane]));
+  }
+}
+
 TEST_CASE("the argmax of a device's row is the lowest of the likeliest ids, also at temperature 0") {
   Summed<> summed{std::vector<float>(5000, -1)};
   for (const std::size_t x : {4100u, 2070u, 2049u, 3000u}) summed.logits[x] = 2;
@@ -237,6 +289,8 @@ TEST_CASE("draft rows answer by logits with their sum, by a list, or for one tok
   const DenseDraft<float> cut(logits.data(), 3, 2, 1.5, 3);  // top-1
   CHECK(cut.probability(2) == 1);
   CHECK(cut.probability(0) == 0);
+  CHECK(cut.fault_of(2) == FaultKind::none);
+  CHECK(cut.fault_of(0) == FaultKind::token_was_not_drawn);
   const std::vector<std::int32_t> ids{5, 2, -1};
   const std::vector<float> numbers{0.25F, 0.75F, 0};
   const ListedDraft listed(ids.data(), numbers.data(), 3);

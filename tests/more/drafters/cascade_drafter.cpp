@@ -460,14 +460,15 @@ TEST_CASE("a cascade for each text of a batch writes what the text is alone") {
              small = Table::random(5, 2, rng);
   const CascadeDrafter drafter{Table(middle), ModelDrafter{Table(small)}, BlockVerifier{}, 2};
   const Options options{.max_new_tokens = 30, .gamma = 4};
-  const std::vector<Token> prompt{0, 1};
   Batch batch{ModelPerSequence{target}, CascadeDrafter(drafter), BlockVerifier{}};
-  for (std::uint64_t seed = 0; seed < 4; ++seed) batch.add(prompt, options, std::mt19937_64(seed));
+  for (Index i = 0; i < 4; ++i)
+    batch.add(support::prompt_of(i, 5), options, std::mt19937_64(static_cast<std::uint64_t>(i)));
   for (const Finished& each : batch.run()) {
     CHECK_FALSE(each.error);
     SpecDec alone{Table(target), CascadeDrafter(drafter), BlockVerifier{}};
     std::mt19937_64 generator(static_cast<std::uint64_t>(each.sequence));
-    CHECK(each.result.tokens == alone.generate(prompt, options, generator).tokens);
+    CHECK(each.result.tokens ==
+          alone.generate(support::prompt_of(each.sequence, 5), options, generator).tokens);
   }
 
   // A model by reference is refused: all copies would share it.

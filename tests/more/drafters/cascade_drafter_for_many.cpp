@@ -49,6 +49,7 @@ using specdec::WithoutReplacement;
 using specdec::testing::Enumerator;
 using specdec::testing::Law;
 using support::Bookkeeper;
+using support::prompt_of;
 using Model3 = specdec::testing::TableModel<>;
 using Tokens = std::vector<Token>;
 
@@ -222,7 +223,8 @@ TEST_CASE("a text whose inner loop fails leaves the others as they are") {
     Bookkeeper middle(models.middle), small(models.small);
     (in_middle ? middle : small).spoils = 1;
     Batch batch{Bookkeeper(models.target), form.of(middle, small), BlockVerifier{}};
-    for (std::uint64_t seed = 0; seed < 3; ++seed) batch.add(Tokens{2, 1}, options, std::mt19937_64{seed});
+    for (Index i = 0; i < 3; ++i)
+      batch.add(prompt_of(i), options, std::mt19937_64{static_cast<std::uint64_t>(i)});
     for (const Finished& done : batch.run()) {
       CHECK((done.error != nullptr) == (done.sequence == 1));
       if (done.error) {
@@ -234,7 +236,7 @@ TEST_CASE("a text whose inner loop fails leaves the others as they are") {
       SpecDec alone{Model3(models.target), form.of(Model3(models.middle), Model3(models.small)),
                     BlockVerifier{}};
       std::mt19937_64 rng(static_cast<std::uint64_t>(done.sequence));
-      CHECK(done.result.tokens == alone.generate(Tokens{2, 1}, options, rng).tokens);
+      CHECK(done.result.tokens == alone.generate(prompt_of(done.sequence), options, rng).tokens);
     }
     CHECK(middle.contexts.empty());
     CHECK(small.contexts.empty());
@@ -254,7 +256,8 @@ TEST_CASE("after a failure at any call of its models, a cascade goes on as if no
       Bookkeeper middle(models.middle), small(models.small);
       disturb(middle, small);
       Batch batch{Bookkeeper(models.target), form.of(middle, small), BlockVerifier{}};
-      for (std::uint64_t seed = 0; seed < 2; ++seed) batch.add(Tokens{0, 1}, options, std::mt19937_64{seed});
+      for (Index i = 0; i < 2; ++i)
+        batch.add(prompt_of(i), options, std::mt19937_64{static_cast<std::uint64_t>(i)});
       std::map<Index, Tokens> texts;
       for (int tries = 0; !batch.empty(); ++tries) {
         REQUIRE(tries < 100);
@@ -287,7 +290,8 @@ TEST_CASE("drafts of a cascade that are judged in any order are the same") {
   const Options options{.max_new_tokens = 20, .gamma = 4};
   const auto texts_of = [&](const auto& for_each) {
     Batch batch{Bookkeeper(models.target), OfText::of(Bookkeeper(models.middle), 0), BlockVerifier{}};
-    for (std::uint64_t seed = 0; seed < 4; ++seed) batch.add(Tokens{0, 1}, options, std::mt19937_64{seed});
+    for (Index i = 0; i < 4; ++i)
+      batch.add(prompt_of(i), options, std::mt19937_64{static_cast<std::uint64_t>(i)});
     std::map<Index, Tokens> texts;
     while (!batch.empty())
       for (const Finished& done : batch.step(for_each)) texts[done.sequence] = done.result.tokens;

@@ -24,6 +24,7 @@
 #include "support/many_texts.hpp"
 #include "support/message_of.hpp"
 #include "support/recurrent_model.hpp"
+#include "support/strict.hpp"
 
 namespace test_more_models_replayed {
 
@@ -88,11 +89,14 @@ struct Truncatable {
 // A recurrent model as a model for many texts, of which there is one.
 struct OnlyState {
   Recurrent& model;
+  Eigen::MatrixXd output = {};
   using Snapshot = Recurrent::Snapshot;
   Index vocab_size() const { return model.vocab_size(); }
   const Eigen::MatrixXd& forward(std::span<const BatchFeed> feeds) {
     REQUIRE(feeds.size() == 1);
-    return model.forward(feeds[0].tokens, feeds[0].rows);
+    support::check_feed(feeds[0], model.length(), 0, vocab_size());
+    output = model.forward(feeds[0].tokens, std::max<Index>(feeds[0].rows, 1)).bottomRows(feeds[0].rows);
+    return output;
   }
   void save(Index, Snapshot& snapshot) { model.save(snapshot); }
   void restore(Index, const Snapshot& snapshot) { model.restore(snapshot); }

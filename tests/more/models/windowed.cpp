@@ -25,6 +25,7 @@
 #include "support/copied_rows.hpp"
 #include "support/many_texts.hpp"
 #include "support/message_of.hpp"
+#include "support/strict.hpp"
 
 namespace test_more_models_windowed {
 
@@ -59,7 +60,7 @@ struct Remembering {
   Index vocab_size() const { return vocabulary; }
   Index context_size() const { return most; }
   const Eigen::MatrixXd& forward(std::span<const Token> tokens, Index rows) {
-    REQUIRE(std::ssize(tokens) >= rows);
+    support::check_call(tokens, rows, vocabulary);
     context.insert(context.end(), tokens.begin(), tokens.end());
     if (std::exchange(fails, false)) throw Failure();
     if (misshapen >= 0) return output = Eigen::MatrixXd::Zero(1, misshapen);

@@ -116,6 +116,8 @@ TEST_CASE("a verifier judges rows of a reduced vocabulary by the target's ids") 
     const std::vector<Token> tokens{seed % 2 == 0 ? 3 : 1, 1};
     const Verdict mapped = BlockVerifier{}(p, MappedRows{rows, map}, tokens, a);
     CHECK(mapped == BlockVerifier{}(p, whole, tokens, b));
+    b.seed(seed);
+    CHECK(mapped == BlockVerifier{}(p, MappedRows{q, map}, tokens, b));
   }
 }
 

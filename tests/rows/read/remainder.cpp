@@ -21,6 +21,7 @@ namespace test_rows_remainder {
 
 using namespace specdec;
 using specdec::detail::all_of_it;
+using specdec::detail::hardly_any_left;
 using specdec::detail::little_left;
 using specdec::detail::RoughRemainder;
 using support::RowMajor;
@@ -63,10 +64,10 @@ struct Input {
   }
 };
 
-// Subtracts so much that little is left.
-void take_nearly_all(Input& in) {
+// Subtracts so much that only this share of the row is left.
+void take_all_but(double share, Input& in) {
   in.q.row(0) = in.p.row(0);
-  in.b_first = 1 - little_left / 8;
+  in.b_first = 1 - share;
   in.b_second = 0;
 }
 
@@ -119,7 +120,7 @@ TEST_CASE("over ranks a remainder is drawn from with one number as in one piece,
   std::mt19937_64 rng(62);
   for (int n = 0; n < 12; ++n) {
     Input in(8 + n, rng);
-    if (n % 2 == 0) take_nearly_all(in);
+    if (n % 2 == 0) take_all_but(n % 4 == 0 ? little_left / 8 : hardly_any_left / 8, in);
     const Eigen::ArrayXd left = in.left(), expected = left / left.sum();
     support::rethrow_first(support::on_ranks(1 + n % 4, [&](ThreadRank& rank) {
       const support::Columns mine = support::columns_of(rank, in.p.cols());
@@ -127,13 +128,48 @@ TEST_CASE("over ranks a remainder is drawn from with one number as in one piece,
       Shards shards(p, mine.first, in.p.cols(), rank);
       const RoughRemainder row(shards.rows().row(0), in.taken(), left.sum());
       for (Token x = 0; x < in.p.cols(); ++x)
-        if (!(std::abs(row.probability(x) - expected[x]) < 1e-12))
+        if (!(std::abs(row.probability(x) - expected[x]) < 1e-10))
           throw std::logic_error("another probability than in one piece");
-      if (!(std::abs(row.sum(2, 5) - expected.segment(2, 5).sum()) < 1e-12))
+      if (!(std::abs(row.sum(2, 5) - expected.segment(2, 5).sum()) < 1e-10))
         throw std::logic_error("another sum than in one piece");
       if (drawn(row.sampler()) != drawn_of(expected)) throw std::logic_error("other draws than in one piece");
     }));
   }
+}
+
+TEST_CASE("over float logits, mass that is left of a row is some token's, and is drawn") {
+  std::mt19937_64 rng(63);
+  std::normal_distribution<float> normal;
+  int with_mass = 0, without = 0;
+  for (int n = 0; n < 400; ++n) {
+    // The rows are nearly equal, so rounding decides what is left. Segments and look-ups are rounded differently.
+    RowMajor<float> logits(2, 2 + n % 7);
+    for (float& l : logits.reshaped()) l = 2 * normal(rng);
+    logits.row(1) = logits.row(0);
+    logits(1, 0) += (n % 2 == 0 ? 1e-6f : 1e-3f) * normal(rng);
+    const Chain plain{Temperature{1.0}};
+    const ProcessedRows rows(logits, plain);
+    const auto p = rows.row(0), q = rows.row(1);
+    const auto check = [&](const auto& row, double mass) {
+      double sum = 0;
+      for (Token x = 0; x < row.vocab_size(); ++x) sum += row.probability(x);
+      if (mass > 0) {
+        CHECK(sum == Approx(1).epsilon(0.02));
+        for (const double u : {0.0, 0.4, 0.9}) CHECK(row.probability(row.sampler()(u)) > 0);
+      } else {
+        CHECK_FALSE(sum > 0);
+      }
+      ++(mass > 0 ? with_mass : without);
+    };
+    const double b = 1 + (n % 3) * 1e-5;
+    const ResidualRow residual(1.0, p, b, q);
+    check(residual, residual.mass());
+    const Taken<std::remove_cvref_t<decltype(q)>> half_each{q, q, b / 2, b / 2, 0};
+    const double left = RoughRemainder(p, half_each, 1.0).left();
+    check(RoughRemainder(p, half_each, left), left);
+  }
+  CHECK(with_mass > 100);
+  CHECK(without > 100);
 }
 
 TEST_CASE("if nothing is left of a row, the row itself is drawn from; NaN is an error") {

@@ -158,6 +158,26 @@ class Batches(unittest.TestCase):
         self.assertEqual((many.accepted[7], many.token[7], many.offsets[7], list(many.emitted[7])), (-1, -1, 0, [-1] * 5))
         np.testing.assert_array_equal(np.delete(many.emitted, 7, 0), right.emitted)
 
+    def test_a_failed_draft_keeps_its_offset(self):
+        """Its first row has drawn before the second, which is no distribution."""
+        for b in 8, 9:
+            self.target[b, 0], self.tokens[b, 0] = np.eye(6)[3], 3
+        self.target[8, 1] = np.nan
+        self.tokens[8, 1:] = self.tokens[9, 1:] = -1
+        many = specdec.verify_batch("sample-match", self.target, self.draft, self.tokens, self.seeds, self.offsets)
+        self.assertEqual(list(many.errors), [8])
+        self.assertRegex(many.errors[8], "target row 1")
+        self.assertEqual(many.offsets[8], self.offsets[8])
+        self.assertEqual(many.offsets[9], self.offsets[9] + 2)
+
+    def test_padding(self):
+        """A draft ends before its first negative id, and an error counts the tokens of its own draft."""
+        self.tokens[1], self.tokens[2], self.tokens[3] = [-1] * 4, [-1, 0, -1, -1], [1, 9, -7, -1]
+        many = specdec.verify_batch("block", self.target, self.draft, self.tokens, self.seeds)
+        self.assertEqual(many.errors, {2: "specdec: tokens[1] = 0 comes after padding, tokens[0] = -1",
+                                       3: "specdec: tokens[1] = 9 is outside the vocabulary 0..5"})
+        self.assertEqual(many.accepted[1], 0)
+
     def test_trees_as_alone(self):
         parents = np.array([-1, -1, 0, 1]) + np.zeros((60, 1), np.int64)
         self.draft[:, 1] = self.draft[:, 0]  # siblings are draws from one row
@@ -265,6 +285,41 @@ class Errors(unittest.TestCase):
         self.refused("target cannot be seen as a numpy array: .*gradient",
                      target=torch.tensor(self.target, requires_grad=True))
         self.refused("target cannot be seen as a numpy array", target=torch.tensor(self.target).bfloat16())
+
+    def test_types_of_numbers(self):
+        """One sentence that names the argument, not the signatures of pybind11."""
+        def refused(message, kind, f, *given, **more):
+            with self.assertRaises(kind) as caught:
+                f(*given, **more)
+            self.assertEqual(str(caught.exception), "specdec: " + message)
+
+        large, line = "an integer from 0 to 18446744073709551615", ("block", self.target, self.draft, self.tokens)
+        many = ("block", self.target[None], self.draft[None], self.tokens[None])
+        for value, kind, words in ("a", TypeError, "is a str"), (1.0, TypeError, "is a float"), (None, TypeError, "is a NoneType"), \
+                (-1, ValueError, "= -1"), (2**64, ValueError, "= 18446744073709551616"):
+            refused(f"seed {words}, expected {large}", kind, specdec.verify, *line, value)
+            refused(f"seed {words}, expected {large}", kind, specdec.GreedyBlock().verify, *line[1:], value)
+            refused(f"seed {words}, expected {large}", kind, specdec.verify_tree, "traversal", *line[1:], np.array([-1, 0]), value)
+            refused(f"seeds[0] {words}, expected {large}", kind, specdec.verify_batch, *many, [value])
+            refused(f"steps[1] {words}, expected {large}", kind, specdec.AskingBatch, "block", many[3], [1], [0, value])
+        refused(f"step = -1, expected None or {large}", ValueError, specdec.verify, *line, 1, step=-1)
+        refused("rule is an int, expected a str", TypeError, specdec.verify, 3, *line[1:], 1)
+        refused(f"seeds is an int, expected a list, each entry {large}", TypeError, specdec.verify_batch, *many, 5)
+        refused(f"offsets is a str, expected a list, each entry {large}", TypeError, specdec.verify_batch, *many, [5], "0")
+        for f, given in (specdec.verify, (*line, 1)), (specdec.verify_batch, (*many, [1])), (specdec.survival, line), \
+                (specdec.DraftAudit().add, line[2:]), (specdec.TextAudit().add, line[2:]):
+            refused("temperature is a list, expected None or one number for all rows", TypeError, f, *given, temperature=[1.0])
+        refused("gamma is a str, expected an integer from -9223372036854775808 to 9223372036854775807", TypeError,
+                specdec.expected_accepted, "block", P, Q, "2")
+        refused("rule is an int, expected the name of a rule, or a list of GreedyBlock objects", TypeError,
+                specdec.AskingBatch, 3, many[3], [1], [0])
+        refused("f is an int, expected a function", TypeError, specdec.check_sampler, 3)
+        refused("false_alarm is a str, expected a number", TypeError, specdec.DraftAudit, false_alarm="0")
+        refused("p is a str, expected a number or an array of numbers", TypeError, specdec.TextAudit().add_numbers, "x", 0.5)
+        refused("alpha is a list, expected a number", TypeError, specdec.TextAudit().convicts, [0.5])
+        refused("other is an int, expected a TextAudit", TypeError, specdec.TextAudit().merge, 3)
+        given = specdec.verify(*line, np.uint64(3), np.int32(2), temperature=np.float32(1)), specdec.verify(*line, 3, 2, temperature=1)
+        self.assertEqual(*given)
 
     def test_layout(self):
         for name, rows in ("target", self.target), ("draft", self.draft):

@@ -386,6 +386,27 @@ class Errors(unittest.TestCase):
             batch.answer(np.zeros((5, 4)))
 
 
+    def test_ids_that_are_no_tokens(self):
+        """They are an error of their own draft. An id of 64 bits is not cut to 32."""
+        for tokens, offsets in (np.array([[2**32 + 1, 0], [1, 0]]), None), (np.array([1, -5, 1, 0]), np.array([0, 2, 4])):
+            for rule in LINES:
+                batch = specdec.AskingBatch(rule, tokens, [1, 1], [0, 0], offsets=offsets)
+                while questions := batch.questions():
+                    batch.answer(np.tile([1, 1, 0.5, 0], (len(questions.numbers), 1)))
+                words = "[0] = 4294967297" if offsets is None else "[1] = -5"
+                self.assertEqual(batch.verdicts().errors, {0: f"specdec: tokens{words} is outside the vocabulary 0..2147483647"})
+
+    def test_answers_that_name_no_token(self):
+        batch = specdec.AskingBatch("sample-match", np.array([[1]]), [1], [0])
+        for token in 7.9, np.nan, -2, 2**31:
+            with self.assertRaisesRegex(ValueError, r"answers\[1, 0\] = .* is neither a token id nor -1"):
+                batch.answer(np.array([[1, 1, 0, 0], [token, 1, 0, 0]]))
+        with self.assertRaisesRegex(TypeError, "answers is a str, expected a number or an array of numbers"):
+            batch.answer("x")
+        batch.answer(np.array([[1, 1, 0, 0], [2, 1, 0, 0]]))  # no answer counted before
+        self.assertEqual(batch.verdicts()[:2], (1, 2))
+
+
 class Law(unittest.TestCase):
     @staticmethod
     def sampler(rule, answers=tensor_rows.answers):

@@ -5,10 +5,19 @@
 
 #include <cstdint>
 
+#include "specdec/more/device/fault.hpp"
 #include "specdec/more/device/numbers.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0::device {
+
+SPECDEC_TEAM bool is_probability(double q) { return q >= 0 && q <= 1 + 0x1p-8; }
+/// What is wrong with the q of a drafted token.
+SPECDEC_TEAM FaultKind fault_of_drawn(double q) {
+  return q == 0              ? FaultKind::token_was_not_drawn
+         : is_probability(q) ? FaultKind::none
+                             : FaultKind::draft_is_no_probability;
+}
 
 /// A draft row of logits whose sum is known: q(x) = exp(l(x)/temperature − log_sum_exp). The drafter has computed the sum when it
 /// drew from the row. A row of probabilities is one of logits that are logarithms, with log_sum_exp = 0. If the drafter drew by
@@ -34,6 +43,14 @@ class DenseDraft {
     return power != power ? power : power < 1 ? power_of_two(power) : 2;  // above 1 + 2^-8: a fault
   }
 
+  /// What shows without a power that a token was not drawn from this row.
+  SPECDEC_TEAM FaultKind fault_of(Token x) const {
+    const float l = x >= 0 && x < size_ ? widen(logits_[x]) : -infinity;
+    return l != l                       ? FaultKind::draft_is_no_probability
+           : l >= cut_ && l > -infinity ? FaultKind::none
+                                        : FaultKind::token_was_not_drawn;
+  }
+
  private:
   static constexpr double log2e = 1.4426950408889634;
   const Scalar* logits_;
@@ -57,6 +74,8 @@ class ListedDraft {
     return 0;
   }
 
+  SPECDEC_TEAM FaultKind fault_of(Token x) const { return fault_of_drawn(probability(x)); }
+
  private:
   const std::int32_t* ids_;
   const float* probabilities_;
@@ -69,6 +88,8 @@ class ChosenDraft {
   SPECDEC_TEAM explicit ChosenDraft(Token token) : token_(token) {}
 
   SPECDEC_TEAM double probability(Token x) const { return x == token_ ? 1 : 0; }
+
+  SPECDEC_TEAM FaultKind fault_of(Token) const { return FaultKind::none; }
 
  private:
   Token token_;

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "specdec/chance/address.hpp"
+#include "specdec/more/device/draft_row.hpp"
 #include "specdec/more/device/fault.hpp"
 #include "specdec/more/device/numbers.hpp"
 #include "specdec/more/device/row.hpp"
@@ -137,12 +138,15 @@ class Drafted {
 
   SPECDEC_TEAM double p(Index i) const {
     const auto row = rows_.target(i);
-    return is_sound(row, i) ? row.probability(token(i)) : 0;
+    // A dead end can be read: each token has probability 0.
+    const bool readable = row.fault() == FaultKind::target_has_no_mass || is_sound(row, i);
+    return readable ? row.probability(token(i)) : 0;
   }
   SPECDEC_TEAM double q(Index i) const {
     const double q = rows_.draft(i).probability(token(i));
-    if (q > 0 && q <= 1 + 0x1p-8) return q;
-    fail(q == 0 ? FaultKind::token_was_not_drawn : FaultKind::draft_is_no_probability, i);
+    const FaultKind fault = fault_of_drawn(q);
+    if (fault == FaultKind::none) return q;
+    fail(fault, i);
     return 1;
   }
   SPECDEC_TEAM double ratio(Index i) const {
@@ -168,17 +172,17 @@ class Drafted {
     Address at = chance.ask();
     if (!(w > 0)) return std::nullopt;
     const auto row = rows_.target(i);
-    if (!is_sound(row, i)) return Token{0};
     const double lost = specdec::detail::lost_below(w);
     if (i == gamma_) {
       const auto pair = chance.at(at);
-      if (w < 1 && pair.below(lost)) return std::nullopt;
-      return draw_from(row, pair);
+      if (w < 1 && pair.below(lost)) return std::nullopt;  // nothing was read
+      return is_sound(row, i) ? draw_from(row, pair) : Token{0};
     }
     const auto draft = rows_.draft(i);
     // (nvcc takes `at.round <` for the beginning of a template's arguments.)
     for (const std::uint32_t rounds = chance.race_rounds(); rounds > at.round; at.round += Crew::size) {
       if (chance.at(at).below(lost)) return std::nullopt;  // nothing was read
+      if (!is_sound(row, i)) return Token{0};
       crew_->ask([&](auto team, int j)
                      SPECDEC_TEAM_LAMBDA { return round(team, chance, at, rounds, j, lost, row, draft); });
       Address here = at;
@@ -199,8 +203,6 @@ class Drafted {
   }
 
  private:
-  SPECDEC_TEAM static bool is_probability(double q) { return q >= 0 && q <= 1 + 0x1p-8; }
-
   SPECDEC_TEAM void fail(FaultKind kind, Index i) const {
     if (fault_->kind == FaultKind::none) *fault_ = {kind, static_cast<std::int32_t>(i)};
   }

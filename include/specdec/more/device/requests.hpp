@@ -57,7 +57,8 @@ struct ChosenDrafts {
 /// Requests that are judged together: pointers into memory that the device reads and writes. Tokens of all requests lie one after
 /// another, and so do target rows: the rows of request r begin with number begin(r) + r, and there is one more than tokens.
 ///
-/// A draft ends before its first −1. A row that is not asked, because a token before it was rejected, may hold anything.
+/// A draft ends before its first −1. A target row that a rule does not ask, because a token before it was rejected, may hold
+/// anything.
 template <class Scalar, class DraftRows>
 struct Requests {
   Index count = 0;                     ///< how many requests
@@ -162,13 +163,19 @@ struct RowsOfRequest {
   }
 };
 
-/// Negative ids are in no vocabulary. Ids above the target's may be in the draft's, and have p = 0.
-template <class R>
+/// Negative ids are in no vocabulary. Ids above the target's may be in the draft's, and have p = 0. As on the host, a token that
+/// was not drawn from its draft row is a fault wherever it stands, unless the rule needs no draft rows.
+template <bool needs_draft, class R>
 SPECDEC_TEAM Fault fault_of_tokens(const R& all, Index request, Index gamma) {
   if (gamma > longest_draft) return {FaultKind::too_long, 0};
-  for (Index i = 0; i < gamma; ++i)
-    if (all.tokens[all.begin(request) + i] < 0)
-      return {FaultKind::unknown_token, static_cast<std::int32_t>(i)};
+  for (Index i = 0; i < gamma; ++i) {
+    const Index k = all.begin(request) + i;
+    const Token token = all.tokens[k];
+    const FaultKind kind = token < 0     ? FaultKind::unknown_token
+                           : needs_draft ? all.draft.row(request, k, token).fault_of(token)
+                                         : FaultKind::none;
+    if (kind != FaultKind::none) return {kind, static_cast<std::int32_t>(i)};
+  }
   return {};
 }
 
@@ -199,13 +206,14 @@ inline constexpr bool judged_on_device =
 /// The third piece: judges a request by a rule of the library, the template that the proofs run. A launch has a crew for each.
 /// The verdict is that of specdec::verify() with AddressedChance{seed, step} over equal rows.
 ///
-/// A fault is this request's alone. `Numbers` stands for the numbers of a seed; a proof puts all numbers in their place.
+/// There is a fault where verify() throws, and nowhere else, but for the limits of a device that FaultKind names. It is this
+/// request's alone. `Numbers` stands for the numbers of a seed; a proof puts all numbers in their place.
 template <class Crew, class Rule, class R, class Numbers>
 SPECDEC_TEAM void judge_request(Crew& crew, Rule rule, const R& requests, Index request,
                                 const Numbers& numbers) {
   using Rows = detail::RowsOfRequest<R>;
   const Index gamma = requests.gamma(request);
-  Fault fault = detail::fault_of_tokens(requests, request, gamma);
+  Fault fault = detail::fault_of_tokens<needs_draft<Rule>>(requests, request, gamma);
   Drafted<Crew, Rows> drafted(crew, Rows{requests, request}, requests.tokens + requests.begin(request), gamma,
                               requests.residual + request * requests.segments(), fault);
   Chance<Numbers> chance(numbers, requests.steps ? requests.steps[request] : 0, fault);

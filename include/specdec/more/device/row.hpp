@@ -15,7 +15,7 @@ namespace specdec::inline v0_2_0::device {
 
 /// What finish_row() has found of a row.
 struct RowSummary {
-  double total;     ///< the sum of all numbers below, of tokens that are kept
+  double total;     ///< the sum of all numbers below, of kept tokens; infinity at a dead end: each p is 0
   float top;        ///< the numbers are 2^(l·scale − top)
   float cut;        ///< the least logit that is kept; −infinity if all are
   Token chosen;     ///< at temperature 0 the only token; else −1
@@ -23,6 +23,12 @@ struct RowSummary {
 };
 
 namespace detail {
+
+/// The sum of a segment in units of a row.
+SPECDEC_TEAM double mass_of(const SegmentSum& segment, float scale, float row_top) {
+  return static_cast<double>(segment.sum) *
+         power_of_two(static_cast<double>(top_of(segment.largest, scale)) - row_top);
+}
 
 /// The largest logit of a row; NaN if a logit is NaN.
 template <class Team>
@@ -80,9 +86,8 @@ class Row {
   /// The residual mass Σ (w·p − q)+ of a segment.
   template <class Team, class Draft>
   SPECDEC_TEAM double residual_mass(Team team, double w, const Draft& q, Index s) const {
-    typename Team::template PerLane<double> mass;
-    add_lanes(
-        team, s, [&](Token x, float) SPECDEC_TEAM_LAMBDA { return residual(w, q, x); }, mass);
+    auto mass = sum_lanes(team, s, [&](Token x, float) SPECDEC_TEAM_LAMBDA { return residual(w, q, x); });
+    team.add_up(mass);
     return team.get(mass, lanes - 1);
   }
   /// The token of a segment that u, from 0 to the segment's residual mass, draws from the residual.
@@ -120,31 +125,30 @@ class Row {
     return l < of_.cut ? 0 : power_of_two(l, scale_, top);
   }
 
-  // The first segment at which the cumulative sum passes u; the last one with mass if none does, by rounding.
+  // The first segment with mass at which the cumulative sum passes u; the last one with mass if none does. Cumulative sums are
+  // rounded, each in an order of its own: a segment without mass may have a larger one than all segments with mass.
   template <class Team>
   SPECDEC_TEAM Index segment_of(Team team, double u) const {
     const Index count = segments_of(size_);
+    const auto has_mass = [&](Index s) SPECDEC_TEAM_LAMBDA {
+      return s < count && detail::mass_of(sums_[s], scale_, of_.top) > 0;
+    };
     for (Index first = 0; first < count; first += lanes) {
       const int lane = team.first(
-          [&](int k) SPECDEC_TEAM_LAMBDA { return first + k < count && u < cumulative_[first + k]; });
+          [&](int k) SPECDEC_TEAM_LAMBDA { return has_mass(first + k) && u < cumulative_[first + k]; });
       if (lane >= 0) return first + lane;
     }
-    for (Index first = (count - 1) / lanes * lanes; first > 0; first -= lanes) {
-      const int lane = team.last([&](int k) SPECDEC_TEAM_LAMBDA {
-        return first + k < count && cumulative_[first + k] > cumulative_[first + k - 1];
-      });
+    for (Index first = (count - 1) / lanes * lanes; first >= 0; first -= lanes) {
+      const int lane = team.last([&](int k) SPECDEC_TEAM_LAMBDA { return has_mass(first + k); });
       if (lane >= 0) return first + lane;
     }
-    const int lane = team.last([&](int k) SPECDEC_TEAM_LAMBDA {
-      return k < count && cumulative_[k] > (k > 0 ? cumulative_[k - 1] : 0);
-    });
-    return lane < 0 ? 0 : lane;
+    return 0;
   }
 
-  // Sums weight(token, logit) over the columns of each lane, then adds up the lanes.
+  // The sum of weight(token, logit) over the columns of each lane.
   template <class Team, class Weight>
-  SPECDEC_TEAM void add_lanes(Team team, Index s, const Weight& weight,
-                              typename Team::template PerLane<double>& mass) const {
+  SPECDEC_TEAM auto sum_lanes(Team team, Index s, const Weight& weight) const {
+    typename Team::template PerLane<double> mass;
     const int count = detail::columns_of(size_, s);
     const Index start = s * segment_size;
     team.run([&](int lane) SPECDEC_TEAM_LAMBDA {
@@ -155,23 +159,20 @@ class Row {
       }
       team.at(mass, lane) = sum;
     });
-    team.add_up(mass);
+    return mass;
   }
 
-  // The token at which the sum of weights, lane by lane, passes u; the last one with weight if it stays below, by rounding.
+  // The token at which the sum of weights, lane by lane, passes u; the last one with weight if it stays below, by rounding. Of
+  // lanes only those with weight count, as of segments.
   template <class Team, class Weight>
   SPECDEC_TEAM Token draw_in(Team team, Index s, double u, const Weight& weight) const {
-    typename Team::template PerLane<double> mass;
-    add_lanes(team, s, weight, mass);
-    const auto before = [&](int lane)
-                            SPECDEC_TEAM_LAMBDA { return lane > 0 ? team.get(mass, lane - 1) : 0.0; };
-    const int drawn = team.first([&](int lane) SPECDEC_TEAM_LAMBDA { return u < team.at(mass, lane); });
-    const double all = team.get(mass, lanes - 1);
-    // All lanes have the sum of the last lane with weight, and no lane after it has more.
+    auto own = sum_lanes(team, s, weight), mass = own;
+    team.add_up(mass);
+    const int drawn = team.first(
+        [&](int lane) SPECDEC_TEAM_LAMBDA { return team.at(own, lane) > 0 && u < team.at(mass, lane); });
     const int who =
-        drawn >= 0 ? drawn
-                   : team.first([&](int lane) SPECDEC_TEAM_LAMBDA { return team.at(mass, lane) >= all; });
-    double left = u - before(who);
+        drawn >= 0 ? drawn : team.last([&](int lane) SPECDEC_TEAM_LAMBDA { return team.at(own, lane) > 0; });
+    double left = u - (who > 0 ? team.get(mass, who - 1) : 0.0);
     const int count = detail::columns_of(size_, s);
     const Index start = s * segment_size;
     Token found = -1;
@@ -221,10 +222,7 @@ SPECDEC_TEAM double add_segments(Crew& crew, const SegmentSum* sums, Index count
     for (Index first = 0; first < count; first += lanes) {
       team.run([&](int lane) SPECDEC_TEAM_LAMBDA {
         const Index s = first + lane;
-        team.at(mass, lane) =
-            s < count ? static_cast<double>(sums[s].sum) *
-                            power_of_two(static_cast<double>(top_of(sums[s].largest, scale)) - top)
-                      : 0;
+        team.at(mass, lane) = s < count ? mass_of(sums[s], scale, top) : 0;
       });
       team.add_up(mass);
       team.run([&](int lane) SPECDEC_TEAM_LAMBDA {
@@ -263,7 +261,7 @@ SPECDEC_TEAM void sum_again(Crew& crew, const Scalar* logits, SegmentSum* sums, 
 template <class Crew, class Scalar>
 SPECDEC_TEAM RowSummary finish_row(Crew& crew, const Scalar* logits, SegmentSum* sums, const float* largest,
                                    double* cumulative, Index vocab_size, Settings settings) {
-  RowSummary of{0, 0, -infinity, -1, FaultKind::bad_setting};
+  RowSummary of{infinity, 0, -infinity, -1, FaultKind::bad_setting};
   if (!are_valid(settings) || (need_search(settings) && !largest)) return of;
   const Index count = segments_of(vocab_size);
   const float scale = scale_of(settings), most = detail::largest_of(crew.team(), sums, count);

@@ -25,9 +25,10 @@ class RowOnHost {
   explicit RowOnHost(const Row<Scalar>& row) : row_(row) {}
 
   Index vocab_size() const { return row_.vocab_size(); }
-  double probability(Token x) const { return sound().probability(x); }
+  double probability(Token x) const { return readable().probability(x); }
   auto sampler() const {
-    return [row = sound()](double u) { return row.draw(LoopTeam{}, u); };
+    readable();
+    return [row = *this](double u) { return row.sound().draw(LoopTeam{}, u); };
   }
   Token argmax() const { return sound().argmax(LoopTeam{}); }
 
@@ -43,11 +44,17 @@ class RowOnHost {
   }
 
  private:
-  const Row<Scalar>& sound() const {
+  // A dead end can be read, and a draw from it is an error: rows/read/dead_end.hpp.
+  const Row<Scalar>& readable() const {
     if (row_.fault() == FaultKind::target_is_nan) specdec::detail::invalid_distribution("a logit is nan");
     if (row_.fault() == FaultKind::target_is_infinite)
       specdec::detail::invalid_distribution("a logit is inf");
-    if (row_.fault() != FaultKind::none) specdec::detail::invalid_distribution("the row has no mass");
+    if (row_.fault() == FaultKind::bad_setting)
+      specdec::detail::invalid_distribution("a setting is out of range");
+    return row_;
+  }
+  const Row<Scalar>& sound() const {
+    if (readable().fault() != FaultKind::none) specdec::detail::invalid_distribution("the row has no mass");
     return row_;
   }
 

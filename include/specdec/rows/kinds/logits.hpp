@@ -44,6 +44,9 @@ class Logits {
   template <NumberMatrix Temporary>
     requires detail::OwningTemporary<Temporary>
   explicit Logits(Temporary&& logits, const LogitsOptions& options = {}) = delete;
+  /// An expression that is not evaluated: a compile error that says so.
+  template <detail::ComputedExpression M>
+  explicit Logits(const M& logits, const LogitsOptions& options = {});
 
   Index rows() const { return numbers_.rows(); }
   Index vocab_size() const { return numbers_.cols(); }
@@ -60,5 +63,7 @@ class Logits {
 
 template <NumberMatrix M>
 Logits(M&&, const LogitsOptions& = {}) -> Logits<NumbersOf<M>>;
+template <detail::ComputedExpression M>
+Logits(const M&, const LogitsOptions& = {}) -> Logits<detail::NumbersOnceEvaluated<M>>;
 
 }  // namespace specdec

@@ -13,6 +13,8 @@
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/rows/distribution.hpp"
+#include "specdec/rows/kinds/dense.hpp"
+#include "specdec/rows/owning_temporary.hpp"
 #include "specdec/rows/read/dead_end.hpp"
 #include "specdec/rows/read/largest_probability.hpp"
 #include "specdec/types.hpp"
@@ -176,11 +178,16 @@ class MappedRow {
 /// A matrix of rows over a draft vocabulary, as a matrix over the target's vocabulary, for any verifier. For example, the
 /// rows of a reduced draft head.
 ///
-///   verifier(target, MappedRows{distributions(draft), map}, tokens, rng)    // tokens: ids of the target's vocabulary
+///   verifier(target, MappedRows{draft, map}, tokens, rng)    // tokens: ids of the target's vocabulary
+///
+/// The rows must outlive it; a temporary matrix that owns them is refused.
 template <DistributionMatrix M>
 class MappedRows {
  public:
-  MappedRows(const M& rows, TokenMap map) : rows_(rows), map_(std::move(map)) {}
+  template <Probabilities Rows>
+    requires(!detail::OwningTemporary<Rows>)
+  MappedRows(Rows&& rows, TokenMap map)
+      : rows_(distributions(std::forward<Rows>(rows))), map_(std::move(map)) {}
 
   Index rows() const { return rows_.rows(); }
   Index vocab_size() const { return map_.vocab_size(); }
@@ -190,5 +197,8 @@ class MappedRows {
   M rows_;
   TokenMap map_;
 };
+
+template <Probabilities Rows>
+MappedRows(Rows&&, TokenMap) -> MappedRows<decltype(distributions(std::declval<Rows>()))>;
 
 }  // namespace specdec

@@ -14,4 +14,8 @@ inline constexpr double all_of_it = std::numeric_limits<double>::max();
 /// A row with less mass left than this is summed by a pass over the row, and drawn from by a pass.
 inline constexpr double little_left = 1.0 / 64;
 
+/// A residual with less mass than this is summed token by token. A segment may be rounded otherwise than a single
+/// probability, so the sum of segments may be mass that no token has.
+inline constexpr double hardly_any_left = 1e-4;
+
 }  // namespace specdec::detail

@@ -46,7 +46,7 @@ class Remainder {
     return std::max(p, 0.0);
   }
 
-  /// Σ left(x).
+  /// Σ left(x). If it is positive, left(x) is positive for some token: see hardly_any_left.
   /// Throws: InvalidDistribution if the sum is not finite.
   double left() const {
     return named([&] {
@@ -54,7 +54,8 @@ class Remainder {
       if constexpr (ListedRow<P>) {
         each_token(p_, [&](Token x, double p) { sum += left(x, p); });
       } else {
-        sum = left_of(0, vocab_size());
+        sum = left_of(0, vocab_size(), false);
+        if (sum < hardly_any_left) sum = left_of(0, vocab_size(), true);
       }
       if (!(sum <= std::numeric_limits<double>::max()))
         invalid_distribution("what is left of the row sums to ", sum);
@@ -62,14 +63,18 @@ class Remainder {
     });
   }
 
-  /// Σ left(x) over `count` tokens from `start` on.
-  double left_of(Index start, Index count) const {
+  /// Σ left(x) over `count` tokens from `start` on, token by token or by segments.
+  double left_of(Index start, Index count, bool token_by_token) const {
     if constexpr (SpreadRow<P>) {
-      return p_.spread().sum(start, start + count, [this](const auto& part, Index from, Index to) {
-        return this->made_of(part).left_of(from, to - from);
+      return p_.spread().sum(start, start + count, [&](const auto& part, Index from, Index to) {
+        return this->made_of(part).left_of(from, to - from, token_by_token);
       });
     } else {
       double sum = 0;
+      if (token_by_token) {
+        for (Index x = start; x < start + count; ++x) sum += left(static_cast<Token>(x));
+        return sum;
+      }
       for (const Index end = start + count; start < end; start += max_segment_size)
         sum += rest(start, std::min(max_segment_size, end - start)).sum();
       return sum;
@@ -82,7 +87,9 @@ class Remainder {
 
   Index vocab_size() const { return p_.vocab_size(); }
   double probability(Token x) const { return left(x) / mass_; }
-  double sum(Index start, Index count) const { return left_of(start, count) / mass_; }
+  double sum(Index start, Index count) const {
+    return left_of(start, count, mass_ < hardly_any_left) / mass_;
+  }
   GatheredSegment<P> segment(Index start, Index count) const
     requires(!ListedRow<P>)
   {

@@ -15,6 +15,7 @@
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/list.hpp"
 #include "specdec/rows/named_row.hpp"
+#include "specdec/rows/read/little_left.hpp"
 #include "specdec/rows/read/segments.hpp"
 
 namespace specdec::inline v0_2_0 {
@@ -50,6 +51,11 @@ struct ResidualOf {
   }
 };
 
+/// (a·p − b·q)+, to be summed over the probabilities that residual() returns: see hardly_any_left.
+struct ResidualOfTokens : ResidualOf {
+  using token_by_token = void;
+};
+
 }  // namespace detail
 
 /// Σ (a·p(x) − b·q(x))+ over `count` tokens from `start` on. q's vocabulary may have another size.
@@ -64,13 +70,16 @@ double residual_mass(double a, const P& p, double b, const Q& q, Index start, In
   return detail::sum_over(detail::ResidualOf{a, b}, p, q, start, start + count);
 }
 
-/// Σ (a·p(x) − b·q(x))+ over the whole row.
+/// Σ (a·p(x) − b·q(x))+ over the whole row. If it is positive, residual() is positive for some token.
 ///
 /// Throws: InvalidDistribution if the sum is not finite.
+/// Cost: a second pass, with one look-up in each row per token, if the sum is below 1e-4.
 template <Distribution P, Distribution Q>
 double residual_mass(double a, const P& p, double b, const Q& q) {
   return detail::in_name_of(p, [&] {
-    const double mass = residual_mass(a, p, b, q, 0, p.vocab_size());
+    double mass = residual_mass(a, p, b, q, 0, p.vocab_size());
+    if (mass < detail::hardly_any_left)
+      mass = detail::sum_over(detail::ResidualOfTokens{{a, b}}, p, q, 0, p.vocab_size());
     if (!std::isfinite(mass)) detail::invalid_distribution("the residual of target and draft sums to ", mass);
     return mass;
   });
@@ -93,7 +102,10 @@ class ResidualRow {
 
   Index vocab_size() const { return p_.vocab_size(); }
   double probability(Token x) const { return residual(a_, p_, b_, q_, x) / mass_; }
-  double sum(Index start, Index count) const { return residual_mass(a_, p_, b_, q_, start, count) / mass_; }
+  double sum(Index start, Index count) const {
+    if (mass_ >= detail::hardly_any_left) return residual_mass(a_, p_, b_, q_, start, count) / mass_;
+    return detail::sum_over(detail::ResidualOfTokens{{a_, b_}}, p_, q_, start, start + count) / mass_;
+  }
 
   Index support_size() const
     requires ListedRow<P>

@@ -92,6 +92,7 @@ void add_stretch(const R& row, double factor, Index start, GatheredSegment<R>& o
 //
 //   f(p, q)                 for one token; f(0, 0) = 0; SPECDEC_KERNEL, because a kernel calls it
 //   f.alone(p, start, end)  Σ over a stretch of row p where q is 0
+//   F::token_by_token       if there is such a type, segments are not used
 
 /// p has a list: only the tokens on it count. If q has a list, too, the two lists are merged.
 template <class F, ListedRow P, Distribution Q>
@@ -190,7 +191,8 @@ double sum_over_parts(const F& f, const P& p, const Q& q, Index start, Index end
 /// Σ f(p(x), q(x)), in the way that reads the fewest numbers.
 template <class F, Distribution P, Distribution Q>
 double sum_over(const F& f, const P& p, const Q& q, Index start, Index end) {
-  constexpr bool p_may_stand_alone = requires { f.alone(p, start, end); };
+  constexpr bool p_may_stand_alone =
+      requires { f.alone(p, start, end); } && !requires { typename F::token_by_token; };
   if constexpr (SpreadRow<P> || SpreadRow<Q>) {
     return sum_over_parts(f, p, q, start, end);
   } else if constexpr (ListedRow<P>) {

@@ -5,6 +5,7 @@
 
 #include <concepts>
 
+#include "specdec/chance/random.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/verify/rules/traits.hpp"
 #include "specdec/verify/verdict.hpp"
@@ -28,21 +29,21 @@ consteval bool fits_tokens() {
 // verify() and verify_undrafted() are found by the namespace of the rule, where a call is compiled: a program that calls a rule
 // includes specdec/verify/verifier.hpp, or the header of the rule in specdec/verify/, which includes it.
 
-/// Gives a rule for lines its call operator: rule(target, draft, tokens, source). It calls verify(). If the rule needs no draft
-/// rows (needs_draft), `draft` may be left out. A rule that remembers its sequence must be a variable: a temporary would lose
+/// Gives a rule for lines its call operator: rule(target, draft, tokens, source). It calls verify(), which says so if the source is
+/// missing. If the rule needs no draft rows (needs_draft), `draft` may be left out. A rule that remembers its sequence must be a variable: a temporary would lose
 /// its memory.
 template <class R>
 class Callable {
  public:
-  template <class Target, class Draft, class Source>
+  template <class Target, class Draft, class Source = MissingGenerator>
     requires(!has_commit<R>)
-  Verdict operator()(const Target& target, const Draft& draft, TokenIds tokens, Source&& source) const {
+  Verdict operator()(const Target& target, const Draft& draft, TokenIds tokens, Source&& source = {}) const {
     return verify(self(), target, draft, tokens,
                   static_cast<Source&&>(source));  // include <specdec/verify/verifier.hpp>
   }
-  template <class Target, class Draft, class Source>
+  template <class Target, class Draft, class Source = MissingGenerator>
     requires has_commit<R>
-  Verdict operator()(const Target& target, const Draft& draft, TokenIds tokens, Source&& source) & {
+  Verdict operator()(const Target& target, const Draft& draft, TokenIds tokens, Source&& source = {}) & {
     return verify(self(), target, draft, tokens,
                   static_cast<Source&&>(source));  // include <specdec/verify/verifier.hpp>
   }
@@ -72,17 +73,17 @@ class Callable {
 template <class R>
 class CallableOnTrees {
  public:
-  template <class Target, class Draft, class Source>
+  template <class Target, class Draft, class Source = MissingGenerator>
     requires(!has_commit<R>)
   TreeVerdict operator()(const Target& target, const Draft& draft, TokenIds tokens, TokenIds parents,
-                         Source&& source) const {
+                         Source&& source = {}) const {
     return verify(self(), target, draft, tokens, parents,
                   static_cast<Source&&>(source));  // include <specdec/verify/verifier.hpp>
   }
-  template <class Target, class Draft, class Source>
+  template <class Target, class Draft, class Source = MissingGenerator>
     requires has_commit<R>
   TreeVerdict operator()(const Target& target, const Draft& draft, TokenIds tokens, TokenIds parents,
-                         Source&& source) & {
+                         Source&& source = {}) & {
     return verify(self(), target, draft, tokens, parents,
                   static_cast<Source&&>(source));  // include <specdec/verify/verifier.hpp>
   }
