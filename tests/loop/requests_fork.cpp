@@ -13,6 +13,7 @@
 #include <specdec/more/drafters/cascade_drafter.hpp>
 #include <specdec/more/drafters/suffix_drafter.hpp>
 #include <specdec/more/lengths/scheduled_length.hpp>
+#include <specdec/more/samplers/logit_bias.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <stdexcept>

@@ -6,6 +6,8 @@
 #include <limits>
 #include <random>
 #include <span>
+#include <specdec/more/drafters.hpp>
+#include <specdec/more/samplers.hpp>
 #include <string>
 #include <vector>
 
