@@ -48,7 +48,7 @@ class Bookkeeper {
       fail();
     }
     fed += tokens;
-    if (calls == one_row_short_at) rows_.conservativeResize(rows - 1, vocab_size());
+    if (calls == one_row_short_at && rows > 0) rows_.conservativeResize(rows - 1, vocab_size());
     return rows_;
   }
   void keep(Index sequence, Index length) {
@@ -124,6 +124,22 @@ class Bookkeeper {
   Index most_;
   std::map<Index, Tree> trees_;  // trees that are open after their contexts
   RowMajor<double> rows_;
+};
+
+// Gives a new sequence a copy of a context, unless it refuses.
+class ForkingBookkeeper : public Bookkeeper {
+ public:
+  using Bookkeeper::Bookkeeper;
+
+  void fork(Index from, Index to) {
+    ++forks;
+    if (refuses) throw Failure();
+    if (contexts.contains(to)) throw std::logic_error("the number has a context already");
+    contexts[to] = contexts.at(from);
+  }
+
+  Index forks = 0;
+  bool refuses = false;
 };
 
 }  // namespace support
