@@ -106,8 +106,8 @@ mutant("twin-has-the-drafter-of-another-number", "draft/lifted_drafter.hpp", "te
        "requires(!made && std::copy_constructible<One>)", "requires std::copy_constructible<One>")
 
 mutant = promise("a draft model reads what a text and its twins have in common once, and copies no more than that")
-mutant("twin-drafts-after-more-than-it-shares", "loop/batch_core.hpp", "tests/loop/requests_fork",
-       "other.number(), twin.number(), common); });", "other.number(), twin.number(), other.held()); });")
+mutant("twin-drafts-after-more-than-it-shares", "draft/model_drafter.hpp", "tests/draft/model_drafter",
+       "twin.keep(model_, to, length);", "twin.keep(model_, to, unlimited);")
 mutant("each-twin-reads-the-prompt", "draft/model_drafter.hpp", "tests/draft/model_drafter tests/model/eagle_model",
        "if (is_unread(request)) read_with_twins(request, requests);", ";")
 mutant("twin-of-another-family", "draft/model_drafter.hpp", "tests/draft/model_drafter",

@@ -55,9 +55,14 @@ inline void check_company(const AnyStrategy& strategy, bool calls_fail, Index mo
       const auto& [number, parent] = *std::next(sequences.begin(), below(std::ssize(sequences)));
       auto twin = std::make_unique<Alone>(table, most, strategy, 0);
       twin->text = parent->text;
+      if (below(2) == 0) {  // the two have gone on since
+        twin->text.resize(static_cast<std::size_t>(1 + below(std::ssize(twin->text))));
+        twin->text.push_back(static_cast<Token>(below(4)));
+        twin->text.push_back(static_cast<Token>(below(4)));
+      }
       model.refuses = calls_fail && below(4) == 0;
       try {
-        drafter->fork_context(number, next, std::ssize(twin->text) - 1);
+        drafter->fork_context(number, next, specdec::detail::common_length(twin->text, parent->text));
       } catch (const Bookkeeper::Failure&) {
         REQUIRE(model.refuses);
       }
