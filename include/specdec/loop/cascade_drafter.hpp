@@ -191,6 +191,22 @@ class CascadeDrafter
     if (const auto text = texts_.find(from); text != texts_.end())
       texts_.try_emplace(to, Text{text->second.length});
   }
+  void fork_context(Index from, Index to, Index length) {
+    detail::fork_draft_context(driver_.drafter(), from, to, length);
+    if constexpr (for_many && can_fork<Value>) {
+      const auto text = texts_.find(from);
+      if (text == texts_.end() || !text->second.seat) return;
+      const Seat& seat = *text->second.seat;
+      const Index shared = std::min(seat.kept(), length);
+      if (shared == 0) return;
+      Text& twin = text_of(to);
+      model_.fork(from, to);
+      twin.seat.emplace(detail::described(model_.model()), verifier_, seat.context(), Options{},
+                        Filled{shared});
+      twin.seat->number = to;
+      model_.keep(to, shared);
+    }
+  }
 
   /// The addresses of those models in the cascade that other code may use, too.
   std::vector<const void*> identities() const {
