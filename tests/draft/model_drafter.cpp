@@ -195,6 +195,65 @@ TEST_CASE("drafts made together are the drafts that each sequence gets alone") {
   }
 }
 
+TEST_CASE("a twin has the drafts that it gets alone, and copies of what the model has read of its text") {
+  for (const Case& c : all_strategies()) {
+    INFO(c.name);
+    check_company(c.strategy, false, unlimited, true);
+    check_company(c.strategy, true, unlimited, true);
+  }
+}
+
+TEST_CASE("of twins that a model has not read, one reads what they share, and the others get copies") {
+  std::mt19937_64 rng{5};
+  const auto table = coarse_model(4, 2, rng);
+  Tokens even(100, 1), odd = even;
+  even.push_back(3);
+  odd.back() = 2;
+  for (const Case& c : all_strategies()) {
+    INFO(c.name);
+    ForkingBookkeeper model(table);
+    const auto drafter = c.strategy.drafter(model);
+    // How many tokens the model is fed for drafts of these texts.
+    const auto fed = [&](std::initializer_list<Index> sequences, DraftLimits limits = some) {
+      std::vector<SplitMix64> sources(8, SplitMix64{7});
+      std::vector<Request> requests;
+      for (const Index i : sequences)
+        requests.push_back({.sequence = i,
+                            .context = i % 2 == 0 ? even : odd,
+                            .limits = limits,
+                            .source = &sources[static_cast<std::size_t>(i)]});
+      const Index before = model.fed;
+      drafter->draft(requests);
+      for (const Request& request : requests) {
+        REQUIRE_FALSE(request.error);
+        SplitMix64 source{7};
+        WatchedTreeModel alone(table);
+        CHECK(drafter->drafted(request.sequence) ==
+              c.strategy.drafter(alone)->draft(request.context, limits, source));
+        drafter->keep(request.sequence, std::ssize(request.context));
+      }
+      return model.fed - before;
+    };
+    for (const Index twin : {1, 2, 3, 4, 5}) drafter->fork_context(twin == 4 ? 3 : 0, twin, 99);
+    CHECK(fed({0, 1}, {.nodes = 0, .depth = 0}) == 0);  // nobody drafts, and nobody reads
+    model.fails_at = model.calls + 1;
+    CHECK_THROWS_AS(fed({1, 2}), Bookkeeper::Failure);
+    CHECK(fed({2}) > 100);  // alone it reads for itself
+    CHECK(model.forks == 0);
+    CHECK(fed({1, 0, 3}) > 100);  // one of them reads, and two have copies
+    CHECK(model.forks == 2);
+    CHECK(fed({3, 4}) < 60);
+    CHECK(model.forks == 3);
+    model.refuses = true;
+    CHECK(fed({5, 1}) > 99);
+    model.refuses = false;
+    drafter->fork_context(6, 7, 99);
+    CHECK(fed({7, 2}) > 99);  // 2 is no twin of 7
+    drafter->release(0);
+    CHECK(fed({0, 1}) > 100);  // another text has the number now
+  }
+}
+
 TEST_CASE("a failure of one text costs only its own draft, which grows no further") {
   std::mt19937_64 rng{4};
   const auto table = coarse_model(4, 2, rng);
@@ -204,7 +263,7 @@ TEST_CASE("a failure of one text costs only its own draft, which grows no furthe
   };
   for (const Case& c : all_strategies()) {
     INFO(c.name);
-    Bookkeeper model(table);
+    ForkingBookkeeper model(table);
     const auto drafter = c.strategy.drafter(model);
     const auto drafted = [&](std::span<const Index> sequences) {
       std::vector<SplitMix64> sources(3, SplitMix64{7});

@@ -511,6 +511,7 @@ TEST_CASE("a drafter that knows a text is copied without it") {
   CHECK(result.stats.drafted > 3);
 }
 
+// Four texts, and what they must be at last.
 Job one_of_four(Index i) {
   return {support::prompt_of(i, 5), {.max_new_tokens = 20, .gamma = 3}, static_cast<std::uint64_t>(i)};
 }
@@ -565,8 +566,9 @@ TEST_CASE("a failing call leaves the batch as before, and the step can be tried 
       try {
         for (const Finished& finished : batch.step(Executor(std::ref(executor)))) all.push_back(finished);
         for (const auto& [i, context] : target.contexts) {
-          CHECK(std::ssize(context) <= batch.sequence(i).kept());
-          if (most == specdec::unlimited) CHECK(std::ssize(context) == batch.sequence(i).kept());
+          CHECK(context.size() < batch.sequence(i).context().size());
+          if (most < specdec::unlimited) continue;
+          CHECK(std::ssize(context) == batch.sequence(i).kept());
           CHECK(std::ssize(small.contexts[i]) <= batch.sequence(i).kept());
         }
       } catch (const std::exception& error) {

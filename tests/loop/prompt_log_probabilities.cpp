@@ -385,7 +385,10 @@ TEST_CASE("the prompt of a batch's text may be cached, paused, forked, and follo
       auto paused = batch.pause(text);
       CHECK(paused.sequence().prompt_log_probabilities().size() == 6);
       // What is refused leaves the values.
+      Forking tight(table, 8);
+      Texts other{tight, drafter()};
       CHECK_THROWS_AS(batch.add(std::move(paused), Filled{10}), InvalidArgument);
+      CHECK_THROWS_AS(other.add(std::move(paused), Filled{9}), InvalidArgument);
       CHECK(paused.sequence().prompt_log_probabilities().size() == 6);
       target.contexts[text] = prompt;
       batch.add(std::move(paused), Filled{9});

@@ -49,23 +49,8 @@ struct Rule : support::AnyOf<false, specdec::BlockVerifier, specdec::ArgmaxVerif
 using Remembering = specdec::GreedyBlockVerifier;
 static_assert(specdec::remembers_sequence<Remembering> && !specdec::remembers_sequence<Rule>);
 
-// Gives a new sequence a copy of a context, now and then not.
-class Forking : public Bookkeeper {
- public:
-  using Bookkeeper::Bookkeeper;
-
-  void fork(Index from, Index to) {
-    ++forks;
-    if (refuses) throw Failure();
-    if (contexts.contains(to)) throw std::logic_error("the number has a context already");
-    contexts[to] = contexts.at(from);
-  }
-
-  Index forks = 0;
-  bool refuses = false;
-};
-
-using Together = ModelDrafter<Bookkeeper&>;
+using Forking = support::ForkingBookkeeper;
+using Together = ModelDrafter<Forking&>;
 template <class Target, class V = Rule>
 using Lines = Batch<Target&, Together, V>;
 
@@ -107,7 +92,7 @@ void check_twins(const V& rule, int steps, bool in_flight, BatchOptions how = {}
   const Models models = models_of(3);
   const Tokens prompt{0, 1, 2, 1, 0, 3, 3, 1};
   Target target(models.target);
-  Bookkeeper small(models.small);
+  Forking small(models.small);
   Lines<Target, V> batch{target, Together{small}, rule, how};
   const Index first = batch.add(prompt, options, std::mt19937_64{1});
   while (batch.sequence(first).stats().target_calls < steps) batch.step();
@@ -150,7 +135,7 @@ TEST_CASE(
   const Models models = models_of(3);
   const Tokens prompt{0, 1, 2}, turn{3};
   Forking target(models.target);
-  Bookkeeper small(models.small);
+  Forking small(models.small);
   Lines<Forking, Remembering> batch{target, Together{small}};
   const Index first =
       batch.add({.prompt = prompt, .options = options, .source = std::mt19937_64{0}, .stays = true});
@@ -194,7 +179,7 @@ TEST_CASE("the statistics of a twin begin at the fork, so that those of all samp
   const Tokens prompt{0, 1, 2, 0, 1};
   for (const int steps : {0, 2}) {
     Forking target(models.target);
-    Bookkeeper small(models.small);
+    Forking small(models.small);
     Lines<Forking> batch{target, Together{small}};
     const Index first = batch.add(prompt, options, std::mt19937_64{1});
     for (int i = 0; i < steps; ++i) batch.step();
@@ -222,7 +207,7 @@ TEST_CASE("a twin may have other options from the fork on") {
   const Models models = models_of(7);
   const Tokens prompt{0, 1, 2, 1};
   Forking target(models.target);
-  Bookkeeper small(models.small);
+  Forking small(models.small);
   Lines<Forking> batch{target, Together{small}};
   const Index first = batch.add(prompt, options, std::mt19937_64{1});
   batch.step();
@@ -255,7 +240,7 @@ TEST_CASE("a twin's own stop string may have begun before the fork") {
   rows << 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 1, 0, 0, 0;
   const auto bytes = [](Token x) { return std::string(1, static_cast<char>('a' + x)); };
   Forking target{Table(rows, 1)};
-  Bookkeeper small{Table(rows, 1)};
+  Forking small{Table(rows, 1)};
   Lines<Forking> batch{target, Together{small}};
   const Index first = batch.add(Tokens{3}, {.max_new_tokens = 12, .gamma = 2}, std::mt19937_64{1});
   batch.step();
@@ -357,8 +342,9 @@ TEST_CASE("a twin has a copy of what its text's own drafter has learnt") {
 TEST_CASE("a twin writes what its text would have written, drafted by a cascade") {
   const Models models = models_of(10);
   const Table middle = models_of(11).small;
-  const Tokens prompt{0, 1, 2, 0, 1};
-  Bookkeeper target(models.target), many_middle(middle);
+  const Tokens prompt(500, 1);
+  Bookkeeper target(models.target);
+  Forking many_middle(middle);
   Batch batch{target,
               specdec::CascadeDrafter{many_middle, specdec::SuffixDrafter<>{}, specdec::BlockVerifier{}, 3,
                                       specdec::each(specdec::ScheduledLength{1})},
@@ -375,6 +361,8 @@ TEST_CASE("a twin writes what its text would have written, drafted by a cascade"
   sequence.step(one);
   CHECK(texts_of(batch).at(twin) == sequence.generate(two).tokens);
   CHECK(many_middle.contexts.empty());
+  CHECK(many_middle.forks == 1);
+  CHECK(many_middle.fed < 1000);  // of a prompt of 500 tokens
 }
 
 TEST_CASE("samples of one prompt read it once, if the target can copy a context") {
@@ -382,7 +370,7 @@ TEST_CASE("samples of one prompt read it once, if the target can copy a context"
   const Tokens prompt(1000, 2);
   for (const Index most : {specdec::unlimited, Index{64}}) {
     Forking target(models.target);
-    Bookkeeper small(models.small);
+    Forking small(models.small);
     Lines<Forking> batch{target, Together{small}, {}, {.tokens_per_call = most}};
     const Index first = batch.add(prompt, options, std::mt19937_64{0});
     for (std::uint64_t seed = 1; seed < 4; ++seed) batch.fork(first, std::mt19937_64{seed});
@@ -393,6 +381,32 @@ TEST_CASE("samples of one prompt read it once, if the target can copy a context"
     CHECK(target.forks == 3);
     CHECK(target.fed <
           1000 + 4 * 24 * 4);  // at the worst, each step of a text feeds four tokens and emits one
+    CHECK(small.forks == 3);
+    CHECK(small.fed < 1000 + 4 * 24 * 5);
+  }
+}
+
+TEST_CASE("a draft model copies contexts where the target cannot, and within other drafters") {
+  const Models models = models_of(4);
+  const Tokens prompt(1000, 2);
+  for (const int steps : {0, 1, 2}) {
+    Bookkeeper target(models.target);
+    Forking small(models.small);
+    Batch batch{target, specdec::testing::AuditedDrafter{
+                            specdec::FallbackDrafter{specdec::NoDrafter{}, ModelDrafter{small}}}};
+    const Index first = batch.add(prompt, options, std::mt19937_64{0});
+    for (int i = 0; i < steps; ++i) batch.step();
+    if (steps == 2) batch.propose();
+    const Index a = batch.fork(first, std::mt19937_64{1}), b = batch.fork(a, std::mt19937_64{2});
+    if (steps == 2) batch.cancel(first);
+    CHECK((small.forks == 2) == (steps == 2));  // at the next step, or when the text leaves
+    const auto texts = texts_of(batch);
+    CHECK(texts.at(a) == alone(models, Rule{}, prompt, options, 0, steps, 1));
+    CHECK(texts.at(b) == alone(models, Rule{}, prompt, options, 0, steps, 2));
+    CHECK(small.forks == 2);
+    CHECK(small.fed < 1000 + 3 * 24 * 5);
+    CHECK(target.fed > 3 * 1000);
+    CHECK(small.contexts.empty());
   }
 }
 
@@ -422,7 +436,7 @@ TEST_CASE("twins do not wait for a text that is gone, and write the same") {
            {0, 1}) {  // after a step, the prompt has been read, or with little room a part of it
         INFO("fate " << static_cast<int>(fate) << ", room " << most << ", steps " << steps);
         Forking target(models.target);
-        Bookkeeper small(models.small);
+        Forking small(models.small);
         Lines<Forking> batch{target, Together{small}, {}, {.tokens_per_call = most}};
         Options parent = options;
         if (fate == Fate::ends_at_once) parent.max_new_tokens = 1;
@@ -461,7 +475,7 @@ TEST_CASE("a twin that waits for a text may leave: it reads for itself, here or 
   const Models models = models_of(7);
   const Tokens prompt{0, 1, 2, 1};
   Forking target(models.target), other(models.target);
-  Bookkeeper small(models.small), small_there(models.small);
+  Forking small(models.small), small_there(models.small);
   Lines<Forking> batch{target, Together{small}}, there{other, Together{small_there}};
   there.add(
       {.prompt = Tokens{3, 3, 3, 3, 3, 3}, .options = options, .source = std::mt19937_64{9}, .number = 0});
@@ -478,7 +492,7 @@ TEST_CASE("a twin takes over no more than what its text still has in common with
   const Tokens prompt{0, 1, 2, 1}, turn{3, 2, 0};
   for (const bool of_twin : {false, true}) {
     Forking target(models.target);
-    Bookkeeper small(models.small);
+    Forking small(models.small);
     Lines<Forking> batch{target, Together{small}};
     const Index first = batch.add(prompt, options, std::mt19937_64{0}),
                 twin = batch.fork(first, std::mt19937_64{1});
@@ -497,7 +511,7 @@ TEST_CASE("the target copies a context at the next step, or when the parent leav
   for (const int way : {0, 1, 2}) {
     const support::Models models = models_of(31);
     Forking target{models.target};
-    Bookkeeper small{models.small};
+    Forking small{models.small};
     Lines<Forking> batch{target, Together{small}, Rule{}};
     const Index text = batch.add(Tokens{1, 2, 3}, {.max_new_tokens = 6, .gamma = 2}, std::mt19937_64{1});
     batch.step();
@@ -513,7 +527,8 @@ TEST_CASE("the target copies a context at the next step, or when the parent leav
 
 TEST_CASE("fork() names what it refuses, and leaves the batch as before") {
   const Models models = models_of(8);
-  Bookkeeper target(models.target), small(models.small);
+  Bookkeeper target(models.target);
+  Forking small(models.small);
   Lines<Bookkeeper> batch{target, Together{small}};
   const Index first = batch.add(Tokens{1, 2}, options, std::mt19937_64{0});
   CHECK(message_of([&] { batch.fork(5, std::mt19937_64{1}); }).find("no sequence 5") != std::string::npos);

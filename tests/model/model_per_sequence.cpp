@@ -83,12 +83,15 @@ TEST_CASE("a feed that does not fit the context of its sequence is named, and no
   CHECK(call(2, 2, fork).empty());
   CHECK(call(2, 1) ==
         "specdec: feeds[1] has no parents while the tree of sequence 8 is open: keep() closes it");
+  models.fork(8, 9);  // without the tree
+  models.forward(std::vector<BatchFeed>{{{.tokens = tokens, .from = 2, .rows = 1}, 9}});
   models.keep(8, std::vector<Index>{1});
   CHECK(call(2, 1) == "specdec: feeds[1].from = 2, but the context of sequence 8 holds 3 tokens");
-  models.fork(8, 9);
+  CHECK(call(3, 2, fork).empty());
+  models.keep(8, Index{5});  // closes the tree
+  CHECK(call(3, 1).empty());
   models.keep(8, Index{1});
   CHECK(call(1, 1).empty());
-  models.forward(std::vector<BatchFeed>{{{.tokens = tokens, .from = 3, .rows = 1}, 9}});
 }
 
 TEST_CASE("sequences begin with an empty context, also of a model that was used before") {

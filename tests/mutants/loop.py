@@ -131,6 +131,14 @@ mutant("twin-goes-on-with-a-memory", "loop/step.hpp", "tests/loop/requests_fork"
 mutant("twin-has-the-drafter-of-another-number", "draft/lifted_drafter.hpp", "tests/draft/lifted_drafter",
        "requires(!made && std::copy_constructible<One>)", "requires std::copy_constructible<One>")
 
+mutant = promise("a draft model reads what a text and its twins have in common once, and copies no more than that")
+mutant("twin-drafts-after-more-than-it-shares", "draft/model_drafter.hpp", "tests/draft/model_drafter",
+       "twin.keep(model_, to, length);", "twin.keep(model_, to, unlimited);")
+mutant("each-twin-reads-the-prompt", "draft/model_drafter.hpp", "tests/draft/model_drafter tests/model/eagle_model",
+       "if (is_unread(request)) read_with_twins(request, requests);", ";")
+mutant("twin-of-another-family", "draft/model_drafter.hpp", "tests/draft/model_drafter",
+       " || contexts_.at(other.sequence).family != context.family)", ")")
+
 mutant = promise("a twin never gets the context of another text that has its parent's number now")
 mutant("orphan-waits-for-a-number", "loop/batch_core.hpp", "tests/loop/requests_fork",
-       "if (entry->reads_after >= 0 && !contains(entry->reads_after)) entry->reads_after = -1;", ";")
+       "if (entry->twin_of >= 0 && !contains(entry->twin_of)) entry->twin_of = -1;", ";")

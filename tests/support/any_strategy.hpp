@@ -33,6 +33,7 @@ struct ManyDrafter {
   virtual KeptTree drafted(Index sequence) const = 0;
   virtual void keep(Index sequence, Index length) = 0;
   virtual void release(Index sequence) = 0;
+  virtual void fork_context(Index from, Index to, Index length) = 0;
 };
 
 // A model of its own, or one that others may use, too. Drafters hold both by value, so that they have one type.
@@ -81,9 +82,9 @@ struct OneDrafterOf : OneDrafter {
 template <class Strategy>
 struct ManyDrafterOf : ManyDrafter {
   Index vocab_size;
-  specdec::ModelDrafter<Bookkeeper&, Strategy> drafter;
+  specdec::ModelDrafter<ForkingBookkeeper&, Strategy> drafter;
 
-  ManyDrafterOf(Bookkeeper& model, const Strategy& strategy)
+  ManyDrafterOf(ForkingBookkeeper& model, const Strategy& strategy)
       : vocab_size(model.vocab_size()), drafter(model, strategy) {}
   void draft(std::span<specdec::DraftRequest<specdec::SplitMix64>> requests) override {
     drafter.draft(requests);
@@ -91,6 +92,7 @@ struct ManyDrafterOf : ManyDrafter {
   KeptTree drafted(Index sequence) const override { return kept(drafter.drafted(sequence), vocab_size); }
   void keep(Index sequence, Index length) override { drafter.keep(sequence, length); }
   void release(Index sequence) override { drafter.release(sequence); }
+  void fork_context(Index from, Index to, Index length) override { drafter.fork_context(from, to, length); }
 };
 
 class AnyStrategy {
@@ -100,13 +102,13 @@ class AnyStrategy {
   explicit(false) AnyStrategy(const Strategy& strategy) : made_(std::make_shared<Made<Strategy>>(strategy)) {}
 
   std::unique_ptr<OneDrafter> drafter(WatchedTreeModel& model) const { return made_->one(model); }
-  std::unique_ptr<ManyDrafter> drafter(Bookkeeper& model) const { return made_->many(model); }
+  std::unique_ptr<ManyDrafter> drafter(ForkingBookkeeper& model) const { return made_->many(model); }
 
  private:
   struct Makes {
     virtual ~Makes() = default;
     virtual std::unique_ptr<OneDrafter> one(WatchedTreeModel& model) const = 0;
-    virtual std::unique_ptr<ManyDrafter> many(Bookkeeper& model) const = 0;
+    virtual std::unique_ptr<ManyDrafter> many(ForkingBookkeeper& model) const = 0;
   };
   template <class Strategy>
   struct Made : Makes {
@@ -115,7 +117,7 @@ class AnyStrategy {
     std::unique_ptr<OneDrafter> one(WatchedTreeModel& model) const override {
       return std::make_unique<OneDrafterOf<Strategy>>(OwnOrShared(model), strategy);
     }
-    std::unique_ptr<ManyDrafter> many(Bookkeeper& model) const override {
+    std::unique_ptr<ManyDrafter> many(ForkingBookkeeper& model) const override {
       return std::make_unique<ManyDrafterOf<Strategy>>(model, strategy);
     }
   };

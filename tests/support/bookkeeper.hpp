@@ -121,4 +121,20 @@ class Bookkeeper {
   RowMajor<double> rows_;
 };
 
+// Gives a new sequence a copy of a context, unless it refuses.
+class ForkingBookkeeper : public Bookkeeper {
+ public:
+  using Bookkeeper::Bookkeeper;
+
+  void fork(Index from, Index to) {
+    ++forks;
+    if (refuses) throw Failure();
+    if (contexts.contains(to)) throw std::logic_error("the number has a context already");
+    contexts[to] = contexts.at(from);
+  }
+
+  Index forks = 0;
+  bool refuses = false;
+};
+
 }  // namespace support

@@ -34,14 +34,16 @@ struct Alone {
 };
 
 // Sequences come and go, and some of them ask for drafts. Calls fail, and are tried again with equal random numbers.
-// Each draft must be what it is alone. Where no call fails, the model must be fed what it is fed alone.
-inline void check_company(const AnyStrategy& strategy, bool calls_fail, Index most = specdec::unlimited) {
+// Each draft must be what it is alone. Where no call fails, the model must be fed what it is fed alone. With `twins` some
+// sequences begin as twins of others; then it must be fed less.
+inline void check_company(const AnyStrategy& strategy, bool calls_fail, Index most = specdec::unlimited,
+                          bool twins = false) {
   using specdec::SplitMix64;
   using Request = specdec::DraftRequest<SplitMix64>;
   std::mt19937_64 rng{21};
   const auto below = [&](Index n) { return static_cast<Index>(rng() % static_cast<std::uint64_t>(n)); };
   const auto table = coarse_model(4, 3, rng);
-  Bookkeeper model(table, most);
+  ForkingBookkeeper model(table, most);
   const auto drafter = strategy.drafter(model);
   std::map<Index, std::unique_ptr<Alone>> sequences;
   Index next = 0, gone = 0, fed_to_gone = 0, drafts = 0;
@@ -49,6 +51,23 @@ inline void check_company(const AnyStrategy& strategy, bool calls_fail, Index mo
     if (sequences.size() < 5 && below(3) == 0)
       sequences[next++] =
           std::make_unique<Alone>(table, most, strategy, static_cast<std::size_t>(1 + below(5)));
+    while (twins && !sequences.empty() && sequences.size() < 7 && below(3) == 0) {
+      const auto& [number, parent] = *std::next(sequences.begin(), below(std::ssize(sequences)));
+      auto twin = std::make_unique<Alone>(table, most, strategy, 0);
+      twin->text = parent->text;
+      if (below(2) == 0) {  // the two have gone on since
+        twin->text.resize(static_cast<std::size_t>(1 + below(std::ssize(twin->text))));
+        twin->text.push_back(static_cast<Token>(below(4)));
+        twin->text.push_back(static_cast<Token>(below(4)));
+      }
+      model.refuses = calls_fail && below(4) == 0;
+      try {
+        drafter->fork_context(number, next, specdec::detail::common_length(twin->text, parent->text));
+      } catch (const Bookkeeper::Failure&) {
+        REQUIRE(model.refuses);
+      }
+      sequences[next++] = std::move(twin);
+    }
     if (!sequences.empty() && below(12) == 0) {
       const auto leaves = std::next(sequences.begin(), below(std::ssize(sequences)));
       fed_to_gone += leaves->second->model.fed;
@@ -112,7 +131,9 @@ inline void check_company(const AnyStrategy& strategy, bool calls_fail, Index mo
   CHECK((model.failures > 20) == calls_fail);
   if (calls_fail) return;
   for (const auto& [number, sequence] : sequences) fed_to_gone += sequence->model.fed;
-  CHECK(model.fed == fed_to_gone);
+  CHECK((model.forks > 10) == twins);
+  if (twins) CHECK(model.fed < fed_to_gone);
+  else CHECK(model.fed == fed_to_gone);
 }
 
 }  // namespace support

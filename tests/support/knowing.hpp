@@ -129,6 +129,11 @@ struct ManyKnowing {
     if (const auto text = texts.find(sequence); text != texts.end()) text->second.keep(path);
   }
   void release(Index sequence) { texts.erase(sequence); }
+  void fork(Index from, Index to) {
+    REQUIRE(!texts.contains(to));
+    Knowing& twin = texts.emplace(to, texts.at(from)).first->second;
+    twin.truncate(twin.length());  // without an open tree
+  }
 
   Index length(Index sequence) const {
     const auto text = texts.find(sequence);

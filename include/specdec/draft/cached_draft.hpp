@@ -24,6 +24,7 @@ namespace specdec::inline v0_2_0::detail {
 //   taken(feed, wish)                      after each model call
 //   withdraw(model, sequence)              after a model call that threw
 //   keep(model, sequence, length)          after the draft: at most `length` tokens of the text survive
+//   twin()                                 what is cached of a text that begins with a copy of the model's context (fork)
 //
 // At least the last token of a context is fed, because the row after it is wanted.
 
@@ -37,6 +38,9 @@ inline BatchFeed feed_of_context(Index sequence, std::span<const Token> context,
 /// For a line: its tokens enter the model's cache like tokens of the text.
 class CachedLine {
  public:
+  bool empty() const { return cached_ == 0; }
+  CachedLine twin() const { return *this; }
+
   template <class M>
   void go_on_with(M& model, Index sequence, std::span<const Token> context) {
     cut(model, sequence, std::min(agreed(context), std::ssize(context) - 1));
@@ -89,6 +93,13 @@ class CachedLine {
 /// draft: if the next context contains a path of the tree, the model need not take in that path again.
 class CachedTree {
  public:
+  bool empty() const { return cached_ == 0; }
+  CachedTree twin() const {  // without the tree, which fork() does not copy
+    CachedTree twin;
+    twin.cached_ = cached_;
+    return twin;
+  }
+
   template <class M>
   void go_on_with(M& model, Index sequence, std::span<const Token> context) {
     if (const std::span<const Index> path = path_of(context); !path.empty()) {

@@ -68,6 +68,11 @@ struct DraftRequest {
 ///                             type that can be moved). put() takes it in again, here or in another drafter of the type.
 ///                             fork() gives a new sequence a copy. take() must not throw. If put() throws, the state is as
 ///                             before. Without them a text that is paused or forked is read anew
+///   fork_context(from, to, length)
+///                             for drafters with a model that copies contexts, and drafters that hold such drafters: what the
+///                             models of the new sequence `to` begin with. The texts of `from` and `to` have their first
+///                             `length` tokens in common. Called before the first draft for `to`, after fork() and perhaps after
+///                             more steps of `from`. After a throw all contexts are as before: `to` is then read anew
 ///   serve_one()               called by a decoder that never has more than one text at a time, before the first draft
 ///   check_copies()            called by a batch, before the first draft: throws InvalidArgument if copies of a drafter
 ///                             for single texts would share a model. A drafter that holds others passes both calls on
@@ -176,6 +181,15 @@ void put_state([[maybe_unused]] D& drafter, [[maybe_unused]] Index sequence, Sta
 template <class D>
 void fork_state([[maybe_unused]] D& drafter, [[maybe_unused]] Index from, [[maybe_unused]] Index to) {
   if constexpr (requires { drafter.fork(from, to); }) drafter.fork(from, to);
+}
+
+/// Whether twins of a text can begin with copies of contexts of the drafter's models.
+template <class D>
+inline constexpr bool forks_draft_contexts = requires(D& drafter, Index n) { drafter.fork_context(n, n, n); };
+template <class D>
+void fork_draft_context([[maybe_unused]] D& drafter, [[maybe_unused]] Index from, [[maybe_unused]] Index to,
+                        [[maybe_unused]] Index length) {
+  if constexpr (forks_draft_contexts<D>) drafter.fork_context(from, to, length);
 }
 
 template <class D>

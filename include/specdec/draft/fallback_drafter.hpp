@@ -118,6 +118,9 @@ class FallbackDrafter {
   void fork(Index from, Index to) {
     each([=](auto& member) { detail::fork_state(member, from, to); });
   }
+  void fork_context(Index from, Index to, Index length) {
+    each([=](auto& member) { detail::fork_draft_context(member, from, to, length); });
+  }
 
   /// The addresses of members, or of their models, that other decoders may use, too.
   std::vector<const void*> identities() const {

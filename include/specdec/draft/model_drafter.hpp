@@ -73,13 +73,14 @@ class RowsOfDraft {
 /// no distribution, a row of another size.
 /// Random: the strategy's draws. Each request draws from its own source.
 /// Cost: a model call for each stage; the draft with the most stages decides. The first call also takes in the part of the
-/// context that the model has not cached (after full acceptance two tokens: x_γ and Y). No allocation in steady state.
+/// context that the model has not cached (after full acceptance two tokens: x_γ and Y). No allocation in steady state. With a
+/// BatchModel that has fork(from, to), a prompt that twins share is read once: see fork_context().
 template <class M, class Strategy = Line>
 class ModelDrafter
     : public detail::DraftForRequests<ModelDrafter<M, Strategy>, detail::OverFeeds<M>::for_many> {
   using Feeds = detail::OverFeeds<M>;
   using Value = typename Feeds::Value;
-  static constexpr bool for_many = Feeds::for_many;
+  static constexpr bool for_many = Feeds::for_many, shares_contexts = for_many && can_fork<Value>;
   friend detail::DraftForRequests<ModelDrafter, for_many>;
   static_assert(detail::can_be_wrapped<Value>());
   static_assert(
@@ -101,6 +102,7 @@ class ModelDrafter
     std::conditional_t<Strategy::branches, detail::CachedTree, detail::CachedLine> cached;
     Growth growth;
     bool begun = false;           // the model's cache has been cut to this draft's context
+    Index family = -1;            // a number that it shares with its twins
     std::vector<Token> replaced;  // see tokens_in_vocabulary
   };
 
@@ -121,6 +123,17 @@ class ModelDrafter
 
   const Strategy& strategy() const& { return strategy_; }
   const Strategy& strategy() const&& = delete;
+
+  /// A twin begins with a copy of what the model has read of its text. If that is nothing yet, the first of them that drafts reads
+  /// the prompt by a call of its own, and those that draft in the same step get copies.
+  void fork_context(Index from, Index to, Index length)
+    requires shares_contexts
+  {
+    Context& other = contexts_.make(from);
+    if (other.family < 0) other.family = families_++;
+    contexts_.make(to).family = other.family;
+    copy_context(from, to, length);
+  }
 
   /// The model's addresses, if other drafters may refer to it, too.
   std::vector<const void*> identities() const { return detail::shared_identities<M>(model_.model()); }
@@ -144,6 +157,9 @@ class ModelDrafter
   template <class Request, class E>
   void write(std::span<Request> requests, E&) {
     for (Request& request : requests) request.error = detail::error_of([&] { begin(request); });
+    if constexpr (shares_contexts)
+      for (Request& request : requests)
+        if (is_unread(request)) read_with_twins(request, requests);
     while (wish(requests)) {
       const auto withdraw = [this] {
         for (const BatchFeed& feed : feeds_)
@@ -164,6 +180,44 @@ class ModelDrafter
     context.growth.begin(strategy_, request.limits, room);
     if (!detail::can_draft_after(model_.model(), request.sequence, std::ssize(request.context)))
       context.growth.end();
+  }
+
+  void copy_context(Index from, Index to, Index length) {
+    auto twin = contexts_.at(from).cached.twin();
+    if (twin.empty() || length == 0) return;
+    model_.fork(from, to);
+    twin.keep(model_, to, length);  // nothing throws from here on
+    contexts_.at(to).cached = std::move(twin);
+  }
+
+  // Whether a draft is wanted for a twin of which the model has read nothing.
+  template <class Request>
+  bool is_unread(const Request& request) const {
+    if (request.error || request.limits.nodes <= 0) return false;
+    const Context& context = contexts_.at(request.sequence);
+    return context.family >= 0 && context.cached.empty() &&
+           detail::can_draft_after(model_.model(), request.sequence, std::ssize(request.context));
+  }
+  // A text that the model has not read gets a copy of what it has read of a twin. If that is nothing, and there are twins that
+  // wait for it, the model reads it now, but for the last token, and they get copies of that.
+  template <class Request>
+  void read_with_twins(const Request& request, std::span<Request> requests) {
+    Context& context = contexts_.at(request.sequence);
+    const auto prompt = request.context.first(request.context.size() - 1);
+    bool is_waited_for = false;
+    for (const Request& other : requests) {
+      if (&other == &request || other.error || contexts_.at(other.sequence).family != context.family)
+        continue;
+      const Index common = detail::common_length(prompt, other.context);
+      if (detail::error_of([&] { copy_context(other.sequence, request.sequence, common); })) return;
+      if (!context.cached.empty()) return;
+      is_waited_for |= is_unread(other);
+    }
+    if (!is_waited_for || prompt.empty()) return;
+    BatchFeed feed = detail::feed_of_context(request.sequence, prompt, 0, vocab_size(), context.replaced);
+    feed.rows = 0;
+    model_.forward(std::span<const BatchFeed>(&feed, 1));
+    context.cached.taken(feed, {});
   }
 
   // Collects the feeds of the drafts that still grow. Returns false if no draft does.
@@ -235,6 +289,7 @@ class ModelDrafter
   std::vector<BatchFeed> feeds_;      // of one call
   std::vector<std::size_t> growing_;  // the request of each feed
   Index rows_ = 0;                    // how many rows the feeds ask for
+  Index families_ = 0;
 };
 
 template <class M>

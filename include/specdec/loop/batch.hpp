@@ -58,7 +58,8 @@ struct BatchOptions {
 /// A sequence has its own options, rule, statistics and generator. Its text is the text of SpecDec::generate with the same
 /// seed. The other sequences, the order of arrival and the number of threads do not change the text, if the target's rows do
 /// not depend on the other tokens in a call. Two exceptions: one draft length for all looks at all sequences; and if a prompt is
-/// fed in parts, a head on the target's hidden states drafts earlier than alone (the text has the same law).
+/// fed in parts, or a fork begins with a copy of its context, a head on the target's hidden states drafts earlier than alone (the text
+/// has the same law).
 ///
 /// target     a BatchModel; for drafts that are trees, one that takes trees
 /// drafter    a Drafter, which drafts for all sequences at once; or a OneTextDrafter that can be copied: each sequence gets a
@@ -200,7 +201,7 @@ class Batch {
     core().take_over_contexts();  // its twins
     std::unique_ptr<Entry> entry = core().remove(sequence);
     entry->target_holds(0);
-    entry->reads_after = -1;
+    entry->twin_of = -1;
     if constexpr (called_here) core().target.release(sequence);
     return {std::move(entry), detail::take_state(core().drafter(), sequence)};
   }
@@ -228,9 +229,10 @@ class Batch {
   }
 
   /// Another sequence with the same text so far, and other random numbers from here on: for several samples of one prompt.
-  /// Returns its number. If the target has fork(from, to), which gives a new sequence a copy of a context, the text is read
-  /// once: a twin of a sequence whose prompt is still to be read waits for it. With an ExternalTarget, `cached` says how many
-  /// tokens the engine will have copied for the new number. A twin's statistics begin here: the steps before are its text's.
+  /// Returns its number. If the target has fork(from, to), which gives a new sequence a copy of a context, it reads the text
+  /// once: a twin of a sequence whose prompt is still to be read waits for it. A draft model that has fork(from, to) reads the text
+  /// once, too. With an ExternalTarget, `cached` says how many tokens the engine will have copied for the new number.
+  /// A twin's statistics begin here: the steps before are its text's.
   /// What goes by number (chains, processors and drafters that a function returns) is that of the new number. Say the number
   /// if there are such things; then the target's functions are asked for it here, so that they can refuse it.
   /// Throws: InvalidArgument if there is no sequence of that number, and where add() does; what the functions of the number
@@ -249,8 +251,10 @@ class Batch {
     const Filled filled{twin.cached};
     auto entry = std::make_unique<Entry>(other, number, std::move(twin));
     core().fill(*entry, filled);
-    if constexpr (Core::forks_contexts)
-      if (filled.cached == 0) entry->reads_after = sequence;
+    if constexpr (Core::shares_contexts) {
+      entry->twin_of = sequence;
+      entry->waits = Core::forks_contexts && filled.cached == 0;
+    }
     const auto enter = [&] {
       detail::fork_state(core().drafter(), sequence, number);
       core().enter(std::move(entry));

@@ -40,6 +40,8 @@ class BatchCore {
   static constexpr bool forks_contexts = called_here && can_fork<Target>;
   using Policy = typename Given::Policy;
   using Driver = detail::Driver<DraftSource, V, Policy>;
+  /// Whether twins take over any context.
+  static constexpr bool shares_contexts = forks_contexts || forks_draft_contexts<typename Driver::Drafter>;
   using Entry = BatchEntry<typename Driver::Seat, Policy, shares_length, V>;
 
   BatchCore(TargetModel&& t, DraftSource&& drafter, Length&& length, Index most)
@@ -221,16 +223,16 @@ class BatchCore {
     settle(rows);
   }
 
-  /// Twins of a text that has been read by now get a copy of its context. If the copy fails, they read for themselves. Not at
-  /// once in fork(): a target may ask for what belongs to the twin's number, which the caller does not know yet.
+  /// Twins of a text that has been read by now get copies of its contexts. If a copy fails, they read for themselves. Not at
+  /// once in fork(): a model may ask for what belongs to the twin's number, which the caller does not know yet.
   void take_over_contexts() {
-    if constexpr (forks_contexts)
+    if constexpr (shares_contexts)
       for (const auto& twin : entries_) {
-        if (twin->reads_after < 0) continue;
-        const Entry& other = *find(twin->reads_after);
-        if (!other.over() && !other.is_read()) continue;
-        if (!other.seat().error) take_over_context(other, *twin);
-        twin->reads_after = -1;
+        if (twin->twin_of < 0) continue;
+        const Entry& other = *find(twin->twin_of);
+        if (twin->waits && !other.over() && !other.is_read()) continue;
+        if (!other.seat().error) take_over_contexts(other, *twin);
+        twin->twin_of = -1;
       }
   }
 
@@ -257,7 +259,7 @@ class BatchCore {
   bool admit(Entry& entry, Index& left) {
     if (entry.over() || entry.waits_for_turn()) return true;
     withdraw(entry);
-    if (entry.reads_after >= 0) return true;
+    if (entry.twin_of >= 0) return true;  // it waits
     if constexpr (shares_length) entry.seat().forget_limits();
     const Index count = entry.uncached() > 0 ? std::min(entry.uncached(), left) : entry.most_fed(wanted_);
     if (entry.seat().error) return true;
@@ -370,10 +372,14 @@ class BatchCore {
   }
 
   // Either text may have got another turn since the fork.
-  void take_over_context(const Entry& other, Entry& twin) {
+  void take_over_contexts(const Entry& other, Entry& twin) {
     const std::span<const Token> text = twin.seat().context();
     const Index common = common_length(text.first(text.size() - 1), other.seat().context());
-    const Index shared = std::min(other.seat().kept(), common);
+    if constexpr (forks_contexts)
+      if (twin.waits) take_over_target(other, twin, std::min(other.seat().kept(), common));
+    error_of([&] { fork_draft_context(drafter(), other.number(), twin.number(), common); });
+  }
+  void take_over_target(const Entry& other, Entry& twin, Index shared) {
     if (shared == 0) return;
     const auto error = error_of([&] {
       twin.seat().take_prompt_of(other.seat());
@@ -407,9 +413,9 @@ class BatchCore {
 
   // Twins of a text that is gone read for themselves. Its number may soon be another text's.
   void free_orphans() {
-    if constexpr (forks_contexts)
+    if constexpr (shares_contexts)
       for (const auto& entry : entries_)
-        if (entry->reads_after >= 0 && !contains(entry->reads_after)) entry->reads_after = -1;
+        if (entry->twin_of >= 0 && !contains(entry->twin_of)) entry->twin_of = -1;
   }
 
   Driver driver_;

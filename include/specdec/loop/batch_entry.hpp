@@ -165,7 +165,8 @@ class BatchEntry {
 
   bool in_flight = false;  ///< whether a feed is with the target
   bool judged = false;     ///< whether the rows of the last feed have been weighed
-  Index reads_after = -1;  ///< the text whose context this one takes over as soon as it is read; −1: none
+  Index twin_of = -1;      ///< the text whose contexts this one is to take over; −1: none
+  bool waits = false;      ///< whether it waits until that text is read: the target copies its context, too
 
  private:
   Index most_;

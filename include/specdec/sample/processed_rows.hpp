@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "specdec/rows/kinds/logits_row.hpp"
+#include "specdec/rows/kinds/row_copy.hpp"
 #include "specdec/rows/numbers.hpp"
 #include "specdec/sample/chain.hpp"
 
@@ -112,6 +113,8 @@ class ChangedRow : public Row {
 
   /// The softmax of the logits before the hook and any step.
   auto unprocessed() const { return LogitsRow(raw_); }
+  /// These logits.
+  const Raw& raw() const { return raw_; }
 
  private:
   Raw raw_;
@@ -133,5 +136,23 @@ class ChangedRows {
 };
 
 }  // namespace detail
+
+/// Copies the logits before the hook, too.
+template <class Row, class Raw>
+class RowCopy<detail::ChangedRow<Row, Raw>> {
+ public:
+  using View = detail::ChangedRow<typename RowCopy<Row>::View, typename RowCopy<Raw>::View>;
+
+  View assign(const detail::ChangedRow<Row, Raw>& row) & {
+    return {changed_.assign(row), raw_.assign(row.raw())};
+  }
+  View uniform(const detail::ChangedRow<Row, Raw>& like) & {
+    return {changed_.uniform(like), raw_.assign(like.raw())};
+  }
+
+ private:
+  RowCopy<Row> changed_;
+  RowCopy<Raw> raw_;
+};
 
 }  // namespace specdec

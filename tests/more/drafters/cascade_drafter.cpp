@@ -320,6 +320,79 @@ Index most_fed(C& cascade, const TableModel<>& table, Index& fed, std::mt19937_6
 
 }  // namespace
 
+namespace {
+
+// Logits that depend on nothing but the length of the text.
+struct ByLength {
+  RowMajor<float> out = {};
+  Index length = 0;
+  Index vocab_size() const { return 5; }
+  const auto& forward(std::span<const Token> tokens, Index rows) {
+    length += std::ssize(tokens);
+    out.resize(rows, vocab_size());
+    for (Index i = 0; i < rows; ++i)
+      for (Index x = 0; x < vocab_size(); ++x)
+        out(i, x) = 3 * std::sin(static_cast<float>((x + 1) * (length - rows + i)));
+    return out;
+  }
+  void truncate(Index to) { length = to; }
+};
+
+// Forbids the two likeliest tokens.
+struct ForbidLikeliest {
+  void operator()(std::span<const Token>, Eigen::Ref<Eigen::Matrix<float, 1, Eigen::Dynamic>> logits) const {
+    for (int n = 0; n < 2; ++n) {
+      Index x = 0;
+      logits.maxCoeff(&x);
+      logits[x] = -std::numeric_limits<float>::infinity();
+    }
+  }
+};
+
+// Keeps what it reads.
+struct Reader {
+  std::vector<double>* seen;
+  Index next(Index most) const { return most; }
+  void observe(const StepRecord&) const {}
+  More more(const GrowingDraft& draft) const {
+    seen->push_back(draft.readings.back());
+    return {};
+  }
+};
+
+// The readings of a draft of six tokens.
+template <class D>
+std::vector<double> readings_of(D drafter) {
+  std::vector<double> seen;
+  SpecDec decoder{ProcessedModel{ByLength{}, Chain{Temperature{1.0}}}, std::move(drafter), BlockVerifier{},
+                  Reader{&seen}};
+  std::mt19937_64 rng{7};
+  (void)decoder.generate(Tokens{0, 1}, {.max_new_tokens = 7, .gamma = 6}, rng);
+  seen.resize(6);
+  return seen;
+}
+
+template <class... Hook>
+void compare_readings(double temperature, Hook... hook) {
+  const auto middle = [&] { return ProcessedModel{ByLength{}, Chain{Temperature{temperature}}, hook...}; };
+  const auto small = [] { return ModelDrafter{ProcessedModel{ByLength{}, Chain{Temperature{1.0}}}}; };
+  const auto plain = readings_of(ModelDrafter{middle()});
+  CHECK(readings_of(CascadeDrafter{middle(), small(), BlockVerifier{}, 2}) == plain);
+  for (std::size_t i = 0; i < plain.size(); ++i) {
+    ByLength model;
+    const auto& logits = model.forward(Tokens(2 + i, 0), 1);
+    CHECK(plain[i] == Approx(std::exp(static_cast<double>(logits.maxCoeff())) /
+                             logits.array().cast<double>().exp().sum()));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a draft length reads of a cascade what it reads of its model, before temperature and hooks") {
+  compare_readings(1.0, ForbidLikeliest{});
+  compare_readings(0.0);
+}
+
 TEST_CASE("the inner models are fed only new tokens") {
   std::mt19937_64 rng{7};
   auto table = TableModel<>::random(4, 2, rng), small = TableModel<>::random(4, 2, rng);

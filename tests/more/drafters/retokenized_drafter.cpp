@@ -397,6 +397,37 @@ TEST_CASE(
   CHECK(fed[false] == counting.fed);
 }
 
+TEST_CASE("samples of one prompt are read once in another tokenizer's tokens, too") {
+  std::mt19937_64 rng{29};
+  const auto target = TableModel<>::random(3, 2, rng), small = TableModel<>::random(3, 1, rng);
+  const Tokens prompt(500, 1);
+  for (const Index most :
+       {unlimited, Index{50}})  // with little room the target has read the prompt before the first draft
+    for (const int steps : {0, 2}) {
+      std::map<Index, Tokens> texts[2];
+      Index fed[2];
+      for (const bool copied : {false, true}) {
+        ForkingBookkeeper model(small);
+        model.refuses = !copied;
+        Batch batch{ForkingBookkeeper(target),
+                    RetokenizedDrafter{model, tokenizer(target_pieces), tokenizer(draft_pieces), 2},
+                    BlockVerifier{}, BatchOptions{.tokens_per_call = most}};
+        const Index first = batch.add(prompt, {.max_new_tokens = 30, .gamma = 3}, std::mt19937_64{0});
+        while (batch.sequence(first).stats().target_calls < steps) batch.step();
+        for (std::uint64_t seed = 1; seed < 4; ++seed) batch.fork(first, std::mt19937_64{seed});
+        for (const Finished& done : batch.run()) {
+          REQUIRE_FALSE(done.error);
+          texts[copied][done.sequence] = done.result.tokens;
+        }
+        fed[copied] = model.fed;
+        CHECK(model.contexts.empty());
+      }
+      CHECK(texts[true].size() == 4);
+      CHECK(texts[true] == texts[false]);
+      CHECK(fed[true] < fed[false] / 2);
+    }
+}
+
 TEST_CASE("a text that cannot be encoded costs only its own retokenized draft") {
   const auto pieces = tokenizer(target_pieces);
   const auto model = TableModel<>::context_free(Eigen::RowVector2d(0.5, 0.5));

@@ -711,6 +711,19 @@ TEMPLATE_TEST_CASE("in a batch a text that a layer drafts for is what it is alon
       CHECK(done.result.stats.accepted == result.stats.accepted);
       CHECK(result.stats.accepted > 0);
     }
+    // Samples of a prompt. In the first step the target reads it, and in the second one the layer, once.
+    eagle.layer().log->columns.clear();
+    const Index text = batch.add(prompts[2], options, SplitMix64{3});
+    batch.fork(text, SplitMix64{4});
+    batch.fork(text, SplitMix64{5});
+    batch.step();
+    CHECK(eagle.layer().log->columns.empty());
+    batch.step();
+    Index fed = 0;
+    for (const Index count : eagle.layer().log->columns) fed += count;
+    CHECK(fed >= 17);
+    CHECK(fed < 2 * 17);
+    for (const Finished& done : batch.run()) CHECK(done.result.tokens.size() == 20);
   };
   check(Line{}, BlockVerifier{});
   check(Tree{TreeShape::of_widths({2, 1}), WithoutReplacement{}}, TraversalVerifier{});

@@ -8,6 +8,7 @@
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -151,6 +152,18 @@ TEST_CASE("common tokens tell the draft model's confidence before temperature, c
   // A row that knows nothing else is read as it is.
   const std::vector<double> p{0.25, 0, 0.25, 0.5};
   CHECK(specdec::confidence_of(common_tokens(DenseRow<double>(p.data(), 4), map, 0), 0) == 0.5);
+}
+
+TEST_CASE("common tokens have log-probabilities where their probabilities are too small for a double") {
+  const std::vector<float> logits{0, 9, -2000, 0};
+  const TokenMap map{std::vector<Token>{2, TokenMap::none, 0, 1}, 4};
+  const auto row = common_tokens(LogitsRow(NumberRow<float>(logits.data(), 4)), map, 0);
+  CHECK(row.probability(0) == 0);
+  CHECK(specdec::log_probability(row, 0) == Approx(-2000 - std::log(2.0)));
+  CHECK(specdec::log_probability(row, 1) == Approx(std::log(0.5)));
+  CHECK(specdec::log_probability(row, 3) == -INFINITY);  // the draft model does not have it
+  const auto& part = std::get<0>(row.row().held());
+  CHECK(specdec::log_probability(part, 1) == -INFINITY);  // the target does not have it
 }
 
 }  // namespace test_rows_mapped

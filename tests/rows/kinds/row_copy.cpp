@@ -107,6 +107,24 @@ TEST_CASE("a row that answers look-ups only can be copied, too") {
   CHECK(view.argmax() == 0);
 }
 
+TEST_CASE("a copy of a row that a hook has changed knows what it was before") {
+  std::vector<float> raw{0, 1, 2, 3}, changed{0, 1, 2, -INFINITY};
+  using Logits = NumberRow<float>;
+  const detail::ChangedRow row(ProcessedRow(Logits(changed.data(), 4), Chain(Temperature{0.5})),
+                               Logits(raw.data(), 4));
+  RowCopy<std::remove_cvref_t<decltype(row)>> copy;
+  const auto check = [&](const auto& copied, double p, double before) {
+    std::fill(raw.begin(), raw.end(), 0.0F);
+    std::fill(changed.begin(), changed.end(), 0.0F);
+    CHECK(copied.probability(2) == Approx(p));
+    CHECK(copied.unprocessed().probability(3) == Approx(before));
+  };
+  const double before = std::exp(3.0) / (1 + std::exp(1.0) + std::exp(2.0) + std::exp(3.0));
+  check(copy.assign(row), std::exp(4.0) / (1 + std::exp(2.0) + std::exp(4.0)), before);
+  raw = {0, 1, 2, 3};
+  check(copy.uniform(row), 0.25, before);
+}
+
 TEST_CASE("one copy's memory serves rows of any length, one after another") {
   RowCopy<DenseRow<double>> copy;
   const Eigen::RowVector3d three(0.5, 0.25, 0.25);

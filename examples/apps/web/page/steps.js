@@ -135,7 +135,7 @@ function summary(block, rule) {
   if (block.drafted.length === 0)
     return ['Nothing was drafted: the target draws a token from its row. ', key('p', 'p, the target')];
   const how = {
-    block: ' The rule judges the draft as a whole, by w: the probability that so many tokens stay.',
+    block: ' The rule judges the draft as a whole. wᵢ is the probability that the first i tokens stay, given the tokens up to there.',
     token: ' The rule judges token by token, and ends at the first that it rejects.',
     'sample-match': ' The target draws its own tokens, and keeps the draft as far as it is right.',
   }[rule];

@@ -51,6 +51,9 @@ class WatchedDrafter {
     specdec::detail::put_state(drafter_, sequence, std::move(state));
   }
   void fork(Index from, Index to) { specdec::detail::fork_state(drafter_, from, to); }
+  void fork_context(Index from, Index to, Index length) {
+    specdec::detail::fork_draft_context(drafter_, from, to, length);
+  }
 
   /// The addresses of the drafter's models that other code may use, too.
   std::vector<const void*> identities() const { return specdec::detail::shared_identities<Lifted>(drafter_); }

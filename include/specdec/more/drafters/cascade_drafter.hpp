@@ -113,7 +113,6 @@ class CascadeDrafter
     std::optional<Seat> seat = {};     // of the inner loop
     Index drafted = 0;                 // how many of the inner loop's tokens are in the draft
     Rows rows = {};                    // of these tokens
-    Index dead_end = unlimited;        // the number of the first row that is a dead end
     std::vector<Token> replaced = {};  // see tokens_in_vocabulary
   };
   using Texts = std::unordered_map<Index, Text>;
@@ -125,7 +124,8 @@ class CascadeDrafter
   struct Part : InnerRequest<Request> {
     Request* outer = nullptr;
     Text* text = nullptr;
-    Index first = 0;  // the first of its rows in a call of the model
+    Index first = 0;      // the first of its rows in a call of the model
+    bool goes_on = true;  // whether the draft length and the draft's limits let the draft go on
   };
 
  public:
@@ -191,6 +191,22 @@ class CascadeDrafter
     if (const auto text = texts_.find(from); text != texts_.end())
       texts_.try_emplace(to, Text{text->second.length});
   }
+  void fork_context(Index from, Index to, Index length) {
+    detail::fork_draft_context(driver_.drafter(), from, to, length);
+    if constexpr (for_many && can_fork<Value>) {
+      const auto text = texts_.find(from);
+      if (text == texts_.end() || !text->second.seat) return;
+      const Seat& seat = *text->second.seat;
+      const Index shared = std::min(seat.kept(), length);
+      if (shared == 0) return;
+      Text& twin = text_of(to);
+      model_.fork(from, to);
+      twin.seat.emplace(detail::described(model_.model()), verifier_, seat.context(), Options{},
+                        Filled{shared});
+      twin.seat->number = to;
+      model_.keep(to, shared);
+    }
+  }
 
   /// The addresses of those models in the cascade that other code may use, too.
   std::vector<const void*> identities() const {
@@ -254,7 +270,7 @@ class CascadeDrafter
     for (Request& request : requests) request.error = detail::error_of([&] { begin(request, parts); });
     while (!parts.empty()) {
       detail::with_error([&] { step(parts, for_each); }, of_cascade);
-      std::erase_if(parts, [](auto& part) { return failed(part) || !goes_on(part); });
+      std::erase_if(parts, [](auto& part) { return failed(part) || !part.goes_on || part.seat->done(); });
     }
   }
 
@@ -263,7 +279,6 @@ class CascadeDrafter
     Text& text = text_of(request.sequence);
     text.rows.clear();
     text.drafted = 0;
-    text.dead_end = unlimited;
     const std::span<const Token> context = request.context;
     if (context.empty()) detail::invalid_argument("context is empty: there is nothing to continue");
     const Index gamma = request.limits.length();
@@ -348,10 +363,9 @@ class CascadeDrafter
       const P& part = detail::at(parts, i);
       weigh(*part.seat, rows_of(part), *part.outer->source);
     });
-    for (const P& part : parts) {
+    for (P& part : parts) {
       driver_.settle(*part.seat, rows_of(part), length_of(*part.text));
-      if (!part.seat->error)
-        part.outer->error = detail::error_of([&] { keep_rows(*part.text, rows_of(part)); });
+      if (!part.seat->error) part.outer->error = detail::error_of([&] { take(part, rows_of(part)); });
     }
     for (const P& part : parts) keep_in_model(*part.seat);
   }
@@ -363,17 +377,22 @@ class CascadeDrafter
     Driver::weigh(seat, rows, past);
   }
 
-  // Keeps the rows of the tokens that were emitted: after the context, and after each token that the model keeps. In place of a
-  // dead end it keeps a uniform row, if that is possible for rows of this type.
-  template <class R>
-  static void keep_rows(Text& text, const R& rows) {
-    const Index before = std::ssize(text.seat->next_feed.tokens) - rows.rows();  // tokens without a row
-    for (const Index k : text.seat->kept_path()) {
-      if (k < before) continue;
+  // Takes the tokens that were emitted into the draft, with their rows: after the context, and after each token that the model
+  // keeps. In place of a dead end it keeps a uniform row, if that is possible for rows of this type. The draft length reads the
+  // model's own rows: a copy may not know what it was before hooks.
+  template <class P, class R>
+  static void take(P& part, const R& rows) {
+    Text& text = *part.text;
+    const Index before = std::ssize(part.seat->next_feed.tokens) - rows.rows();  // tokens without a row
+    for (const Index k : part.seat->kept_path()) {
+      if (k < before || !part.goes_on) continue;
       const auto row = rows.row(k - before);
       const bool ends = detail::is_dead_end(row);
-      if (ends) text.dead_end = std::min(text.dead_end, text.rows.size());
+      if (ends && !part.outer->limits.fixed) return void(part.goes_on = false);
       if (!ends || !text.rows.add_uniform(row)) text.rows.add(row);
+      const Index i = text.drafted++;
+      part.goes_on = part.outer->keep_drafting.more(row, i) &&
+                     !part.outer->limits.ends_at(detail::at(part.seat->tokens(), i), i);
     }
   }
 
@@ -396,22 +415,6 @@ class CascadeDrafter
     return true;
   }
   static constexpr auto of_cascade = [](const InvalidDistribution& error) { return error.of("cascade"); };
-
-  // Takes the inner loop's new tokens into the draft. Returns whether the draft goes on.
-  template <class P>
-  static bool goes_on(P& part) {
-    Text& text = *part.text;
-    bool wanted = true;
-    part.outer->error = detail::error_of([&] {
-      while (wanted && text.drafted < std::ssize(text.seat->tokens())) {
-        if (text.drafted == text.dead_end && !part.outer->limits.fixed) return void(wanted = false);
-        const Index i = text.drafted++;
-        wanted = part.outer->keep_drafting.more(text.rows[i], i) &&
-                 !part.outer->limits.ends_at(detail::at(text.seat->tokens(), i), i);
-      }
-    });
-    return wanted && !part.outer->error && !text.seat->done();
-  }
 
   Feeds model_;
   Driver driver_;

@@ -124,6 +124,11 @@ class RetokenizedDrafter
   void fork(Index from, Index to) {
     if (const auto text = texts_.find(from); text != texts_.end()) texts_.try_emplace(to, text->second);
   }
+  /// The lengths of the model's texts are in its own tokens: the next draft compares them.
+  void fork_context(Index from, Index to, Index) {
+    const std::vector<Token>& read = texts_[to].read = texts_[from].read;
+    detail::fork_draft_context(drafter_, from, to, std::ssize(read));
+  }
 
   /// The model's addresses, if other drafters may refer to it, too.
   std::vector<const void*> identities() const { return drafter_.identities(); }

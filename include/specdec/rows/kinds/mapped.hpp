@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <span>
 #include <utility>
@@ -130,6 +131,11 @@ class MappedRow {
   double probability(Token x) const {
     const Token d = TokenMap::at(map_->from, x);
     return d == TokenMap::none ? 0.0 : specdec::probability(row_, d);
+  }
+
+  double log_probability(Token x) const {
+    const Token d = TokenMap::at(map_->from, x);
+    return d == TokenMap::none ? -std::numeric_limits<double>::infinity() : specdec::log_probability(row_, d);
   }
 
   bool possible(Token x) const {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "specdec/error.hpp"
 #include "specdec/rows/distribution.hpp"
@@ -91,6 +92,10 @@ class PartOfRow {
   Index vocab_size() const { return row_.vocab_size(); }
   double probability(Token x) const {
     return tokens_.has(x) ? normalised(static_cast<double>(row_.probability(x))) : 0.0;
+  }
+  double log_probability(Token x) const {
+    if (!tokens_.has(x)) return -std::numeric_limits<double>::infinity();
+    return specdec::log_probability(row_, x) - (mass_ > 0 ? std::log(mass_) : 0);
   }
   bool possible(Token x) const { return tokens_.has(x) && specdec::possible(row_, x); }
   void prefetch(Token x) const { specdec::prefetch(row_, x); }

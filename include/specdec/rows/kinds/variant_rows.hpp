@@ -59,6 +59,9 @@ class VariantRow {
   double probability(Token x) const {
     return ask([x](const auto& row) { return static_cast<double>(row.probability(x)); });
   }
+  double log_probability(Token x) const {
+    return ask([x](const auto& row) { return specdec::log_probability(row, x); });
+  }
   bool possible(Token x) const {
     return ask([x](const auto& row) { return specdec::possible(row, x); });
   }
