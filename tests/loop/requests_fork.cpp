@@ -10,6 +10,7 @@
 #include <optional>
 #include <random>
 #include <span>
+#include <specdec/more/audits/audited_drafter.hpp>
 #include <specdec/more/drafters/cascade_drafter.hpp>
 #include <specdec/more/drafters/suffix_drafter.hpp>
 #include <specdec/more/lengths/scheduled_length.hpp>

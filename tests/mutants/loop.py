@@ -134,7 +134,7 @@ mutant("twin-has-the-drafter-of-another-number", "draft/lifted_drafter.hpp", "te
 mutant = promise("a draft model reads what a text and its twins have in common once, and copies no more than that")
 mutant("twin-drafts-after-more-than-it-shares", "draft/model_drafter.hpp", "tests/draft/model_drafter",
        "twin.keep(model_, to, length);", "twin.keep(model_, to, unlimited);")
-mutant("each-twin-reads-the-prompt", "draft/model_drafter.hpp", "tests/draft/model_drafter tests/model/eagle_model",
+mutant("each-twin-reads-the-prompt", "draft/model_drafter.hpp", "tests/draft/model_drafter tests/more/heads/eagle_model",
        "if (is_unread(request)) read_with_twins(request, requests);", ";")
 mutant("twin-of-another-family", "draft/model_drafter.hpp", "tests/draft/model_drafter",
        " || contexts_.at(other.sequence).family != context.family)", ")")
