@@ -97,12 +97,9 @@ mutant("traversal-weight-of-the-root", "verify/rules/traversal.hpp", "tests/law_
 mutant("k-seq-corrects-without-threshold", "verify/drafted.hpp", "tests/law_trees tests/verify/tree_rules",
        "const ResidualRow rest(1.0, p, rho, draft(k));", "const ResidualRow rest(1.0, p, 1.0, draft(k));")
 
-mutant = promise("a rule on a trunk remembers the step, and is told of it before the spares are looked at")
-mutant("spares-forget", "verify/rules/trunk_and_spares.hpp", "tests/law_tree_loop", "    std::swap(rule_, next_);", "")
-mutant("spares-commit-late", "verify/rules/trunk_and_spares.hpp", "tests/law_tree_loop",
-       "      if constexpr (detail::has_commit<V>) rule.commit();\n"
-       "      node =",
-       "      node =")
+mutant = promise("after a spare that matches, the trunk after it is judged like the draft of a next step")
+mutant("spares-only-once", "verify/rules/trunk_and_spares.hpp", "tests/law_tree_loop tests/law_trees",
+       "      node = spare + 1;", "      return {spare + 1, verdict.token};")
 
 mutant = promise("the trunk of a tree is judged as the line of its tokens")
 mutant("trunk-of-a-trunk-by-its-own-numbers", "verify/links.hpp", "tests/verify/drafted_tree",
