@@ -261,6 +261,14 @@ class Independence(unittest.TestCase):
             self.assertEqual(reports.report_pairs(bets, 1e-6, []), 1)
         self.assertIn("with speculation 59 of 59 texts are equal", out.getvalue())
 
+    def test_a_temperature_near_0(self):
+        """Texts of both kinds that are all equal tell nothing apart, and need no excuse."""
+        bets = PairBets()
+        for _ in range(20):
+            bets.add([1], [5, 6, 7], [5, 6, 7])
+        self.assertFalse(bets.depends(1e-6))
+        self.assertFalse(PairBets().off_texts.most())
+
     def test_one_kind_is_convicted(self):
         """A file whose pairs are no verdict, and whose text convicts."""
         lines = [{"on": [1, 1, 1], "off": [2]}] * 8 + [{"tokens": [3], "vocabulary": 2, "candidates": [{"1": -0.5, "2": -0.93}]}]
