@@ -288,6 +288,12 @@ class Independence(unittest.TestCase):
             status, words = run("rescore", lenient, "--texts", 60, "--tokens", 12, "--prompts", prompts.name)
             self.assertEqual(status, 1, words)
 
+    def test_far_more_than_all_other_bets(self):
+        bets = TextBets()
+        for again, evidence, depends in (7, 3, True), (7, 4, False), (5, 1, False):
+            bets.largest_again, bets.largest_evidence = again, evidence
+            self.assertEqual(bets.depends(1e-6), depends)
+
     def test_earlier_texts_only(self):
         """What is expected is what an earlier text of this prompt has here, as long as the text is that one."""
         bets = TextBets()

@@ -354,7 +354,7 @@ class AuditOfTexts(unittest.TestCase):
 
     def test_copies_go_on_alone(self):
         audit = specdec.TextAudit()
-        audit.add(self.target[0, 0], np.array(1))
+        audit.add(self.target[0, :1], np.array([1]))
         twin = copy.copy(audit)
         twin.add_numbers(0.1, 0.9)
         self.assertEqual((audit.report().tokens, twin.report().tokens), (1, 2))
