@@ -407,6 +407,18 @@ TEST_CASE("a draft length for all texts does not hear of texts that have ended a
   batch.step();
   CHECK(told.texts == std::vector<Index>{1});
   CHECK(told.most == std::vector<Index>{options.gamma});
+
+  // One that has filled the context of another target would have room here.
+  Bookkeeper full(models.target, 4), small_full(models.small);
+  Batch other{full, Together{small_full}, Rule{}, told};
+  const Options longest{.max_new_tokens = 9, .gamma = 5};
+  other.add({.prompt = prompt, .options = longest, .source = std::mt19937_64{3}, .number = 7, .stays = true});
+  CHECK(other.run().size() == 1);
+  batch.add(other.pause(7));
+  told = {};
+  batch.step();
+  CHECK(told.texts == std::vector<Index>{1});
+  CHECK(told.most == std::vector<Index>{options.gamma});
 }
 
 TEST_CASE("a turn that is refused leaves the text as before, with its proposal") {

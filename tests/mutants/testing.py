@@ -5,9 +5,12 @@ from mutants import promise
 
 mutant = promise("the proof harness tells a wrong law from a right one")
 mutant("harness-blind", "testing/check_lossless.hpp", "tests/testing/check_lossless",
-       "if (found.size <= check.tolerance) continue;", "if (found.size <= 1) continue;")
-mutant("harness-passes-nan", "testing/check_lossless.hpp", "tests/testing/check_lossless",
-       "if (found.size <= check.tolerance) continue;", "if (!(found.size > check.tolerance)) continue;")
+       "if (found.size <= check.tolerance) return true;", "if (found.size <= 1) return true;")
+mutant("harness-never-wide", "testing/check_lossless.hpp", "tests/testing/check_lossless", "here && many ? 0.8 :", "false ? 0.8 :")
+mutant("harness-wide-without-siblings", "testing/check_lossless.hpp", "tests/testing/check_lossless",
+       "(wide == Wide::target && judges_trees<V>)", "false")
+mutant("enumerator-takes-any-sum", "testing/enumerator.hpp", "tests/testing/check_lossless", "if (!(choice.sum <= most))", "if (false)")
+mutant("enumerator-skips-negative-outcomes", "testing/enumerator.hpp", "tests/testing/check_lossless", "if (p < 0)", "if (false)")
 mutant("harness-forgives-missing-outputs", "testing/law.hpp", "tests/testing/law",
        "for (const auto& [tokens, p] : right) compare(tokens);", "")
 mutant("harness-merges-hidden-state", "testing/law.hpp", "tests/testing/law", "return std::is_empty_v<V>;", "return true;")

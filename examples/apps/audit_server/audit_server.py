@@ -9,7 +9,8 @@ See examples/prove/audit_server.md.
     audit_server.py lines FILE                               what another program has asked a server
 
 The evidence E is a bet's wealth: a right server ever reaches 1/alpha with probability alpha at most, so the audit may be stopped
-or go on at any time. Ends with status 0 if nothing speaks against the server, 1 if it is convicted, 2 for errors.
+or go on at any time, with --keep also in a later run. Ends with status 0 if nothing speaks against the server, 1 if it is convicted, 2
+for errors, and for texts that are not independent.
 """
 
 import argparse
@@ -22,11 +23,13 @@ import sys
 
 from http_json import Server, ServerError
 from json_lines import read_lines
+from kept import Kept
 from llama_server import LlamaServer
 from openai_server import OpenAiServer
 from pair_bets import PairBets
+from reports import report_pairs, report_text
 from samples import PROMPTS, Samples, read_prompts
-from text_bets import EDGES, TextBets
+from text_bets import TextBets
 
 DRAFT_MAX = 16  # where a server does not say it
 
@@ -58,13 +61,20 @@ def arguments(given):
 
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--alpha", type=number(float, 0, 1, over=True), default=1e-6, help="convict at E = 1/alpha (default 1e-6)")
-    common.add_argument("--top", type=number(int, 0), default=0, help="candidates a list, 2 or more; 0: the whole vocabulary")
     common.add_argument("--tolerance", type=number(float, 0, 1), default=1e-3, help="what logarithms of probabilities may be wrong by")
-    common.add_argument("--go-on", action="store_true", help="go on after a conviction")
+    by_text = argparse.ArgumentParser(add_help=False)
+    by_text.add_argument("--token", type=number(int, 0), action="append", default=[], metavar="ID",
+                         help="a token that is bet on by itself, as end tokens are")
+    by_text.add_argument("--drafts", choices=("likeliest", "drawn"),
+                         help="whether the drafter takes the reference's likeliest token (llama.cpp; the default of rescore), or "
+                              "draws one (the default of lines)")
 
     asking = argparse.ArgumentParser(add_help=False)
     asking.add_argument("url", help="http://127.0.0.1:8080")
     asking.add_argument("--api", choices=("llama", "openai"), default="llama", help="the fields of the server")
+    asking.add_argument("--go-on", action="store_true", help="go on after a conviction")
+    asking.add_argument("--keep", type=pathlib.Path, metavar="FILE", help="keep what was seen, and go on after what is there")
+    asking.add_argument("--top", type=number(int, 0), default=0, help="candidates a list, 2 or more; 0: the whole vocabulary")
     asking.add_argument("--model", help="its name, for --api openai")
     asking.add_argument("--key-variable", metavar="NAME", help="the environment variable that holds the server's key")
     asking.add_argument("--prompts", type=pathlib.Path, default=PROMPTS, help="a prompt a line, as text or as a list of ids")
@@ -79,19 +89,19 @@ def arguments(given):
                         help="a field of requests without speculation (llama: speculative.n_max=0)")
     asking.add_argument("--off-url", help="a server without speculation for these requests; default: the same server")
 
-    rescore_ = modes.add_parser("rescore", parents=[asking, common], help="score texts again, without speculation")
+    rescore_ = modes.add_parser("rescore", parents=[asking, common, by_text], help="score texts again, without speculation")
     rescore_.add_argument("--reference", metavar="URL", help="a server of the draft model: its lists find more, sooner")
-    rescore_.add_argument("--drafts", choices=("likeliest", "drawn"), default="likeliest",
-                          help="whether the drafter takes its likeliest token (llama.cpp), or draws one")
     rescore_.add_argument("--after", action="store_true", help="llama: probabilities after the samplers (top-k, penalties, ...)")
     rescore_.add_argument("--by", choices=("prompt", "next"), default="prompt", help="openai: the fields to score by")
     compare_ = modes.add_parser("compare", parents=[asking, common], help="tell texts with speculation from texts without")
     compare_.add_argument("--score", action="store_true", help="also by what the server says of each text: a request a token")
-    lines = modes.add_parser("lines", parents=[common], help="read JSON lines")
+    lines = modes.add_parser("lines", parents=[common, by_text], help="read JSON lines")
     lines.add_argument("file", nargs="?", default="-", help="-: the standard input")
     read = parser.parse_args(given)
-    if read.top == 1:
+    if getattr(read, "top", 0) == 1:
         parser.error("--top 1: the last of a list is left out, so nothing stays. Say 2 or more")
+    if read.mode != "compare" and read.drafts is None:
+        read.drafts = "likeliest" if read.mode == "rescore" else "drawn"
     return read
 
 
@@ -104,21 +114,23 @@ def server_at(url, options, model=None):
                         options.end_token, more, off)
 
 
-def samples_of(server, options):
+def samples_of(server, options, begun):
     draft_max = options.draft_max
     if draft_max is None:
         draft_max = server.draft_max()
     if draft_max is None:
         draft_max = DRAFT_MAX
         print(f"the server does not say how many tokens it drafts: {draft_max + 1} places are left out at the end of texts")
-    return Samples(server, read_prompts(server, options.prompts), options.tokens, draft_max + 1, options.seed)
+    return Samples(server, read_prompts(server, options.prompts), options.tokens, draft_max + 1, options.seed, begun)
 
 
 class Progress:
     """A line now and then, at each doubling of the texts."""
 
-    def __init__(self):
+    def __init__(self, begun):
         self.next = 8
+        while self.next <= begun:
+            self.next *= 2
 
     def tell(self, texts, bets):
         if texts >= self.next:
@@ -126,17 +138,17 @@ class Progress:
             print(f"  {texts} texts: E = 10^{bets.evidence:.2f}", flush=True)
 
 
-def take_texts(options, bets, take):
+def take_texts(options, begun, bets, take):
     """Takes texts until they convict. What went wrong before that, or None: the evidence so far stays."""
-    progress = Progress()
-    for done in range(1, options.texts + 1):
+    progress = Progress(begun)
+    for count in range(begun, begun + options.texts):
+        if not options.go_on and (bets.convicts(options.alpha) or bets.depends(options.alpha)):
+            break
         try:
             take()
         except Exception as error:
             return error
-        progress.tell(done, bets)
-        if bets.convicts(options.alpha) and not options.go_on:
-            break
+        progress.tell(count + 1, bets)
     return None
 
 
@@ -147,51 +159,52 @@ def status_after(status, error):
     return 2 if error and status == 0 else status
 
 
+def text_bets(options):
+    end = getattr(options, "end_token", None)
+    named = options.token if end is None else [end, *options.token]
+    return TextBets(options.tolerance, getattr(options, "seed", 1), named, options.drafts)
+
+
 def rescore(options):
     server = server_at(options.url, options, options.model)
     scorer = server_at(options.off_url, options, options.model) if options.off_url else server
     reference = server_at(options.reference, options) if options.reference else None
-    bets, samples = TextBets(options.tolerance, options.seed), samples_of(server, options)
-    left_out = 0
+    bets, kept = text_bets(options), Kept(options.keep, options)
+    read_lines(kept.lines(), lambda: bets, None)
+    samples = samples_of(server, options, kept.count)
 
     def take():
-        nonlocal left_out
         prompt = samples.next_prompt()
         text = samples.after(prompt, speculate=True)
-        beside = reference.score(prompt, text) if reference else [None] * len(text)
-        for token, listed, seen in zip(text, scorer.score(prompt, text), beside):
-            if listed is None:
-                left_out += 1
-            else:
-                bets.add(token, listed, seen.greedy() if seen and options.drafts == "likeliest" else seen)
+        beside = reference.score(prompt, text) if reference else None
+        bets.add_text(*kept.text(prompt, text, scorer.score(prompt, text), beside, samples.end))
 
-    error = take_texts(options, bets, take)
-    if bets.audit.report().tokens == 0:
-        raise error or ServerError(f"the server has no list for any of {left_out} places")
-    remarks = [*samples.remarks()]
-    if left_out:
-        remarks.append(f"{left_out} places without a list were left out")
-    return status_after(report_text(bets, options.alpha, remarks), error)
+    error = take_texts(options, kept.count, bets, take)
+    if bets.report().tokens == 0:
+        raise error or ServerError(f"the server has no list for any of {bets.left_out} places")
+    return status_after(report_text(bets, options.alpha, [*kept.remarks(), *samples.remarks()]), error)
 
 
 def compare(options):
     server = server_at(options.url, options, options.model)
     without = server_at(options.off_url, options, options.model) if options.off_url else server
-    bets = PairBets(options.score)
-    samples = samples_of(server, options)
-    others = Samples(without, [[]], options.tokens, samples.spare, options.seed + 1_000_000)
-    coin = random.Random(options.seed)
+    bets, kept = PairBets(options.score), Kept(options.keep, options)
+    read_lines(kept.lines(), None, lambda _: bets)
+    samples = samples_of(server, options, kept.count)
+    others = Samples(without, [[]], options.tokens, samples.spare, options.seed + 1_000_000, kept.count)
+    coin = random.Random(options.seed + kept.count)
 
     def take():
         prompt = samples.next_prompt()
         texts = {speculate: (samples if speculate else others).after(prompt, speculate) for speculate in in_any_order(coin)}
-        scores = scores_of(without, prompt, texts, coin) if options.score else [0.0, 0.0]
-        bets.add(prompt, texts[True], texts[False], scores)
+        scores = {"scores": scores_of(without, prompt, texts, coin)} if options.score else {}
+        kept.write({"prompt": prompt, "on": texts[True], "off": texts[False], **scores})
+        bets.add(prompt, texts[True], texts[False], **scores)
 
-    error = take_texts(options, bets, take)
+    error = take_texts(options, kept.count, bets, take)
     if bets.pairs == 0:
         raise error
-    return status_after(report_pairs(bets, options.alpha, samples.remarks()), error)
+    return status_after(report_pairs(bets, options.alpha, [*kept.remarks(), *samples.remarks()]), error)
 
 
 def in_any_order(coin):
@@ -214,52 +227,26 @@ def score(server, prompt, text):
 
 
 def lines(options):
-    text, pairs = None, PairBets()
+    text, pairs = None, None
 
-    def bets():
+    def texts():
         nonlocal text
-        text = text or TextBets(options.tolerance)
+        text = text or text_bets(options)
         return text
 
+    def pairs_of(scored):
+        nonlocal pairs
+        pairs = pairs or PairBets(scored)
+        return pairs
+
     with contextlib.nullcontext(sys.stdin) if options.file == "-" else open(options.file) as file:
-        read_lines(file, options.top, lambda *given: bets().add(*given), lambda p, r: bets().add_numbers(p, r), pairs.add)
-    if text is None and not pairs.pairs:
+        read_lines(file, texts, pairs_of)
+    if not text and not pairs:
         raise ServerError(f"{options.file} has no line")
-    alpha = options.alpha / 2 if text and pairs.pairs else options.alpha  # two tests share it
+    alpha = options.alpha / 2 if text and pairs else options.alpha  # two tests share it
     found = [report_text(text, alpha, [])] if text else []
-    found += [report_pairs(pairs, alpha, [])] if pairs.pairs else []
-    return max(found)
-
-
-def report_text(bets, alpha, remarks):
-    whole = bets.audit.report()
-    if whole.unreadable == whole.tokens:
-        raise ServerError(f"none of {whole.tokens} tokens has a row, or numbers, that are probabilities")
-    print(whole)
-    for low, high, audit in zip((0.0, *EDGES), (*EDGES, 1.0), bets.groups):
-        report = audit.report()
-        if report.tokens:
-            print(f"  where a likely token has {low} to {high}: {report.tokens} tokens, evidence 10^{report.evidence:.2f}")
-    print(f"together: evidence 10^{bets.evidence:.2f}, at most 10^{bets.largest_evidence:.2f}")
-    return verdict(bets, alpha, remarks)
-
-
-def report_pairs(bets, alpha, remarks):
-    print(f"{bets.pairs} pairs, evidence 10^{bets.evidence:.2f}, at most 10^{bets.largest_evidence:.2f}: {bets.winner()}")
-    for name, gambler in bets.gamblers.items():
-        print(f"  {name}: 10^{gambler.evidence:.2f}")
-    return verdict(bets, alpha, remarks)
-
-
-def verdict(bets, alpha, remarks):
-    for remark in remarks:
-        print("  " + remark)
-    convicted = bets.convicts(alpha)
-    if convicted:
-        print(f"CONVICTED. A right server ever reaches this with probability {alpha:g} at most")
-    else:
-        print("not convicted")
-    return int(convicted)
+    found += [report_pairs(pairs, alpha, [])] if pairs else []
+    return 1 if 1 in found else max(found)
 
 
 def tell(error):

@@ -7,35 +7,55 @@ is a part of a character has none.
 
 import math
 
-from http_json import ServerError, ids_in, number_in
+from http_json import ServerError, ids_in, number_in, object_in
 
 REST = 1e-4  # the least probability that is taken from a difference: logarithms with 7 digits give it to 1e-3
+ROUNDING = 1e-5  # what may be missing in a list that is brought to another temperature
 
 
 class Candidates:
-    """The tokens that a server lists for a place, {id: probability}. `whole`: what is not listed has probability 0."""
+    """The tokens that a server lists for a place, {id: probability}. `whole`: the vocabulary has no others."""
 
-    def __init__(self, probabilities, whole):
+    def __init__(self, probabilities, whole=False):
         self.probabilities, self.whole = probabilities, whole
+
+    @property
+    def missing(self):
+        """The probability of all tokens that are not listed. It is a difference, so a small one is known badly."""
+        return 0.0 if self.whole else max(1 - math.fsum(self.probabilities.values()), 0.0)
 
     def log_probability(self, token):
         """Of a token that is not listed: what is left for all of them together, or little."""
-        rest = 0.0 if self.whole else max(1 - sum(self.probabilities.values()), REST)
+        rest = 0.0 if self.whole else max(self.missing, REST)
         return math.log(max(self.probabilities.get(token, rest), 1e-9))
 
     def likeliest(self):
         """The id of the likeliest token. None where none is listed."""
         return max(self.probabilities, key=self.probabilities.get, default=None)
 
+    def readings(self, token):
+        """What the server may have listed on its own, if it has listed this for `token`.
+
+        Some servers add the token of the text to the likeliest ones. Nothing in the list tells whether they did, nor how many they list
+        on their own: their limit may be under what was asked for. But a token that was added is the unlikeliest of the list. If it
+        is another one, the list is the server's own. Otherwise there are two readings.
+        """
+        p = self.probabilities
+        if self.whole or token not in p or p[token] > min(p.values()):
+            return [self]
+        return [self, Candidates({i: value for i, value in p.items() if i != token})]
+
     def classes(self):
         """The ids that are a class each, and the probability of all other tokens together, None if the list is whole.
 
-        It is a difference, so a small one is known badly. Then the unlikeliest of the list join the others.
+        The unlikeliest of the list joins the others: so a token that was added is in one class with them, by both readings. Others
+        follow where the probability of all other tokens is a small difference.
         """
         if self.whole:
             return sorted(self.probabilities), None
-        ids = sorted(self.probabilities, key=self.probabilities.get, reverse=True)
-        rest = 1 - math.fsum(self.probabilities.values())
+        least = min(self.probabilities.values(), default=0.0)
+        ids = sorted((i for i, p in self.probabilities.items() if p > least), key=self.probabilities.get, reverse=True)
+        rest = 1 - math.fsum(self.probabilities[i] for i in ids)
         while ids and rest < REST:
             rest += self.probabilities[ids.pop()]
         return sorted(ids), rest
@@ -45,38 +65,28 @@ class Candidates:
         return Candidates({self.likeliest(): 1.0}, True) if self.probabilities else self
 
     def at_temperature(self, temperature):
-        """p^(1/T), normalised. It needs the whole list."""
+        """p^(1/T), normalised. It needs the whole list. What rounding has lost is less yet under T = 1."""
         if temperature == 1:
             return self
-        if not self.whole:
+        if not self.whole and (temperature > 1 or self.missing > ROUNDING):
             raise ServerError(f"a list of {len(self.probabilities)} tokens cannot be brought to temperature {temperature}: "
                               "ask for the whole vocabulary, or sample at temperature 1")
         most = max(self.probabilities.values())
         powers = {i: (p / most) ** (1 / temperature) if p > 0 else 0.0 for i, p in self.probabilities.items()}
         total = sum(powers.values())
-        return Candidates({i: p / total for i, p in powers.items()}, True)
+        return Candidates({i: p / total for i, p in powers.items()}, self.whole)
 
 
-def top_of(pairs, count, of):
-    """The `count` likeliest of (id, probability), as Candidates. 0: the list is the whole vocabulary, or what a cut left.
-
-    Some servers add the token of the text (or the one that was drawn) to a list that it is not in. This entry must go: a class
-    of tokens that is chosen by the token's value is no bet. The place in a list does not show which one was added, and it may be
-    as likely as the last of the others. So of a list that is cut only what is likelier than its entry number `count` stays.
-    """
-    if not all(p >= 0 for _, p in pairs):
+def listed(pairs, of, vocabulary=None):
+    """Candidates of (id, probability). The list is whole if it has the whole vocabulary, where its size is known. The sum does not
+    show it: a token that is left out may be as unlikely as rounding is large, and would be impossible."""
+    probabilities = dict(pairs)
+    if not all(p >= 0 for p in probabilities.values()):
         raise ServerError(f"{of}: a candidate has a probability that is negative or NaN")
-    total = math.fsum(p for _, p in pairs)
+    total = math.fsum(probabilities.values())
     if not total <= 1.01:
-        raise ServerError(f"{of}: {len(pairs)} candidates have probability {total:.4f} together")
-    full = total > 1 - 1e-5  # what is missing is rounding: a token outside the list would be impossible
-    if count == 0 and not full:
-        raise ServerError(f"{of}: {len(pairs)} candidates have probability {total:.6f} together. Say how many were asked for "
-                          "(--top)")
-    if count == 0 or len(pairs) < count:
-        return Candidates(dict(pairs), full)
-    last = sorted((p for _, p in pairs), reverse=True)[count - 1]
-    return Candidates({i: p for i, p in pairs if p > last}, False)
+        raise ServerError(f"{of}: {len(probabilities)} candidates have probability {total:.4f} together")
+    return Candidates(probabilities, vocabulary is not None and len(probabilities) >= vocabulary)
 
 
 def probability(logarithm, name, of):
@@ -101,28 +111,29 @@ def token_id(name, of):
     return int(words)
 
 
-def from_entry(entry, count, of):
+def from_entry(entry, of, vocabulary=None):
     """An entry of llama.cpp's completion_probabilities, or of an OpenAI-like logprobs.content. None where its list is empty."""
-    listed = entry.get("top_logprobs", entry.get("top_probs"))
-    if listed is None:
+    object_in(entry, of)
+    found = entry.get("top_logprobs", entry.get("top_probs"))
+    if found is None:
         raise ServerError(f"{of} has no field top_logprobs, and no field top_probs")
-    if not listed:
+    if not found:
         return None
-    for one in listed:
-        if "id" not in one:
+    for one in found:
+        if "id" not in object_in(one, f"a candidate of {of}"):
             raise ServerError(f"{of}: the candidate {one.get('token', one.get('tok_str'))!r} has no field id. "
                               "Candidates are aligned by ids")
         ids_in([one["id"]], "id", of)
-    return top_of([(one["id"], _number(one, of)) for one in listed], count, of)
+    return listed([(one["id"], _number(one, of)) for one in found], of, vocabulary)
 
 
-def from_named(listed, count, of):
+def from_named(entry, of, vocabulary=None):
     """A dictionary of OpenAI's older logprobs.top_logprobs: {"token_id:17": -1.5}."""
-    return top_of([(token_id(name, of), probability(logprob, name, of)) for name, logprob in listed.items()], count, of)
+    return listed([(token_id(name, of), probability(logprob, name, of)) for name, logprob in object_in(entry, of).items()],
+                  of, vocabulary)
 
 
-def from_ranked(listed, count, of):
+def from_ranked(entry, of, vocabulary=None):
     """An entry of vLLM's prompt_logprobs: {"17": {"logprob": -1.5, "rank": 3}}. The token of the text is always there."""
-    ranked = [(entry.get("rank") or 0, token_id(name, of), _number(entry, of)) for name, entry in listed.items()]
-    kept = [(i, p) for rank, i, p in sorted(ranked) if rank <= count or count == 0]
-    return top_of(kept, count, of)
+    return listed([(token_id(name, of), _number(object_in(one, f"token {name} of {of}"), of))
+                   for name, one in object_in(entry, of).items()], of, vocabulary)

@@ -65,6 +65,13 @@ def ids_in(value, name, of):
     return value
 
 
+def object_in(value, of):
+    """A JSON object, or an error that says what stands in its place."""
+    if not isinstance(value, dict):
+        raise ServerError(f"{of} is {'null' if value is None else 'no object'}, where a JSON object is wanted")
+    return value
+
+
 def number_in(value, name, of):
     """A number, or an error that names the field."""
     if type(value) not in (int, float):

@@ -8,25 +8,25 @@
     {"choices": [{"logprobs": {...}}]}                                                an answer of an OpenAI-like server
     {"prompt": [1], "tokens": [17, 3], "choices": [{"prompt_logprobs": [...]}]}       an answer of vLLM that scores a text
     {"prompt": [1], "on": [17, 3], "off": [4]}                                        a pair of texts, with speculation and without
+
+A text may have "end", the token that has ended it, and "vocabulary", the number of all tokens: a list of so many is whole. A pair may
+have "scores" of both texts. --keep writes such lines; places that had no list are then named in "left_out".
 """
 
 import json
 
 from candidates import from_entry, from_named, from_ranked, probability, token_id
-from http_json import ServerError, field, ids_in
+from http_json import ServerError, field, ids_in, object_in
 
 SPECULATED = ("Servers list none beside tokens that were speculated, or that are parts of characters. The other tokens are "
               "chosen by the step or by their value, and have not the target's law: score the text again")
 
 
-def read_lines(lines, top, add_text, add_numbers, add_pair):
-    """Reads lines, and calls add_text(token, candidates, reference), add_numbers(p, r) or add_pair(prompt, on, off).
-
-    top: how many candidates the lists were asked for; 0: they are whole
-    """
+def read_lines(lines, texts, pairs):
+    """Reads lines, and adds what they say to texts(), which are TextBets, or to pairs(scored), which are PairBets."""
     for number, line in enumerate(lines, 1):
         if line.strip():
-            _read_line(_parse(line, number), f"line {number}", top, add_text, add_numbers, add_pair)
+            _read_line(_parse(line, number), f"line {number}", texts, pairs)
 
 
 def _parse(line, number):
@@ -34,45 +34,49 @@ def _parse(line, number):
         read = json.loads(line)
     except ValueError as error:
         raise ServerError(f"line {number} is no JSON: {error}") from error
-    if not isinstance(read, dict):
-        raise ServerError(f"line {number} is no JSON object")
-    return read
+    return object_in(read, f"line {number}")
 
 
-def _read_line(line, of, top, add_text, add_numbers, add_pair):
+def _read_line(line, of, texts, pairs):
+    if "settings" in line:  # of an audit that kept what it saw
+        return
     if "on" in line or "off" in line:
-        add_pair(*[ids_in(value, name, of) for name, value in (
-            ("prompt", line.get("prompt", [])), ("on", field(line, "on", of=of)), ("off", field(line, "off", of=of)))])
+        prompt, on, off = [ids_in(value, name, of) for name, value in (
+            ("prompt", line.get("prompt", [])), ("on", field(line, "on", of=of)), ("off", field(line, "off", of=of)))]
+        pairs("scores" in line).add(prompt, on, off, line.get("scores"))
     elif "reference_logprob" in line:
-        add_numbers(*[probability(field(line, name, of=of), name, of) for name in ("logprob", "reference_logprob")])
-    else:
-        for token, listed, reference in _scored(line, of, top):
-            add_text(token, listed, reference)
-
-
-# (token, candidates, reference or None) for each token of a line.
-def _scored(line, of, top):
-    if "token" in line:
+        texts().add_numbers(*[probability(field(line, name, of=of), name, of) for name in ("logprob", "reference_logprob")])
+    elif "token" in line:
         if "candidates" not in line:
             raise ServerError(f"{of} has no field candidates, and no field reference_logprob. The probability of the token alone "
                               "cannot be bet on: a list for its place is wanted, or what another model says of the token")
-        tokens, listed = ids_in([line["token"]], "token", of), [line["candidates"]]
-        references = [line.get("reference")]
+        tokens, lists = ids_in([line["token"]], "token", of), [line["candidates"]]
+        texts().add(tokens[0], *[one[0] for one in _candidates(line, of, tokens, lists, [line.get("reference")])])
     else:
-        tokens, listed = _text(line, of)
+        tokens, lists = _text(line, of)
         ids_in(tokens, "tokens", of)
-        references = line.get("reference", [None] * len(tokens))
-    for name, value in ("what is listed for the tokens", listed), ("the field reference", references):
+        read = _candidates(line, of, tokens, lists, line.get("reference", [None] * len(tokens)))
+        texts().add_text(ids_in(line.get("prompt", []), "prompt", of), tokens, *read, line.get("end"))
+
+
+# The candidates for each token, and those of the reference, or None.
+def _candidates(line, of, tokens, lists, references):
+    for name, value in ("what is listed for the tokens", lists), ("the field reference", references):
         if not isinstance(value, list):
             raise ServerError(f"{of}: {name} is no list")
-    if len(listed) != len(tokens) or len(references) != len(tokens):
-        raise ServerError(f"{of} has {len(tokens)} tokens, but {len(listed)} lists and {len(references)} references. {SPECULATED}")
-    for place, (token, entry, reference) in enumerate(zip(tokens, listed, references)):
-        at = f"{of}, token {place}"
-        candidates = _candidates(entry, top, at)
-        if candidates is None:
-            raise ServerError(f"{at} has no list. {SPECULATED}")
-        yield token, candidates, reference and _candidates(reference, 1 << 30, at)
+    if len(lists) != len(tokens) or len(references) != len(tokens):
+        raise ServerError(f"{of} has {len(tokens)} tokens, but {len(lists)} lists and {len(references)} references. {SPECULATED}")
+    read, left_out = [], line.get("left_out", [])
+    for place, entry in enumerate(lists):
+        read.append(None if place in left_out else _entry(entry, f"{of}, token {place}", line.get("vocabulary")))
+        if read[-1] is None and place not in left_out:
+            raise ServerError(f"{of}, token {place} has no list. {SPECULATED}")
+    return read, [entry and _chosen(_entry(entry, f"{of}, reference {place}")) for place, entry in enumerate(references)]
+
+
+# A reference that puts all on one token was made by hand, or by a greedy drafter: no server has added this token.
+def _chosen(reference):
+    return reference.greedy() if reference and [*reference.probabilities.values()] == [1.0] else reference
 
 
 # Token ids of a text, and what is listed for each.
@@ -94,7 +98,7 @@ def _text(line, of):
     return [token_id(name, of) for name in names], field(logprobs, "top_logprobs", of=f"{of}: choices[0].logprobs")
 
 
-def _candidates(entry, top, of):
+def _entry(entry, of, vocabulary=None):
     if not entry:
         return None
     if isinstance(entry, list):  # of {"id", "logprob"}, or of pairs
@@ -102,7 +106,7 @@ def _candidates(entry, top, of):
     if not isinstance(entry, dict):
         raise ServerError(f"{of}: the candidates are no list, and no object")
     if "top_logprobs" in entry or "top_probs" in entry:
-        return from_entry(entry, top, of)
+        return from_entry(entry, of, vocabulary)
     if all(isinstance(value, dict) for value in entry.values()):
-        return from_ranked(entry, top, of)
-    return from_named(entry, top, of)
+        return from_ranked(entry, of, vocabulary)
+    return from_named(entry, of, vocabulary)

@@ -24,7 +24,8 @@ class LlamaServer:
         self.http, self.temperature, self.after = http, temperature, after
         self.more = {} if more is None else more
         self.off = NO_SPECULATION if off is None else off
-        self.top, self.asked = top, top or self._vocabulary()
+        self.vocabulary = None if top else self._vocabulary()
+        self.asked = top or self.vocabulary
         self.first = True
         self.lists = False  # whether it ever had one
         self.chain = {"temperature": temperature} if after else {"temperature": temperature, "samplers": ["temperature"]}
@@ -76,7 +77,7 @@ class LlamaServer:
             entries = answer.get("completion_probabilities")
             if entries:
                 self.lists = True
-                listed = from_entry(entries[0], self.top, "completion_probabilities[0] of /completion")
+                listed = from_entry(entries[0], "completion_probabilities[0] of /completion", self.vocabulary)
                 return listed and listed.at_temperature(1.0 if self.after else self.temperature), answer
             body = {**body, "cache_prompt": True}
         if not self.lists:

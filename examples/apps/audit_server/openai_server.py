@@ -88,8 +88,12 @@ class OpenAiServer:
         entries = field(choice, "prompt_logprobs", of=f"{WHERE}: choices[0]")
         if len(entries) != len(prompt) + len(text):
             raise ServerError(f"{WHERE}: prompt_logprobs has {len(entries)} entries for {len(prompt) + len(text)} tokens")
-        for entry in entries[len(prompt) :]:
-            yield from_ranked(entry, self.top, f"{WHERE}: choices[0].prompt_logprobs")
+        for place, entry in enumerate(entries[len(prompt) :], len(prompt)):
+            of = f"{WHERE}: choices[0].prompt_logprobs[{place}]"
+            if entry is None:
+                raise ServerError(f"{of} is null, though it belongs to a token of the text: a prompt that is read from a cache has no "
+                                  "lists. Switch the server's prefix cache off, or score with --by next")
+            yield from_ranked(entry, of)
 
     # Where the token that the server draws now is a part of a character, some servers have no list. It draws again then: the list is
     # the same.
@@ -110,5 +114,5 @@ class OpenAiServer:
     def _next_candidates(self, logprobs):
         of = f"{WHERE}: choices[0].logprobs"
         if "content" in logprobs:
-            return from_entry(field(logprobs, "content", 0, of=of), self.top, of + ".content[0]")
-        return from_named(field(logprobs, "top_logprobs", 0, of=of), self.top, of + ".top_logprobs[0]")
+            return from_entry(field(logprobs, "content", 0, of=of), of + ".content[0]")
+        return from_named(field(logprobs, "top_logprobs", 0, of=of), of + ".top_logprobs[0]")

@@ -60,6 +60,25 @@ class Counts:
         return sum_ / max(len(text), 1)
 
 
+class Repeats:
+    """How many texts are equal to an earlier text after the same prompt."""
+
+    def __init__(self):
+        self.texts, self.later, self.equal = collections.defaultdict(set), 0, 0
+
+    def add(self, prompt, text):
+        earlier = self.texts[tuple(prompt)]
+        self.later += bool(earlier)
+        self.equal += tuple(text) in earlier
+        earlier.add(tuple(text))
+
+    def most(self):
+        return 2 * self.equal > self.later
+
+    def __str__(self):
+        return f"{self.equal} of {self.later} texts are equal to an earlier text of their prompt"
+
+
 def repeats(prompt, text):
     """The share of pairs of tokens that stand further up already."""
     whole = [*prompt[-1:], *text]
@@ -82,13 +101,14 @@ class PairBets(Wealth):
     def __init__(self, scored=False):
         self.gamblers = {name: Gambler() for name in self.names if name != "score" or scored}
         self.all, self.on, self.off = Counts(), Counts(), Counts()
+        self.on_texts, self.off_texts = Repeats(), Repeats()
         self.pairs = 0
 
-    def add(self, prompt, on, off, scores=(0.0, 0.0)):
+    def add(self, prompt, on, off, scores=None):
         """The next pair: token ids of the prompt, of a text with speculation, and of a text without; and any number of each text that a
         function of the text gives, as its mean log-probability."""
         one, other = self._numbers(prompt, on), self._numbers(prompt, off)
-        one["score"], other["score"] = scores
+        one["score"], other["score"] = scores or (0.0, 0.0)
         for name, gambler in self.gamblers.items():
             gambler.take(one[name] - other[name])
         self.pairs += 1
@@ -96,6 +116,8 @@ class PairBets(Wealth):
         for counts, texts in (self.all, (on, off)), (self.on, (on,)), (self.off, (off,)):
             for text in texts:
                 counts.learn(prompt, text)
+        self.on_texts.add(prompt, on)
+        self.off_texts.add(prompt, off)
 
     # Numbers of one text, from the pairs before. None of them knows whether the text is one with speculation.
     def _numbers(self, prompt, text):
@@ -106,14 +128,17 @@ class PairBets(Wealth):
             "length": len(text),
         }
 
-    def logs(self):
-        return [gambler.evidence for gambler in self.gamblers.values()]
+    def shares(self):
+        return [(1 / len(self.gamblers), gambler.evidence) for gambler in self.gamblers.values()]
 
     def winner(self):
         """In words what the gambler who won most has bet on."""
         name = max(self.gamblers, key=lambda name: self.gamblers[name].evidence)
-        if self.gamblers[name].evidence < 1:
-            return "nothing tells the texts apart"
         larger, smaller = self.gamblers[name].larger, self.gamblers[name].smaller
         words = self.names[name][larger < smaller]
         return f"texts with speculation {words} ({name}: larger in {larger} pairs, smaller in {smaller})"
+
+    def depends(self, alpha):
+        """Whether pairs that convict are not independent: most texts without speculation are one that came before. What tells such texts
+        from others may be the seed alone."""
+        return self.convicts(alpha) and self.off_texts.most()

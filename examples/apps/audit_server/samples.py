@@ -28,17 +28,21 @@ def _ids(line, path):
 
 
 class Samples:
-    """Texts after prompts in turn.
+    """Texts after prompts in turn, each of them twice in a row: so it shows soon whether texts repeat one another.
 
     count  how many tokens of each text are used
     spare  how many more are asked for, and left out. A server that cuts the last draft at the limit gives another law to the last
            places: those that only some drafts reach
+    begun  how many texts earlier runs have written: prompts and seeds go on after them
     """
 
-    def __init__(self, server, prompts, count, spare, first_seed):
+    def __init__(self, server, prompts, count, spare, first_seed, begun=0):
         self.server, self.count, self.spare = server, count, spare
-        self.prompts, self.seeds = itertools.cycle(prompts), itertools.count(first_seed)
+        twice = [prompt for prompt in prompts for _ in range(2)]
+        self.prompts = itertools.islice(itertools.cycle(twice), begun % len(twice), None)
+        self.seeds = itertools.count(first_seed + begun)
         self.texts = 0
+        self.end = None  # the token that has ended the last text
         self.speculated = set()  # what the server said of it
         self.cut_short = 0  # without an end token, within the spare places
 
@@ -55,6 +59,7 @@ class Samples:
         self.cut_short += not sample.ended and len(sample.tokens) < self.count + self.spare
         if speculate:
             self.speculated.add(sample.speculated)
+        self.end = sample.tokens[-1] if sample.ended else None
         return sample.tokens[: self.count]
 
     def remarks(self):

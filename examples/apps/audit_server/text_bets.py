@@ -1,71 +1,90 @@
 # SPDX-License-Identifier: MIT
-"""Bets on the tokens of a text: audits of the module specdec, fed with what servers list."""
+"""Bets on the tokens of a text, at the odds of what servers list: audits of the module specdec, and bets on single tokens."""
 
-from http_json import ServerError
+import itertools
+import math
+
+from places import EDGES, Audits, Place, words_of
+from single_bets import Again, NamedToken, Unlisted
 from wealth import Wealth
-
-try:
-    import numpy as np
-    import specdec
-except ImportError:  # the comparison of two samples works without it
-    specdec = None
-
-EDGES = (0.25, 0.5, 0.75)  # of the groups of places
 
 
 class TextBets(Wealth):
-    """Bets on each token at the odds of what a server lists for its place.
+    """Shares of the wealth: 5/16 are with an audit of all places, 5/16 with audits of groups of places (places.py), 1/8 with a gambler
+    on tokens that no list has, 1/8 with one on the first token that is named, 1/16 on the next one, and so on. The share of tokens
+    that nobody has named yet stays as it is.
 
-    The tokens that are listed are a class each, the tokens that are not listed are one more. If that one is tiny, the unlikeliest
-    listed tokens join it. The classes depend on the text before the token alone. The token falls into one of them, and is drawn
-    from the listed probabilities if the server is right.
+    Where a list has two readings, each gambler goes on by the one that pays him less. He would have no less by the right one.
 
-    One half of the wealth is with an audit of all places. The other half goes through four audits: each bets only where a likely
-    token has a probability in its group, since lenience shows where likely tokens are accepted. The token is the one that the
-    reference likes most, or else the likeliest. So the group is a function of the text. The wealth of audits that bet at
-    different places is multiplied.
+    drafts: "likeliest" if the reference's likeliest token is what is drafted, and not a token that is drawn from its row
     """
 
-    def __init__(self, tolerance=1e-3, seed=1):
-        if specdec is None:
-            raise ServerError("Python does not find numpy, or the module specdec. examples/engine/python.md says how to build it; "
-                              "PYTHONPATH says where it is")
-        self.audit = specdec.TextAudit(tolerance=tolerance, seed=seed)
-        self.groups = [specdec.TextAudit(tolerance=tolerance, seed=seed, stream=k + 1) for k in range(len(EDGES) + 1)]
+    def __init__(self, tolerance=1e-3, seed=1, named=(), drafts="drawn"):
+        self.tolerance, self.greedy = tolerance, drafts == "likeliest"
+        self.all, self.groups = Audits((), tolerance, seed), Audits(EDGES, tolerance, seed)
+        self.unlisted, self.named = Unlisted(tolerance), {}
+        self.again, self.largest_again = Again(tolerance), 0.0
+        self.left_out = self.blind = 0  # places without a list, and those whose list has one token: it may have been added
+        self.name(named)
+
+    def name(self, tokens):
+        """From now on gamblers bet on these tokens, too."""
+        for token in tokens:
+            self.named.setdefault(token, NamedToken(token, self.tolerance))
+
+    def add_text(self, prompt, tokens, lists, references=None, end=None):
+        """A text, with candidates for each token, and those of the draft model if there is one. `end`: the token that has ended it."""
+        self.again.begin(prompt)
+        for token, listed, reference in zip(tokens, lists, references or itertools.repeat(None)):
+            self.add(token, listed, reference)
+        self.name([] if end is None else [end])  # not before its own text was bet on
 
     def add(self, token, listed, reference=None):
-        """A token, the target's candidates, and those of a draft model that has read the text."""
-        ids, rest = listed.classes()
-        row = [listed.probabilities[i] for i in ids]
-        if rest is not None:
-            row.append(rest)
-        if token in ids:
-            chosen = ids.index(token)
+        """The next token, the target's candidates (None: left out), and those of a draft model that has read the text."""
+        if listed is None:
+            self.left_out += 1
         else:
-            chosen = -1 if listed.whole else len(ids)  # -1: a token of probability 0
-        given = [np.array([row]), np.array([chosen])]
-        beside = _reference_row(reference, ids, not listed.whole) if reference else None
-        if beside is not None:
-            given.append(np.array([beside]))
-        likely = (reference or listed).likeliest()
-        group = sum(listed.probabilities.get(likely, 0.0) >= edge for edge in EDGES)
-        for audit in self.audit, self.groups[group]:
-            audit.add(*given)
+            self._bet([Place(token, one, other) for one in listed.readings(token) for other in self._references(reference, token)])
+            self.blind += len(listed.probabilities) < 2
+        self.again.learn(token)
+
+    def _references(self, reference, token):
+        for one in reference.readings(token) if reference else [None]:
+            yield one.greedy() if one and self.greedy else one
+
+    def _bet(self, readings):
+        self.all, self.groups, self.unlisted, self.again = (
+            least(gambler, readings) for gambler in (self.all, self.groups, self.unlisted, self.again))
+        self.named = {token: least(gambler, readings) for token, gambler in self.named.items()}
+        self.largest_again = max(self.largest_again, self.again.evidence)
         self.remember()
 
     def add_numbers(self, p, r):
         """A token of which two models say how probable it is: p by the target, r by the reference."""
-        self.audit.add_numbers(p, r)
+        self.all.audits[0].add_numbers(p, r)
         self.remember()
 
-    def logs(self):
-        return [self.audit.evidence, sum(audit.evidence for audit in self.groups)]
+    def report(self):
+        """Of the audit of all places."""
+        return self.all.audits[0].report()
+
+    def shares(self):
+        parts = [(5 / 16, self.all.evidence), (5 / 16, self.groups.evidence), (1 / 8, self.unlisted.evidence)]
+        parts += [(2.0 ** -(3 + k), gambler.evidence) for k, gambler in enumerate(self.named.values())]
+        return [*parts, (1 - math.fsum(share for share, _ in parts), 0.0)]
+
+    def winner(self):
+        audits = [*self.all.parts(), *self.groups.parts()]
+        where, report = max(audits, key=lambda part: part[1].evidence)
+        single = max([self.unlisted, *self.named.values()], key=lambda gambler: gambler.evidence)
+        return single.words() if single.evidence > report.evidence else f"{where}, {words_of(report)}"
+
+    def depends(self, alpha):
+        """Whether the texts are not independent: they go on as earlier texts did, and this has won far more than all other bets, twice as
+        many digits: likely tokens that come too often bring texts together, too. Wrongly with probability alpha at most."""
+        return self.largest_again >= max(-math.log10(alpha), 2 * self.largest_evidence)
 
 
-def _reference_row(reference, ids, has_rest):
-    """The reference's probabilities of the classes. Any function of the text will do, so what is unknown counts as 0."""
-    known = reference.probabilities
-    row = [known.get(i, 0.0) for i in ids]
-    if has_rest:
-        row.append(max(sum(known.values()) - sum(row), 0.0))
-    return row if sum(row) > 0 else None
+def least(gambler, readings):
+    """The gambler after a place, by the reading that pays him least."""
+    return min((gambler.at(place) for place in readings), key=lambda after: after.evidence)

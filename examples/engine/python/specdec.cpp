@@ -244,6 +244,10 @@ void add_text_audit(py::module_& module) {
       .def_readonly("impossible", &TextAuditReport::impossible)
       .def_readonly("unreadable", &TextAuditReport::unreadable)
       .def_readonly("bad_sums", &TextAuditReport::bad_sums)
+      .def_readonly("by_rank", &TextAuditReport::by_rank)
+      .def_readonly("by_id", &TextAuditReport::by_id)
+      .def_readonly("by_ratio", &TextAuditReport::by_ratio)
+      .def_readonly("by_two_numbers", &TextAuditReport::by_two_numbers)
       .def(
           "convicts",
           [](const TextAuditReport& report, const Given<double, "alpha">& alpha) {
@@ -264,6 +268,7 @@ stream       of the audit's random numbers: audits that will be merged need dist
              return TextAudit({.tolerance = tolerance, .seed = seed, .stream = stream});
            }),
            py::kw_only(), "tolerance"_a = 1e-3, "seed"_a = 1, "stream"_a = 0)
+      .def("__copy__", [](const TextAudit& audit) { return TextAudit(audit); })
       .def(
           "add", add_text, "rows"_a, "tokens"_a, "references"_a = py::none(), py::kw_only(),
           "temperature"_a = py::none(), "reference_temperature"_a = py::none(),

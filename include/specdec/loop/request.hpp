@@ -58,18 +58,19 @@ struct Request {
   bool stays = false;
 };
 
-/// Another sample of a text: what differs from the text.
+/// Another sample of a text: what differs from the text. The twin of a text that stays (Request::stays) stays, too.
 template <class Source>
 struct Twin {
-  /// Its random numbers from here on: see Request::source.
+  /// The twin's random numbers: a generator of its own, or std::ref(rng); for KeyedVerifier a Keyed.
   Source source;
-  /// Its options, if they differ. The budget and min_new_tokens count all new tokens, those before the fork, too; stops are looked
-  /// for after them. log_probabilities must be those of the text.
+  /// If not empty, the twin's options. max_new_tokens and min_new_tokens count the new tokens before the fork, too. Stops are
+  /// looked for after the fork. log_probabilities must be those of the text.
   std::optional<Options> options = {};
-  Index cached = 0;     ///< see Request::cached: what the engine will have copied for the new number
-  OnStep on_step = {};  ///< see Request::on_step
-  Index number =
-      -1;  ///< see Request::number. What goes by number, such as a grammar, the twin does not share with its text
+  /// With an ExternalTarget: how many tokens of the text the engine will have copied for the twin's number.
+  Index cached = 0;
+  OnStep on_step = {};  ///< called on the thread that steps, with the twin's tokens
+  /// What target, drafter, chains and processors know the twin by. −1: the next number that was never used in this batch.
+  Index number = -1;
 };
 
 /// A text that has ended.

@@ -144,7 +144,7 @@ class StepBase {
     if (other) {
       check_context("context", text_.context(), *other);
       if (other->log_probabilities != options().log_probabilities)
-        invalid_argument("log_probabilities of a fork must be those of its text");
+        invalid_argument("log_probabilities of a fork differ from those of its text");
       text_.change(*std::move(other));
       has_limits_ = false;  // nothing throws from here on
     }

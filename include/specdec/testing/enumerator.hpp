@@ -22,6 +22,9 @@ namespace specdec::inline v0_2_0::testing {
 /// The code must be deterministic: equal outcomes lead to the same next choice. It must end after finitely many choices. A
 /// race is one choice between all its winners and the loss, with the probabilities of its closed form. tests/chance/race.cpp
 /// checks that the race of RandomChance has this law.
+///
+/// Throws: InvalidDistribution if an outcome of a choice has a negative probability, or if the outcomes' probabilities sum to
+/// more than 1 by more than rounding explains. No generator makes such a choice, even if all choices together give a right law.
 class Enumerator {
  public:
   /// The probability of the outcomes of the current run so far.
@@ -86,26 +89,39 @@ class Enumerator {
     Index following;  // the next outcome of positive probability; -1 when there is none
     double probability;
     bool known;
+    double sum;  // of the probabilities of all outcomes so far
   };
+
+  static constexpr double most =
+      1 + 0x1p-8;  // the largest sum that rounding to eight bits, as in bfloat16, explains
 
   // Chooses one of `count` outcomes; their weights sum to 1. Replays the recorded path first. After it, takes the first
   // possible outcome.
   template <class Weight>
   Index choose(Index count, Weight&& weight) {
     const auto possible_from = [&](Index i) {
-      while (i < count && !(weight(i) > 0)) ++i;
-      return i < count ? i : Index{-1};
+      for (; i < count; ++i) {
+        const double p = weight(i);
+        if (p > 0) return i;
+        if (p < 0)
+          specdec::detail::invalid_distribution("outcome ", i, " of a choice has the probability ", p);
+      }
+      return Index{-1};
     };
     if (depth_ == path_.size()) {
       const Index first = possible_from(0);
       if (first < 0) specdec::detail::invalid_distribution("a choice has no outcome of positive probability");
-      path_.push_back({first, -1, 0, false});
+      path_.push_back({first, -1, 0, false, 0});
     }
     Choice& choice = path_[depth_++];
     if (!choice.known) {
       choice.probability = weight(choice.outcome);
       choice.following = possible_from(choice.outcome + 1);
       choice.known = true;
+      choice.sum += choice.probability;
+      if (!(choice.sum <= most))
+        specdec::detail::invalid_distribution("the outcomes of a choice have probabilities that sum to ",
+                                              choice.sum);
     }
     probability_ *= choice.probability;
     return choice.outcome;

@@ -176,7 +176,7 @@ GenerationLaw exact_generate(Decoder& decoder, std::span<const Token> prompt, co
   // Contexts only grow. So the shortest is continued first: by then all histories of its states have been found.
   std::map<std::pair<std::size_t, std::vector<Token>>, std::vector<State>> open;
   GenerationLaw out;
-  const auto enter = [&](Sequence sequence, double p) {
+  const auto enter = [&](const Sequence& sequence, double p) {
     if (sequence.done()) {
       out.law[{sequence.tokens().begin(), sequence.tokens().end()}] += p;
       return;
@@ -188,20 +188,20 @@ GenerationLaw exact_generate(Decoder& decoder, std::span<const Token> prompt, co
         state.probability += p;
         return;
       }
-    states.push_back({std::move(sequence), p});
+    states.push_back({sequence, p});
   };
-  enter(decoder.start(prompt, options), 1.0);
+  Sequence sequence = decoder.start(prompt, options);  // one object for all, so that its memory is used again
+  enter(sequence, 1.0);
   while (!open.empty()) {
     const std::vector<State> states = std::move(open.begin()->second);
     open.erase(open.begin());
     for (const State& state : states)
       enumerate([&](Enumerator& chance) {
-        Sequence sequence = state.sequence;
-        const Stats before = sequence.stats();
+        sequence = state.sequence;
         sequence.step(chance);
         const double p = state.probability * chance.probability();
-        out.count(p, sequence.stats(), before);
-        enter(std::move(sequence), p);
+        out.count(p, sequence.stats(), state.sequence.stats());
+        enter(sequence, p);
       });
   }
   return out;

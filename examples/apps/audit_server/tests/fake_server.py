@@ -99,7 +99,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def text(self, body, count):
         speculate = body.get("speculative.n_max", DRAFT_MAX) > 0
-        return Text(body["prompt"], count, body.get("seed", 1), speculate, self.server.least, self.server.name)
+        seed = body.get("seed", 1) if self.server.seed is None else self.server.seed
+        return Text(body["prompt"], count, seed, speculate, self.server.least, self.server.name)
 
     def completion(self, body):
         text = self.text(body, body["n_predict"])
@@ -128,6 +129,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             choice["prompt_logprobs"] = [None] + [
                 ranked(row(body["prompt"][:i], self.server.name), body["prompt"][i], body["prompt_logprobs"])
                 for i in range(1, len(body["prompt"]))]
+            if self.server.null:
+                choice["prompt_logprobs"][-1] = None
         if body.get("logprobs") and text.tokens[0] not in PARTS:
             p = row(body["prompt"], self.server.name)
             first = ranked(p, text.tokens[0], body["logprobs"])
@@ -144,15 +147,17 @@ def ranked(p, token, count):
 
 
 @contextlib.contextmanager
-def running(least=None, name="target", without=(), bodies=None, most=float("inf")):
+def running(least=None, name="target", without=(), bodies=None, most=float("inf"), seed=None, null=False):
     """The URL of a server that runs.
 
     without  names of fields that it leaves out
     bodies   a list that the bodies of requests are appended to
     most     it answers so many requests, and then errors
+    seed     the seed of all its texts, whatever a request says
+    null     in place of the last list of a prompt
     """
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.least, server.name, server.without, server.most = least, name, without, most
+    server.least, server.name, server.without, server.most, server.seed, server.null = least, name, without, most, seed, null
     server.bodies = [] if bodies is None else bodies
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()

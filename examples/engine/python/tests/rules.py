@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Tests of the rules, the expectations and the audit of the module specdec."""
 
+import copy
 import resource
 import unittest
 
@@ -404,6 +405,14 @@ class AuditOfTexts(unittest.TestCase):
             self.assertEqual(batch.report().tokens, 800)
         self.assertIn("tokens that the reference likes come too often", batch.report().fault)
         self.assertIn("bets: rank", str(batch.report()))
+        self.assertGreater(batch.report().by_ratio, batch.report().by_id)
+
+    def test_copies_go_on_alone(self):
+        audit = specdec.TextAudit()
+        audit.add(self.target[0, :1], np.array([1]))
+        twin = copy.copy(audit)
+        twin.add_numbers(0.1, 0.9)
+        self.assertEqual((audit.report().tokens, twin.report().tokens), (1, 2))
 
     def test_padding_and_impossible(self):
         audit = specdec.TextAudit()

@@ -39,8 +39,10 @@ inline std::ostream& operator<<(std::ostream& out, TextFault fault) {
       return out << "likely tokens come too often (a lower temperature or another cut than the rows have? "
                     "argmax?)";
     case TextFault::likely_seldom:
-      return out << "likely tokens come too seldom (the row of another position? a stale cache? a higher "
-                    "temperature than the rows have?)";
+      return out
+             << "likely tokens come too seldom (a higher temperature than the rows have? replacements drawn "
+                "from p, not from the residual, which a reference would tell? the row of another position? a "
+                "stale cache?)";
     case TextFault::ids:
       break;
   }

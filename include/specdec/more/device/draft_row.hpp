@@ -11,6 +11,8 @@
 
 namespace specdec::inline v0_2_0::device {
 
+namespace detail {
+
 SPECDEC_TEAM bool is_probability(double q) { return q >= 0 && q <= 1 + 0x1p-8; }
 /// What is wrong with the q of a drafted token.
 SPECDEC_TEAM FaultKind fault_of_drawn(double q) {
@@ -18,6 +20,8 @@ SPECDEC_TEAM FaultKind fault_of_drawn(double q) {
          : is_probability(q) ? FaultKind::none
                              : FaultKind::draft_is_no_probability;
 }
+
+}  // namespace detail
 
 /// A draft row of logits whose sum is known: q(x) = exp(l(x)/temperature − log_sum_exp). The drafter has computed the sum when it
 /// drew from the row. A row of probabilities is one of logits that are logarithms, with log_sum_exp = 0. If the drafter drew by
@@ -74,7 +78,7 @@ class ListedDraft {
     return 0;
   }
 
-  SPECDEC_TEAM FaultKind fault_of(Token x) const { return fault_of_drawn(probability(x)); }
+  SPECDEC_TEAM FaultKind fault_of(Token x) const { return detail::fault_of_drawn(probability(x)); }
 
  private:
   const std::int32_t* ids_;

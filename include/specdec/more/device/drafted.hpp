@@ -144,7 +144,7 @@ class Drafted {
   }
   SPECDEC_TEAM double q(Index i) const {
     const double q = rows_.draft(i).probability(token(i));
-    const FaultKind fault = fault_of_drawn(q);
+    const FaultKind fault = detail::fault_of_drawn(q);
     if (fault == FaultKind::none) return q;
     fail(fault, i);
     return 1;
@@ -190,7 +190,7 @@ class Drafted {
         const auto pair = chance.at(here);
         if (pair.below(lost)) return std::nullopt;
         const Answer answer = crew_->answer(j);
-        if (!is_probability(answer.q)) return fail(FaultKind::draft_is_no_probability, i), Token{0};
+        if (!detail::is_probability(answer.q)) return fail(FaultKind::draft_is_no_probability, i), Token{0};
         const double difference = product(w, answer.p) - answer.q;
         if (pair.below(specdec::detail::won_below(w, answer.p, difference > 0 ? difference : 0)))
           return answer.token;
