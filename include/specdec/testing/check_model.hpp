@@ -186,8 +186,8 @@ class ModelCheck {
     return static_cast<Token>((x + 1 + below(model_.vocab_size() - 1)) % model_.vocab_size());
   }
 
-  // A rollback to a length that the context does not exceed. Until here there was none: a mistake in this is told in its own
-  // words, after all others.
+  // A rollback to a length that the context does not exceed. Until here the model was asked for none, so a mistake in it hides no
+  // other mistake, and is told in its own words.
   void longer_lengths_do_nothing() {
     rolls_forward_ = true;
     for (const Index size : {Index{0}, std::min<Index>(longest_ - 1, 3)})
@@ -435,7 +435,7 @@ class ModelCheck {
 /// (if the model takes trees) and other sequences in a call (if it serves many) must give the rows that the model gives when
 /// a text is fed alone, one token at a time. Each of the mistakes that it convicts writes plausible text: a rollback that does
 /// nothing, a stale cache, rows that are off by one, a tree that is read as a line, rows that depend on the rest of the call.
-/// Last, a rollback of a context that is not longer must do nothing.
+/// From the middle on it also asks for rollbacks of contexts that are not longer, which must do nothing.
 ///
 ///   std::cout << specdec::testing::check_model(model) << "\n";
 ///
