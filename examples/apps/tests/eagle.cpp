@@ -13,6 +13,7 @@
 #include <random>
 #include <span>
 #include <specdec/more/heads/eagle_model.hpp>
+#include <specdec/more/lengths.hpp>
 #include <specdec/specdec.hpp>
 #include <stdexcept>
 #include <string>

@@ -13,6 +13,7 @@
 #include <specdec/more/drafters.hpp>
 #include <specdec/more/heads/eagle_model.hpp>
 #include <specdec/more/heads/head_model.hpp>
+#include <specdec/more/lengths.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <stdexcept>

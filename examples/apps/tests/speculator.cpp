@@ -9,6 +9,7 @@
 #include <random>
 #include <span>
 #include <specdec/more/heads/head_model.hpp>
+#include <specdec/more/lengths.hpp>
 #include <specdec/specdec.hpp>
 #include <stdexcept>
 #include <string>
