@@ -5,4 +5,3 @@
 #pragma once
 
 #include "specdec/more/device/requests.hpp"
-#include "specdec/more/device/rows_on_host.hpp"

@@ -14,7 +14,6 @@
 #include <random>
 #include <span>
 #include <specdec/chance/addressed_chance.hpp>
-#include <specdec/more/device/rows_on_host.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <utility>
@@ -22,6 +21,7 @@
 
 #include "support/bounds.hpp"
 #include "support/catch.hpp"
+#include "support/rows_on_host.hpp"
 
 namespace test_more_device_requests {
 
@@ -326,9 +326,9 @@ void compare(std::mt19937_64& rng, int sets, int steps, Compared& seen) {
     memory.seeds = {rng()};
     memory.prepare();
     const auto cut = cut_on_host(memory.target, vocab_size, settings);
-    const device::TargetOnHost<Scalar> target(cut.data(), gamma + 1, vocab_size, vocab_size,
-                                              {settings.temperature, settings.min_p});
-    const device::DraftOnHost<device::DenseDraft<float>> q(rows, vocab_size);
+    const support::TargetOnHost<Scalar> target(cut.data(), gamma + 1, vocab_size, vocab_size,
+                                               {settings.temperature, settings.min_p});
+    const support::DraftOnHost<device::DenseDraft<float>> q(rows, vocab_size);
     device::LoopCrew<teams> crew;
     for (int step = 0; step < steps; ++step) {
       memory.steps[0] = static_cast<std::uint64_t>(step);
@@ -381,10 +381,10 @@ TEST_CASE("a race that no round wins is settled by a pass over the row, as by ve
   memory.prepare();
   device::LoopCrew<4> crew;
   using Rows = device::detail::RowsOfRequest<decltype(memory.all)>;
-  const device::TargetOnHost<float> target(memory.target.data(), 2, vocab_size, vocab_size,
-                                           {device::log2_of_e, 0});
+  const support::TargetOnHost<float> target(memory.target.data(), 2, vocab_size, vocab_size,
+                                            {device::log2_of_e, 0});
   const std::vector<device::ListedDraft> rows{device::ListedDraft(ids.data(), numbers.data(), 3)};
-  const device::DraftOnHost<device::ListedDraft> q(rows, vocab_size);
+  const support::DraftOnHost<device::ListedDraft> q(rows, vocab_size);
   int won = 0;
   for (std::uint64_t step = 0; step < 200; ++step) {
     Fault fault;
@@ -448,8 +448,8 @@ TEST_CASE("ragged requests get the verdicts that each has alone, where the engin
       const std::vector<Token> tokens = r == 0   ? std::vector<Token>{1, 0}
                                         : r == 1 ? std::vector<Token>{2}
                                                  : std::vector<Token>{};
-      const device::TargetOnHost<float> target(memory.target.data() + row * 11, gamma + 1, 9, 11,
-                                               {memory.temperatures[r], memory.min_p[r]});
+      const support::TargetOnHost<float> target(memory.target.data() + row * 11, gamma + 1, 9, 11,
+                                                {memory.temperatures[r], memory.min_p[r]});
       AddressedChance chance{memory.seeds[r], memory.steps[r]};
       const Verdict verdict = verify(BlockVerifier{}, target, OneHotRows(tokens), tokens, chance);
       CHECK(memory.faults[r] == Fault{});
@@ -613,8 +613,8 @@ TEST_CASE("a request has a fault exactly where verify() over the logits throws, 
     const Eigen::Map<const Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>> logits(
         memory.target.data(), rows, request.size);
     const ProcessedRows there(logits, Chain(Temperature{memory.temperatures[0]}));
-    const device::TargetOnHost<float> summed(memory.target.data(), rows, request.size, request.size,
-                                             memory.all.settings(0));
+    const support::TargetOnHost<float> summed(memory.target.data(), rows, request.size, request.size,
+                                              memory.all.settings(0));
     with_rule(static_cast<std::size_t>(n), [&](const auto& rule) {
       device::judge_on_cpu(rule, memory.all);
       const auto verdict_over = [&](const auto& target) {
@@ -738,8 +738,8 @@ TEST_CASE("whatever the rows hold, a verdict is within the draft and the vocabul
     CHECK((memory.token[0] >= 0 && memory.token[0] < vocab_size));
     for (int k = 0; k < memory.accepted[0]; ++k)
       CHECK(memory.tokens[static_cast<std::size_t>(k)] < vocab_size);
-    const device::TargetOnHost<float> target(memory.target.data(), gamma + 1, vocab_size, vocab_size,
-                                             memory.all.settings(0));
+    const support::TargetOnHost<float> target(memory.target.data(), gamma + 1, vocab_size, vocab_size,
+                                              memory.all.settings(0));
     CHECK(target.row(memory.accepted[0]).probability(memory.token[0]) > 0);
   }
   CHECK(sound > support::bound(1500, 20000) / 8);

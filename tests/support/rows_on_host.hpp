@@ -1,5 +1,4 @@
 // Rows with the numbers of a device's rows, for specdec::verify(): to hold a kernel's verdicts to those of the host.
-// Experimental: may change in any version. See .github/CHANGELOG.md.
 // SPDX-License-Identifier: MIT
 #pragma once
 
@@ -8,36 +7,40 @@
 #include <utility>
 #include <vector>
 
-#include "specdec/error.hpp"
-#include "specdec/more/device/drafted.hpp"
-#include "specdec/more/device/row.hpp"
-#include "specdec/more/device/segments.hpp"
-#include "specdec/more/device/settings.hpp"
-#include "specdec/more/device/team.hpp"
-#include "specdec/types.hpp"
+#include <specdec/error.hpp>
+#include <specdec/more/device/drafted.hpp>
+#include <specdec/more/device/row.hpp>
+#include <specdec/more/device/segments.hpp>
+#include <specdec/more/device/settings.hpp>
+#include <specdec/more/device/team.hpp>
+#include <specdec/types.hpp>
 
-namespace specdec::inline v0_2_0::device {
+namespace support {
+
+namespace device = specdec::device;
+using specdec::Index;
+using specdec::Token;
 
 /// A row of a device as a Distribution.
 template <class Scalar>
 class RowOnHost {
  public:
-  explicit RowOnHost(const Row<Scalar>& row) : row_(row) {}
+  explicit RowOnHost(const device::Row<Scalar>& row) : row_(row) {}
 
   Index vocab_size() const { return row_.vocab_size(); }
   double probability(Token x) const { return readable().probability(x); }
   auto sampler() const {
     readable();
-    return [row = *this](double u) { return row.sound().draw(LoopTeam{}, u); };
+    return [row = *this](double u) { return row.sound().draw(device::LoopTeam{}, u); };
   }
-  Token argmax() const { return sound().argmax(LoopTeam{}); }
+  Token argmax() const { return sound().argmax(device::LoopTeam{}); }
 
   /// Ends a race by the sums of a device, for sources of chance by address.
   template <class Q, class Pair>
   std::optional<Token> settle(double w, const Q& q, const Pair& pair) const {
-    std::vector<double> residual(static_cast<std::size_t>(segments_of(vocab_size())));
-    LoopCrew<1> crew;
-    const detail::Settled end = detail::settle_race(crew, pair, w, row_, q, residual.data());
+    std::vector<double> residual(static_cast<std::size_t>(device::segments_of(vocab_size())));
+    device::LoopCrew<1> crew;
+    const device::detail::Settled end = device::detail::settle_race(crew, pair, w, row_, q, residual.data());
     if (end.is_nan)
       specdec::detail::invalid_distribution("the residual of target and draft sums to no number");
     return end.winner;
@@ -45,20 +48,22 @@ class RowOnHost {
 
  private:
   // A dead end can be read, and a draw from it is an error: rows/read/dead_end.hpp.
-  const Row<Scalar>& readable() const {
-    if (row_.fault() == FaultKind::target_is_nan) specdec::detail::invalid_distribution("a logit is nan");
-    if (row_.fault() == FaultKind::target_is_infinite)
+  const device::Row<Scalar>& readable() const {
+    if (row_.fault() == device::FaultKind::target_is_nan)
+      specdec::detail::invalid_distribution("a logit is nan");
+    if (row_.fault() == device::FaultKind::target_is_infinite)
       specdec::detail::invalid_distribution("a logit is inf");
-    if (row_.fault() == FaultKind::bad_setting)
+    if (row_.fault() == device::FaultKind::bad_setting)
       specdec::detail::invalid_distribution("a setting is out of range");
     return row_;
   }
-  const Row<Scalar>& sound() const {
-    if (readable().fault() != FaultKind::none) specdec::detail::invalid_distribution("the row has no mass");
+  const device::Row<Scalar>& sound() const {
+    if (readable().fault() != device::FaultKind::none)
+      specdec::detail::invalid_distribution("the row has no mass");
     return row_;
   }
 
-  Row<Scalar> row_;
+  device::Row<Scalar> row_;
 };
 
 /// Target rows of logits in the host's memory, summed as a device sums them. A matrix of distributions.
@@ -66,40 +71,41 @@ template <class Scalar>
 class TargetOnHost {
  public:
   /// `rows` rows, `stride` numbers apart. The logits must outlive this.
-  TargetOnHost(const Scalar* logits, Index rows, Index vocab_size, Index stride, Settings settings)
-      : logits_(logits), size_(vocab_size), stride_(stride), scale_(scale_of(settings)) {
-    const Index segments = segments_of(vocab_size);
+  TargetOnHost(const Scalar* logits, Index rows, Index vocab_size, Index stride, device::Settings settings)
+      : logits_(logits), size_(vocab_size), stride_(stride), scale_(device::scale_of(settings)) {
+    const Index segments = device::segments_of(vocab_size);
     sums_.resize(static_cast<std::size_t>(rows * segments));
     cumulative_.resize(sums_.size());
-    largest_.resize(static_cast<std::size_t>(segments * lanes));
-    LoopCrew<1> crew;
+    largest_.resize(static_cast<std::size_t>(segments * device::lanes));
+    device::LoopCrew<1> crew;
     for (Index i = 0; i < rows; ++i) {
       for (Index s = 0; s < segments; ++s)
-        sums_[static_cast<std::size_t>(i * segments + s)] =
-            sum_segment(LoopTeam{}, logits + i * stride + s * segment_size, detail::columns_of(vocab_size, s),
-                        scale_, largest_.data() + s * lanes);
-      summaries_.push_back(finish_row(crew, logits + i * stride, sums_.data() + i * segments, largest_.data(),
-                                      cumulative_.data() + i * segments, vocab_size, settings));
+        sums_[static_cast<std::size_t>(i * segments + s)] = device::sum_segment(
+            device::LoopTeam{}, logits + i * stride + s * device::segment_size,
+            device::detail::columns_of(vocab_size, s), scale_, largest_.data() + s * device::lanes);
+      summaries_.push_back(device::finish_row(crew, logits + i * stride, sums_.data() + i * segments,
+                                              largest_.data(), cumulative_.data() + i * segments, vocab_size,
+                                              settings));
     }
   }
 
   Index rows() const { return static_cast<Index>(summaries_.size()); }
   Index vocab_size() const { return size_; }
   RowOnHost<Scalar> row(Index i) const {
-    const Index first = i * segments_of(size_);
-    return RowOnHost<Scalar>(Row<Scalar>(logits_ + i * stride_, sums_.data() + first,
-                                         cumulative_.data() + first, size_, scale_,
-                                         summaries_[static_cast<std::size_t>(i)]));
+    const Index first = i * device::segments_of(size_);
+    return RowOnHost<Scalar>(device::Row<Scalar>(logits_ + i * stride_, sums_.data() + first,
+                                                 cumulative_.data() + first, size_, scale_,
+                                                 summaries_[static_cast<std::size_t>(i)]));
   }
 
  private:
   const Scalar* logits_;
   Index size_, stride_;
   float scale_;
-  std::vector<SegmentSum> sums_;
+  std::vector<device::SegmentSum> sums_;
   std::vector<float> largest_;  // of the row that is being summed
   std::vector<double> cumulative_;
-  std::vector<RowSummary> summaries_;
+  std::vector<device::RowSummary> summaries_;
 };
 
 /// Draft rows of a device as a matrix of distributions. The rows must outlive this.
@@ -144,4 +150,4 @@ class DraftOnHost {
   Index size_;
 };
 
-}  // namespace specdec::device
+}  // namespace support
