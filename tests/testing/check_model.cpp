@@ -39,6 +39,7 @@ enum class Mistake {
   path_misplaced,    // tokens of a path keep the places that they had in the tree
   numbers_restart,   // parents are read as numbers of the call's own tokens
   mixed_as_lines,    // parents are ignored if another feed of the call has none
+  tree_survives,     // a rollback that cuts the context off leaves an open tree as it is
   longer_empties,    // a rollback to a longer length empties the context
   company_seen,      // rows depend on the number of feeds in the call
   not_released,      // a sequence that was released begins where it ended
@@ -123,7 +124,7 @@ struct Text {
     forget_tree();
   }
   void keep(Index length) {
-    forget_tree();
+    if (mistake != Mistake::tree_survives || length >= std::ssize(context)) forget_tree();
     if (mistake == Mistake::never_truncates) throw std::runtime_error("cannot");
     if (mistake == Mistake::longer_empties && length > std::ssize(context)) context.clear();
     if (mistake == Mistake::never_emptied || (mistake == Mistake::never_cut && length > 0)) return;
@@ -297,6 +298,11 @@ TEST_CASE("trees that do not grow from call to call are convicted") {
   CHECK(after_colon(complaint<One>(Mistake::numbers_restart)).starts_with(grown));
   CHECK(after_colon(complaint<Many>(Mistake::numbers_restart)).starts_with(grown));
   CHECK_THAT(complaint<One>(Mistake::numbers_restart), Catch::Contains(" of an open tree is off by "));
+}
+
+TEST_CASE("a tree that is still open after the context was cut is convicted") {
+  CHECK_FALSE(complaint<One>(Mistake::tree_survives).empty());
+  CHECK_FALSE(complaint<Many>(Mistake::tree_survives).empty());
 }
 
 TEST_CASE("a rollback to a longer length that changes the context is convicted") {

@@ -579,6 +579,24 @@ Conviction conviction(Wrong rule, Pair& models, Index most) {
 
 }  // namespace
 
+TEST_CASE("a text is read alone, whatever the models have read before") {
+  Pair models = pair_of(2);
+  const Text tokens{1, 0, 2, 1, 0, 2};
+  Text fed = prompt;
+  fed.insert(fed.end(), tokens.begin(), tokens.end() - 1);  // nothing is read after the last token
+  const auto context_of = [](const TableModel<>& model) {
+    return Text(model.context().begin(), model.context().end());
+  };
+  TextAudit audit;
+  for (int times = 0; times < 2; ++times) {
+    rescore(audit, models.target, models.small, prompt, tokens);
+    CHECK(context_of(models.target) == fed);
+    CHECK(context_of(models.small) == fed);
+    rescore(audit, models.target, prompt, tokens);
+    CHECK(context_of(models.target) == fed);
+  }
+}
+
 TEST_CASE("mistakes of rules are convicted, and named") {
   using enum Wrong::Mistake;
   using enum TextFault;
