@@ -92,7 +92,7 @@ void add_stretch(const R& row, double factor, Index start, GatheredSegment<R>& o
 //
 //   f(p, q)                 for one token; f(0, 0) = 0; SPECDEC_KERNEL, because a kernel calls it
 //   f.alone(p, start, end)  Σ over a stretch of row p where q is 0
-//   F::TokenByToken       if there is such a type, segments are not used
+//   F::TokenByToken         if there is such a type, segments are not used
 
 /// p has a list: only the tokens on it count. If q has a list, too, the two lists are merged.
 template <class F, ListedRow P, Distribution Q>
