@@ -1,5 +1,6 @@
 // Draft lengths that measure time, by a simulated clock: a batch of one is timed as a text alone, and eight texts that share a
-// length are about as fast as with the best fixed length, whether their drafts are made together or one after another.
+// length are about as fast as with the best fixed length, whether their drafts are made together or one after another. Where
+// drafts never pay, begin to pay, or stop paying, 8 and 64 texts are about as fast as those that know it.
 // SPDX-License-Identifier: MIT
 #include "support/simulated_clock.hpp"
 
@@ -49,6 +50,38 @@ struct TimedTogether : ModelPerSequence<TableModel<>> {
   TimedTogether(const TableModel<>& table, microseconds t) : ModelPerSequence(table), time(t) {}
   decltype(auto) forward(std::span<const BatchFeed> feeds) {
     SimulatedClock::time += time;
+    return ModelPerSequence::forward(feeds);
+  }
+};
+
+// A draft model for many texts that is another one from a context of `turn` tokens on. Reading a token takes time, too.
+struct Turns {
+  static constexpr bool copies_context = true;
+  TableModel<> before, after;
+  Index turn = 0;
+
+  Index vocab_size() const { return before.vocab_size(); }
+  const Rows& forward(std::span<const Token> tokens, Index rows) {
+    const Rows &early = before.forward(tokens, rows), &late = after.forward(tokens, rows);
+    return std::ssize(before.context()) < turn ? early : late;
+  }
+  void truncate(Index length) {
+    before.truncate(length);
+    after.truncate(length);
+  }
+};
+struct Turning {
+  Turns model;
+  microseconds call;
+  std::chrono::nanoseconds token;
+};
+struct TurningTogether : ModelPerSequence<Turns> {
+  Turning times;
+
+  explicit TurningTogether(const Turning& t) : ModelPerSequence(t.model), times(t) {}
+  decltype(auto) forward(std::span<const BatchFeed> feeds) {
+    SimulatedClock::time += times.call;
+    for (const BatchFeed& feed : feeds) SimulatedClock::time += std::ssize(feed.tokens) * times.token;
     return ModelPerSequence::forward(feeds);
   }
 };
@@ -120,6 +153,31 @@ double share_of_best(const Pair& pair, const auto& drafter_of, auto length) {
   return speed_of(pair, drafter_of(pair), length, 8) / best;
 }
 
+// A table that agrees with nothing.
+TableModel<> unlike() {
+  Rows rows = Rows::Constant(13 * 13, 12, 1e-3);
+  for (Index i = 0; i < rows.rows(); ++i) rows(i, i % 12) += 1 - 12e-3;
+  return {rows, 2};
+}
+
+// Tokens per simulated second and text where the texts have from `begin` to `end` tokens, on the mean.
+template <class Length>
+double speed_within(const Pair& pair, const Turning& small, Length length, int texts, Index begin, Index end,
+                    Index gamma = 16) {
+  Batch batch{TimedTogether(pair.target, pair.target_time), ModelDrafter{TurningTogether(small)},
+              BlockVerifier{}, std::move(length)};
+  double tokens = 0;
+  for (int i = 0; i < texts; ++i)
+    batch.add(prompt, {.max_new_tokens = 2 * end, .gamma = gamma},
+              std::mt19937_64{static_cast<std::uint64_t>(i)},
+              [&](std::span<const Token> emitted) { tokens += static_cast<double>(emitted.size()) / texts; });
+  while (tokens < static_cast<double>(begin)) batch.step();
+  const double before = tokens;
+  const auto then = SimulatedClock::now();
+  while (tokens < static_cast<double>(end)) batch.step();
+  return (tokens - before) / std::chrono::duration<double>(SimulatedClock::now() - then).count();
+}
+
 }  // namespace
 
 // Exact, since a batch of one and a decoder do the same things in the same order.
@@ -169,6 +227,43 @@ TEST_CASE(
     };
     check(CostOptimalLength{});
     check(EarlyStoppingLength{});
+  }
+}
+
+// Without a draft a text gets a token each call of the target.
+constexpr double plain_speed = 1e6 / 400;
+
+TEST_CASE("where drafts never pay, texts that share a length are about as fast as without drafts") {
+  const Pair pair = pair_of(microseconds(0));
+  for (const auto& [texts, end] : {std::pair<int, Index>{8, 2000}, std::pair<int, Index>{64, 1000}})
+    for (const auto& [call, token] :
+         {std::pair{200, 0}, std::pair{20, 2'000 / texts}, std::pair{20, 100'000 / texts}}) {
+      const Turning small{{unlike(), unlike()}, microseconds(call), std::chrono::nanoseconds(token)};
+      INFO(texts << " texts, a call of the draft model " << call << " us and " << token << " ns a token");
+      const auto check = [&](auto length) {
+        CHECK(speed_within(pair, small, length, texts, 0, end) > 0.97 * plain_speed);
+      };
+      check(CostOptimalLength{});
+      check(EarlyStoppingLength{});
+    }
+}
+
+TEST_CASE("where drafts begin to pay, or stop paying, texts that share a length find it out") {
+  const Pair pair = pair_of(microseconds(40));
+  constexpr Index turn = 600, found = 1000, end = 1400;
+  for (const int texts : {8, 64}) {
+    const std::chrono::nanoseconds token(1000 / texts);  // read by all: 1 us, 0.25 % of a step
+    const Turning begins{{unlike(), pair.small, turn}, pair.draft_time, token},
+        stops{{pair.small, unlike(), turn}, pair.draft_time, token};
+    const double best = speed_within(pair, begins, FixedLength{}, texts, found, end, 8);
+    INFO(texts << " texts");
+    const auto check = [&](auto length, double share) {
+      CHECK(speed_within(pair, begins, length, texts, found, end) > share * best);
+      CHECK(speed_within(pair, stops, length, texts, 100, turn) > share * best);
+      CHECK(speed_within(pair, stops, length, texts, found, end) > 0.97 * plain_speed);
+    };
+    check(CostOptimalLength{}, 0.9);
+    check(EarlyStoppingLength{}, 0.75);  // a draft that ends early saves no time while the others go on
   }
 }
 

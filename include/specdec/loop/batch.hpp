@@ -94,7 +94,7 @@ class Batch {
   using Entry = typename Core::Entry;
   static_assert(detail::fit_together<Target, drafts_trees<typename Driver::Drafter>, V, Policy>());
   static_assert(
-      Core::shares_length || !requires(Policy& policy, Index n) { policy.batch(n); },
+      Core::shares_length || detail::serves_one_text<Policy>,
       "this draft length counts the texts that it serves: pass the policy, not specdec::each(policy)");
 
  public:

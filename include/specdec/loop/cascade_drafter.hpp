@@ -312,6 +312,8 @@ class CascadeDrafter
   // A step of all inner loops: one call of the model.
   template <class P, class E>
   void step(std::vector<P>& parts, E& for_each) {
+    if constexpr (!GivenLength::for_each_text && requires(Policy& policy) { policy.batch(Index{}); })
+      static_cast<Policy&>(length_).batch(std::ssize(parts));
     for (P& part : parts) part.outer->error = detail::error_of([&] { ask(part); });
     std::erase_if(parts, failed<P>);
     driver_.draft(std::span<P>(parts), for_each);

@@ -78,6 +78,9 @@ class CostCurve {
   /// `decay` is the fraction of a cost's weight that is left after another cost is added; 1 forgets nothing.
   explicit CostCurve(double decay = 1) : decay_(detail::checked_decay(decay)) {}
 
+  /// Sets the decay from now on.
+  void decay(double decay) { decay_ = detail::checked_decay(decay); }
+
   /// The largest size that a cost can be added for.
   static constexpr Index largest_size = std::numeric_limits<std::int32_t>::max();
 

@@ -130,6 +130,27 @@ TEST_CASE("a long draft that pays off is found, however long drafts may be, and 
   }
 }
 
+TEST_CASE("a draft that ends early costs what a draft of its own length costs") {
+  CostOptimalLength policy({.window = 1e9});
+  const std::vector<double> survival(2, 1.0);
+  const auto take = [&](Index drafted) {
+    const Index asked = policy.next(2);
+    drafted = std::min(drafted, asked);
+    policy.observe({.asked = asked,
+                    .drafted = drafted,
+                    .accepted = drafted,
+                    .fed = drafted + 1,
+                    .survival = std::span(survival).first(static_cast<std::size_t>(drafted)),
+                    .draft_time = std::chrono::seconds(drafted),
+                    .target_time = std::chrono::seconds(10 + drafted)});
+  };
+  for (int step = 0; step < 400; ++step) take(1 + step % 2);
+  // Where two tokens are asked for, half of the drafts have one.
+  CHECK(policy.time_per_token(0) == Approx(10));
+  CHECK(policy.time_per_token(1) == Approx(12 / 2.0).epsilon(0.01));
+  CHECK(policy.time_per_token(2) == Approx((0.5 * 12 + 0.5 * 14) / 2.5).epsilon(0.02));
+}
+
 TEST_CASE("after a bad start the policy goes on trying for a while, but not for long") {
   CostOptimalLength policy;
   const std::vector<double> survival(16, 0.0);

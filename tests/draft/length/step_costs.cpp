@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/message_of.hpp"
 
 namespace test_draft_step_costs {
 
@@ -14,6 +15,7 @@ using specdec::Index;
 using specdec::StepRecord;
 using specdec::detail::StepCosts;
 using specdec::detail::Trials;
+using support::message_of;
 
 namespace {
 
@@ -151,6 +153,45 @@ TEST_CASE("catching up costs no more than writing did, and no less than nothing"
     pause(costs, 16);
     CHECK(costs.catching_up() == 16 * by_step);
   }
+}
+
+// Four texts: each step is told the time of the whole call.
+TEST_CASE("texts that share their calls catch up in one call, at what it took on the mean") {
+  StepCosts costs(0.5);
+  costs.batch(4);
+  const auto call = [&](Index nodes, std::vector<int> draft_seconds, int target_seconds) {
+    for (const int seconds : draft_seconds) costs.observe(step(nodes, nodes, seconds, target_seconds));
+  };
+  call(2, {40, 40, 40, 40}, 12);  // all of them read their prompts
+  CHECK(costs(2, 2) == 12);
+  call(2, {4, 4, 4, 4}, 12);
+  CHECK(costs(2, 2) == 4 + 12);
+  for (int n = 0; n < 3; ++n) {
+    costs.observe(step(0, 0, 0, 12));  // one of the texts may not draft
+    call(2, {4, 4, 4}, 12);
+  }
+  CHECK(costs(2, 2) == 4 + 12);
+  CHECK(costs.catching_up() == 0);
+  Trials trials(0.5);
+  trials.share_by(4);
+  for (int rest = 0; rest < 2; ++rest) {
+    for (int n = 0; n < 3; ++n) call(0, {0, 0, 0, 0}, 10);
+    CHECK(!costs.allow(trials, 0));
+    call(0, {0, 0, 0, 0}, 10);  // sixteen steps of all texts
+    CHECK(costs.allow(trials, 0));
+    call(2, {20, 4, 28, 12}, 12);  // 16 on the mean, of which 12 to catch up
+    call(2, {4, 4, 4, 4}, 12);
+    CHECK(costs(2, 2) == Approx(4 + 12));
+  }
+  call(0, {0, 0, 0}, 10);
+  CHECK(costs.catching_up() == 0);  // less than a call
+  call(0, {0}, 10);
+  CHECK(costs.catching_up() == Approx(0.75 * 64));  // no less than after sixteen calls
+  for (int n = 0; n < 15; ++n) call(0, {0, 0, 0, 0}, 10);
+  CHECK(costs.catching_up() == Approx(0.75 * 64));
+  for (int n = 0; n < 16; ++n) call(0, {0, 0, 0, 0}, 10);
+  CHECK(costs.catching_up() == Approx(0.75 * 128));
+  CHECK(message_of([&] { costs.batch(0); }) == "specdec: batch = 0 is outside 1..1073741824");
 }
 
 TEST_CASE(

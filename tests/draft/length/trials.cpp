@@ -66,11 +66,11 @@ TEST_CASE("a probe has one step where steps draft, else two, for each of the tex
     for (const bool drafts : {true, false}) {
       Trials trials(0.125);
       trials.share_by(texts);
-      for (int n = 0; n < 96; ++n) trials.earn(1);  // it may lose 12
-      const Index steps = (drafts ? 1 : 2) * texts;
-      CHECK(!trials.begin_probe(costs, drafts, 12.1 / static_cast<double>(steps)));
+      for (Index n = 0; n < 96 * texts; ++n) trials.earn(1);  // each call counts once: it may lose 12
+      const Index calls = drafts ? 1 : 2, steps = calls * texts;
+      CHECK(!trials.begin_probe(costs, drafts, 12.1 / static_cast<double>(calls)));
       CHECK(!trials.probe());
-      CHECK(trials.begin_probe(costs, drafts, 11.9 / static_cast<double>(steps)));
+      CHECK(trials.begin_probe(costs, drafts, 11.9 / static_cast<double>(calls)));
       for (Index n = 0; n < steps; ++n) {
         CHECK(trials.probe());
         CHECK(trials.end_with(step(1), costs) == (n == steps - 1));
@@ -78,6 +78,18 @@ TEST_CASE("a probe has one step where steps draft, else two, for each of the tex
       CHECK(!trials.probe());
       CHECK(trials.number() == 1);
     }
+}
+
+TEST_CASE("texts rest for four calls between probes, and a probe of many ends soon where few are left") {
+  Trials trials(0.125);
+  trials.share_by(3);
+  for (int n = 0; n < 11; ++n) trials.earn(1);
+  CHECK(!trials.affords(-1));
+  trials.earn(1);
+  CHECK(trials.begin_probe(costs, false, 0));
+  trials.share_by(1);
+  CHECK(!trials.end_with(step(1), costs));
+  CHECK(trials.end_with(step(1), costs));
 }
 
 TEST_CASE("while nothing is drafted a probe goes on as long as its tokens cost less than a plain step each") {

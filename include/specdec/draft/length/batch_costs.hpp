@@ -40,8 +40,7 @@ class BatchCosts {
 
   /// From now on, calls are shared by this many texts.
   void batch(Index texts) {
-    if (texts < 1 || texts > largest_batch)
-      detail::invalid_argument("batch = ", texts, " is outside 1..", largest_batch);
+    detail::check_batch(texts);
     texts_ = texts;
   }
 
@@ -77,8 +76,6 @@ class BatchCosts {
   }
 
  private:
-  static constexpr Index largest_batch = Index{1} << 30;
-
   double texts() const { return static_cast<double>(texts_); }
   double window() const { return 50 * texts(); }
   double target(Index tokens) const { return checked("target_cost", tokens, target_(tokens)); }

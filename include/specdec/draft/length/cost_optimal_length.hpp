@@ -46,8 +46,8 @@ struct CostOptimalOptions {
 /// be long enough; then each pause is many times as long as the one before (see detail::StepCosts::catching_up). Without a
 /// StepRecord::draft_time, and with given costs, catching up counts as free.
 ///
-/// For texts that share their calls the costs are given, and the length is that of the greatest goodput, the tokens that the
-/// batch emits per unit of cost: calls of many tokens are bound by arithmetic, so γ shrinks as the batch grows, down to 0.
+/// Texts that share their calls should share one CostOptimalLength. It measures whole calls. If their costs are given, the length
+/// is that of the greatest goodput, the tokens that the batch emits per unit of cost: calls of many tokens are bound by arithmetic, so γ shrinks as the batch grows, down to 0.
 ///
 ///   CostOptimalLength length{BatchCosts{target_cost, draft_cost}};
 ///   Batch batch{target, ModelDrafter{small}, BlockVerifier{}, length};
@@ -66,6 +66,8 @@ class CostOptimalLength {
  public:
   using Options = CostOptimalOptions;
 
+  static constexpr bool serves_one_text = std::same_as<Costs, detail::StepCosts>;  ///< each() may copy it
+
   explicit CostOptimalLength(const Options& options = {})
     requires std::same_as<Costs, detail::StepCosts>
       : CostOptimalLength(Costs(decay(options.window)), options) {}
@@ -75,15 +77,14 @@ class CostOptimalLength {
         costs_(std::move(costs)),
         survival_(decay(options.window)) {}
 
-  /// For BatchCosts: calls are shared by this many texts from now on. A Batch calls it.
-  void batch(Index texts)
-    requires requires(Costs& costs) { costs.batch(texts); }
-  {
+  /// This length serves so many texts from now on, which share their calls. A Batch or a CascadeDrafter calls it.
+  void batch(Index texts) {
     costs_.batch(texts);
     if (texts == trials_.texts()) return;
     trials_.share_by(texts);
     survival_.decay(decay(window_ * static_cast<double>(texts)));
-    if (longest() > 0 && !trials_.begin()) choose(true);
+    if constexpr (are_shared)
+      if (longest() > 0 && !trials_.begin()) choose(true);  // the costs are others now
   }
 
   Index next(Index most) {
@@ -120,7 +121,7 @@ class CostOptimalLength {
   Index longest() const { return std::ssize(lines_) - 1; }
 
   /// The estimate for a line of gamma tokens, in seconds or in the unit of the given costs, as of the last choice; 0 before the
-  /// first. In a batch, of one text: its share of the calls.
+  /// first. In a batch, per token of one text: of whole calls, or with given costs of the text's share of the calls.
   /// Throws: InvalidArgument unless 0 <= gamma <= longest().
   double time_per_token(Index gamma) const {
     if (gamma < 0 || gamma > longest())

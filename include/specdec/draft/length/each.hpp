@@ -5,6 +5,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "specdec/types.hpp"
+
 namespace specdec::inline v0_2_0 {
 
 /// A draft length of which each text gets a copy: what each() returns.
@@ -19,7 +21,9 @@ struct Each {
 ///
 /// Without each(), one draft length serves all texts. A Batch then calls next() once for each step (for each propose_for(),
 /// if texts take part in turn), and batch(n) before it, with the number of texts, if the draft length has that function. A
-/// CascadeDrafter calls next() for each text and each step of its inner loop. observe() is called for the steps of all texts.
+/// CascadeDrafter calls next() for each text and each step of its inner loop, and batch(n) once before. observe() is called for the
+/// steps of all texts. A draft length with batch(n) that may also be copied for each text says so with a member
+/// `static constexpr bool serves_one_text = true`.
 /// If the draft length looks at rows (more(), acceptance()) and drafts are made on several threads, these functions must be
 /// safe to call for several drafts at a time.
 template <class Policy>
@@ -28,6 +32,14 @@ Each<std::remove_cvref_t<Policy>> each(Policy&& policy) {
 }
 
 namespace detail {
+
+/// Whether a draft length may be one text's own. One that counts the texts of a batch is for all of them, unless it says
+/// otherwise.
+template <class P>
+inline constexpr bool serves_one_text = !requires(P& policy, Index n) { policy.batch(n); };
+template <class P>
+  requires requires { P::serves_one_text; }
+inline constexpr bool serves_one_text<P> = P::serves_one_text;
 
 /// The draft length that is passed as Length: an Each, or one for all that is held by value or referred to.
 template <class Length>

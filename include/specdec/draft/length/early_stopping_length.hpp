@@ -86,16 +86,16 @@ class EarlyStoppingLength {
   using Options = EarlyStoppingOptions;
   static constexpr bool counts_nodes = true;
 
+  static constexpr bool serves_one_text = std::same_as<Costs, detail::StepCosts>;  ///< each() may copy it
+
   explicit EarlyStoppingLength(const Options& options = {})
     requires std::same_as<Costs, detail::StepCosts>
       : EarlyStoppingLength(Costs(decay(options)), options) {}
   explicit EarlyStoppingLength(Costs costs, const Options& options = {})
       : decay_(decay(options)), trials_(options.probing), costs_(std::move(costs)) {}
 
-  /// For BatchCosts: calls are shared by this many texts from now on. A Batch calls it.
-  void batch(Index texts)
-    requires requires(Costs& costs) { costs.batch(texts); }
-  {
+  /// This length serves so many texts from now on, which share their calls. A Batch or a CascadeDrafter calls it.
+  void batch(Index texts) {
     costs_.batch(texts);
     trials_.share_by(texts);
   }

@@ -17,11 +17,20 @@ namespace specdec::inline v0_2_0::detail {
 /// Running estimates of costs: of drafts by depth, because a drafter makes a call for each level, and of target calls by
 /// tokens. Only times of a step's own work are entered: not calls that also took in a prompt, and not drafts where the
 /// drafter also took in tokens written without it. How long that took is kept apart: see catching_up().
+/// Texts that share their calls also share these costs. The record of each text has the time of the whole call. So costs are those
+/// of a call, and steps of all texts make a round: as many steps as there are texts.
 /// Units: seconds.
 class StepCosts {
  public:
   /// `decay`: each new cost multiplies the weight of earlier costs by this.
-  explicit StepCosts(double decay) : draft_(decay), vain_(decay), target_(decay) {}
+  explicit StepCosts(double decay) : decay_(decay), draft_(decay), vain_(decay), target_(decay) {}
+
+  /// Calls are shared by this many texts from now on.
+  void batch(Index texts) {
+    check_batch(texts);
+    texts_ = texts;
+    for (CostCurve* const curve : {&draft_, &vain_, &target_}) curve->decay(1 - (1 - decay_) / steps(texts));
+  }
 
   /// Makes room for drafts within the limits.
   void reserve(const DraftLimits& limits) {
@@ -30,16 +39,16 @@ class StepCosts {
   }
 
   void observe(const StepRecord& step) {
-    const bool after_a_draft = idle_ == 0;
+    const bool caught_up = run_ >= texts_;
     learn_catching_up(step);
-    idle_ = step.asked > 0 ? 0 : idle_ + 1;
     if (step.fed != step.drafted + 1) return;
     // While nothing is drafted for long, target costs are entered less often, so that the costs of calls with drafts are
     // not forgotten: a forgotten cost would count as 0.
-    if (idle_ < 8 || idle_ % 8 == 0) target_.add(step.fed, seconds(step.target_time));
+    const Index rounds = idle_ / texts_;
+    if (rounds < 8 || rounds % 8 == 0) target_.add(step.fed, seconds(step.target_time));
     if (!draft_.measured(0))
       draft_.add(0, 0);  // else a short draft would be estimated at the cost of the long ones
-    if (step.asked == 0 || !after_a_draft) return;
+    if (step.asked == 0 || !caught_up) return;
     if (step.drafted == 0) vain_.add(0, seconds(step.draft_time));
     else draft_.add(step.depth(), seconds(step.draft_time));
   }
@@ -65,7 +74,7 @@ class StepCosts {
   /// pause is long enough as soon as ln x > ρ. A probe then costs more than its share of the time before it; but if a text
   /// is as likely to end at n as at 2n steps, it is expected to have paid no more than that share.
   double catching_up() const {
-    if (idle_ == 0 || to_measure_ > 0) return 0;
+    if (idle_ < texts_ || to_measure_ > 0) return 0;
     const double known = steps(std::max(last_.pause, before_.pause)), pause = std::max(known, steps(idle_));
     return std::min(last_.per_step, before_.per_step) * pause / std::max(1.0, std::log(pause / known));
   }
@@ -74,43 +83,60 @@ class StepCosts {
   /// after steps without drafts comes when the pause is long enough to measure it. Such a pause is short, so that the measurement
   /// is cheap whatever a token costs.
   bool allow(const Trials& trials, double loss) const {
-    if (idle_ > 0 && to_measure_ > 0) return idle_ >= least_pause;
+    if (idle_ >= texts_ && to_measure_ > 0) return idle_ >= measurable();
     return trials.affords(loss + catching_up());
   }
 
  private:
-  // In steps. After a shorter pause, noise or a prompt would be measured. A longer run of drafts is no probe.
+  // In rounds. After a shorter pause, noise or a prompt would be measured. A longer run of drafts is no probe.
   static constexpr Index least_pause = 16, longest_probe = 16;
+
+  // The shortest pause that is measured, in steps: texts read theirs together.
+  Index measurable() const { return std::max(least_pause, texts_); }
 
   // What it cost to take in what was written in a pause.
   struct CaughtUp {
     double per_step = 0;
-    Index pause = least_pause;  // steps
+    Index pause = least_pause;  // steps of all texts
   };
 
   static double steps(Index number) { return static_cast<double>(number); }
   double draft(Index depth) const { return depth == 0 ? vain_(0) : draft_(depth); }
 
-  // Called before idle_ counts the step.
+  // In the first round after a pause each text catches up. What this takes is the mean over the texts.
   void learn_catching_up(const StepRecord& step) {
-    if (step.asked == 0) return;
-    run_ = idle_ == 0 ? run_ + 1 : 1;
-    if (run_ == longest_probe) last_.pause = before_.pause = least_pause;  // pauses are short again
-    if (idle_ < least_pause) return;
+    if (step.asked == 0) {
+      if (++idle_ >= texts_) run_ = 0;  // less than a round: the others draft
+      return;
+    }
+    if (run_++ == 0) pause_ = idle_, own_ = taken_ = 0;
+    idle_ = 0;
+    if (run_ >= longest_probe * texts_)
+      last_.pause = before_.pause = least_pause * texts_;  // pauses are short again
+    if (pause_ < measurable()) return;
+    own_ += draft(step.depth());
+    taken_ += seconds(step.draft_time);
+    if (run_ < texts_) return;
+    const double cost = (taken_ - own_) / steps(run_);
     before_ = last_;
-    const double own = draft(step.depth()), cost = seconds(step.draft_time) - own;
     // A drafter that reads more slowly than the target writes is of no use. So a longer time says nothing more.
-    last_ = {std::clamp(cost / steps(idle_), 0.0, plain()), idle_};
+    last_ = {std::clamp(cost / steps(pause_), 0.0, plain() / steps(texts_)),
+             std::max(pause_, least_pause * texts_)};
     if (to_measure_ == 2) before_ = last_;
-    to_measure_ = cost <= own ? 0 : std::max(to_measure_ - 1, 0);
+    to_measure_ = taken_ <= 2 * own_ ? 0 : std::max(to_measure_ - 1, 0);
+    pause_ = 0;
   }
 
+  double decay_;
   CostCurve draft_, vain_, target_;  // vain_: of drafts that stayed empty
+  Index texts_ = 1;
   Index idle_ =
-      1;  // steps since the last step that drafted; 0: the drafter has seen all but the latest tokens
+      1;  // steps since the last that drafted; less than a round: the drafter has seen all but the latest tokens
   CaughtUp before_, last_;
-  int to_measure_ = 2;  // how often catching up must be measured until it is known
-  Index run_ = 0;       // steps with drafts since the last step without
+  int to_measure_ = 2;          // how often catching up must be measured until it is known
+  Index run_ = 0;               // steps with drafts since the last round without
+  Index pause_ = 0;             // steps without a draft, before a round that is being measured
+  double own_ = 0, taken_ = 0;  // of that round so far: the time of its drafts alone, and with catching up
 };
 
 }  // namespace specdec::detail

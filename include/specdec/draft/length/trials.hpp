@@ -10,13 +10,20 @@
 
 namespace specdec::inline v0_2_0::detail {
 
+/// Throws unless so many texts can share their calls.
+inline void check_batch(Index texts) {
+  constexpr Index most = Index{1} << 30;
+  if (texts < 1 || texts > most) invalid_argument("batch = ", texts, " is outside 1..", most);
+}
+
 /// When a draft length tries a draft that it does not expect to be the best.
 ///
 /// The first steps draft 2, 0 and 4 tokens, two steps each: in the first step a draft model may have to catch up, and such a
 /// step is not timed. Later a probe may cost a share of the time. Each step earns that share of its cost. A probe waits until
 /// the steps since the last probe have earned its expected loss, and for a few steps in any case. While nothing is drafted a
 /// probe has two steps, because the first may not be timed; and it goes on as long as it pays, until that is certain: it may
-/// be long until the next one. All texts that share a draft length take part in a probe.
+/// be long until the next one. All texts that share a draft length take part in a probe. The first steps are six of all texts
+/// together: six texts are through with them after their first call, and probes try the rest.
 /// Units: costs are in seconds, or in a unit of the caller's.
 /// Throws: InvalidArgument unless 0 < share < 1.
 class Trials {
@@ -26,7 +33,10 @@ class Trials {
   }
 
   /// From now on this many texts share the draft length.
-  void share_by(Index texts) { texts_ = texts; }
+  void share_by(Index texts) {
+    texts_ = texts;
+    left_ = std::min(left_, steps(false));
+  }
   Index texts() const { return texts_; }
 
   // ---- The first steps ----------------------------------------------------------------------------------
@@ -50,20 +60,20 @@ class Trials {
   /// There is nothing to try now: the next probe tries what comes next.
   void skip() { ++number_; }
 
-  /// Enters a step that was no probe.
+  /// Enters a text's step that was no probe. Texts that share their calls pay for a step together: its cost counts once.
   void earn(double cost) {
-    earned_ += share_ * cost;
+    earned_ += share_ * cost / static_cast<double>(texts_);
     ++rest_;
   }
 
   /// Whether a probe may lose so much.
-  bool affords(double loss) const { return rest_ >= least_rest && !(earned_ < loss); }
+  bool affords(double loss) const { return rest_ >= least_rest * texts_ && !(earned_ < loss); }
 
   /// Begins a probe if `costs` allow it now. `drafts`: whether the steps draft at present. `loss`: what a step of the probe is
   /// expected to cost more than another step.
   template <class Costs>
   bool begin_probe(const Costs& costs, bool drafts, double loss) {
-    if (!costs.allow(*this, static_cast<double>(steps(drafts)) * loss)) return false;
+    if (!costs.allow(*this, static_cast<double>(rounds(drafts)) * loss)) return false;
     earned_ = 0;
     rest_ = 0;
     tokens_ = cost_ = 0;
@@ -91,7 +101,8 @@ class Trials {
   static constexpr int first_lengths = 3;
   static constexpr Index least_rest = 4;  // steps between probes, whatever they cost
 
-  Index steps(bool drafts) const { return (drafts ? 1 : 2) * texts_; }
+  static Index rounds(bool drafts) { return drafts ? 1 : 2; }
+  Index steps(bool drafts) const { return rounds(drafts) * texts_; }
 
   double share_;
   Index texts_ = 1;
