@@ -73,7 +73,9 @@ class RowsOfDraft {
 /// no distribution, a row of another size.
 /// Random: the strategy's draws. Each request draws from its own source.
 /// Cost: a model call for each stage; the draft with the most stages decides. The first call also takes in the part of the
-/// context that the model has not cached (after full acceptance two tokens: x_γ and Y). No allocation in steady state.
+/// context that the model has not cached (after full acceptance two tokens: x_γ and Y). If a BatchModel's call has no room for all
+/// that the texts have not read (DraftLimits::tokens_per_call), calls before it read all but as many tokens of each text as its
+/// target call may have. No allocation in steady state.
 template <class M, class Strategy = Line>
 class ModelDrafter
     : public detail::DraftForRequests<ModelDrafter<M, Strategy>, detail::OverFeeds<M>::for_many> {
@@ -101,6 +103,7 @@ class ModelDrafter
     std::conditional_t<Strategy::branches, detail::CachedTree, detail::CachedLine> cached;
     Growth growth;
     bool begun = false;           // the model's cache has been cut to this draft's context
+    bool calls = false;           // next() has said that the model is to be called
     std::vector<Token> replaced;  // see tokens_in_vocabulary
   };
 
@@ -144,26 +147,56 @@ class ModelDrafter
   template <class Request, class E>
   void write(std::span<Request> requests, E&) {
     for (Request& request : requests) request.error = detail::error_of([&] { begin(request); });
-    while (wish(requests)) {
-      const auto withdraw = [this] {
-        for (const BatchFeed& feed : feeds_)
-          contexts_.at(feed.sequence).cached.withdraw(model_, feed.sequence);
-      };
-      detail::undo_on_error([&] { call(requests); }, withdraw);
-    }
+    const auto withdraw = [this] {
+      for (const BatchFeed& feed : feeds_) contexts_.at(feed.sequence).cached.withdraw(model_, feed.sequence);
+    };
+    const auto call_once = [&] { detail::undo_on_error([&] { call(requests); }, withdraw); };
+    if constexpr (for_many)
+      while (wish_parts(requests)) call_once();
+    while (wish(requests)) call_once();
   }
 
   template <class Request>
   void begin(const Request& request) {
     Context& context = contexts_.make(request.sequence);
     context.growth.end();
-    context.begun = false;
+    context.begun = context.calls = false;
     if (request.context.empty()) detail::invalid_argument("context is empty: there is nothing to continue");
     const Index room =
         std::min(context_size(model_.model()) - std::ssize(request.context), reach(model_.model()));
     context.growth.begin(strategy_, request.limits, room);
     if (!detail::can_draft_after(model_.model(), request.sequence, std::ssize(request.context)))
       context.growth.end();
+  }
+
+  // Collects parts of the contexts, as many tokens as a call may have. Returns false if the next calls of the drafts have room for
+  // the rest.
+  template <class Request>
+  bool wish_parts(std::span<Request> requests) {
+    feeds_.clear();
+    growing_.clear();
+    rows_ = 0;
+    const Index most = requests.empty() ? unlimited : requests.front().limits.tokens_per_call;
+    if (most == unlimited) return false;
+    Index left = most, unread = 0;
+    for (const Request& request : requests) {
+      if (request.error) continue;
+      Context& context = contexts_.at(request.sequence);
+      context.calls = context.calls || context.growth.next();
+      if (!context.calls) continue;
+      go_on(request, context);
+      BatchFeed feed =
+          context.cached.feed(model_, request.sequence, request.context, {}, vocab_size(), context.replaced);
+      const Index size = std::ssize(feed.tokens);
+      unread += size;
+      const Index part = std::min(left, size - 1 - request.limits.nodes);
+      if (part <= 0) continue;
+      feed.tokens = detail::first(feed.tokens, part);
+      feed.rows = 0;
+      feeds_.push_back(feed);
+      left -= part;
+    }
+    return unread > most && !feeds_.empty();
   }
 
   // Collects the feeds of the drafts that still grow. Returns false if no draft does.
@@ -176,7 +209,7 @@ class ModelDrafter
       if (requests[r].error) continue;
       const Index sequence = requests[r].sequence;
       Context& context = contexts_.at(sequence);
-      if (!context.growth.next()) continue;
+      if (!std::exchange(context.calls, false) && !context.growth.next()) continue;
       go_on(requests[r], context);
       feeds_.push_back(context.cached.feed(model_, sequence, requests[r].context, context.growth.wish(),
                                            vocab_size(), context.replaced));
