@@ -8,7 +8,7 @@ add_test(NAME example/generate/ngram COMMAND generate --ngram --tokens 50 --tabl
 
 # On equal drafts block verification emits at least as much as token verification, and more of long drafts.
 specdec_expects(example/generate/equal_drafts generate
-  OUTPUT "Block over token verification, by prompt: [^;]*; on equal drafts, [1-9][0-9]*\\.[0-9] % \\+- "
+  OUTPUT "Block over token verification, by prompt: [^\n]* on equal drafts, [1-9][0-9]*\\.[0-9] % \\+- "
   ARGUMENTS --ngram --temperature 1 --gamma 8 --tokens 1 --table-tokens 20)
 
 # All drafters and all draft lengths write the target's text. Otherwise the program's exit status is 1.
