@@ -254,6 +254,45 @@ TEST_CASE("of twins that a model has not read, one reads what they share, and th
   }
 }
 
+TEST_CASE("what a call has no room for is read in parts, and the drafts are the same") {
+  std::mt19937_64 rng{14};
+  const auto table = coarse_model(4, 2, rng);
+  std::vector<Tokens> prompts;
+  for (const Index size : {40, 1, 23, 2}) {
+    prompts.emplace_back();
+    for (Index i = 0; i < size; ++i) prompts.back().push_back(static_cast<Token>((i * i + size) % 4));
+  }
+  for (const Case& c : all_strategies()) {
+    INFO(c.name);
+    std::vector<Tokens> contexts = prompts;
+    ForkingBookkeeper bounded(table), unbounded(table);
+    const auto few = c.strategy.drafter(bounded), all = c.strategy.drafter(unbounded);
+    const auto draft = [&](ManyDrafter& drafter, Index most) {
+      std::vector<SplitMix64> sources(4, SplitMix64{5});
+      std::vector<Request> requests;
+      for (std::size_t i = 0; i < 4; ++i)
+        requests.push_back({.sequence = static_cast<Index>(i),
+                            .context = contexts[i],
+                            .limits = {.nodes = i == 3 ? 0 : 4, .depth = 3, .tokens_per_call = most},
+                            .source = &sources[i]});
+      drafter.draft(requests);
+      for (const Request& request : requests) CHECK_FALSE(request.error);
+    };
+    for (int step = 0; step < 3; ++step) {
+      bounded.fails_at = step == 1 ? bounded.calls + 2 : -1;
+      if (step == 1)
+        CHECK_THROWS_AS(draft(*few, 15), Bookkeeper::Failure);  // what was read before stays read
+      draft(*few, 15);  // 5 of each draft's first call, for three texts
+      draft(*all, unlimited);
+      for (Index i = 0; i < 4; ++i) CHECK(few->drafted(i) == all->drafted(i));
+      for (Tokens& context : contexts) context.insert(context.end(), 20, Token{step});
+    }
+    CHECK(bounded.most_fed == 15);
+    CHECK(unbounded.most_fed == 64);
+    CHECK(bounded.fed == unbounded.fed);  // no token is read twice, and the text without a draft is not read
+  }
+}
+
 TEST_CASE("a failure of one text costs only its own draft, which grows no further") {
   std::mt19937_64 rng{4};
   const auto table = coarse_model(4, 2, rng);

@@ -690,6 +690,7 @@ TEST_CASE("a call never has more tokens than allowed, and no sequence waits for 
     batch.add(Tokens(1 + 9 * seed, 2), {.max_new_tokens = 10, .gamma = 4}, std::mt19937_64(seed));
   CHECK(batch.run().size() == 6);
   CHECK(target.most_fed == 8);
+  CHECK(small.most_fed == 8);
   CHECK(batch.target_calls() == target.calls);
   CHECK(batch.fed() == target.fed);
   CHECK(support::message_of<std::invalid_argument>([&] {

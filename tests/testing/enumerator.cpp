@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/message_of.hpp"
 
 namespace test_testing_enumerator {
 
@@ -49,6 +50,17 @@ TEST_CASE("a row without mass cannot be drawn from") {
   Eigen::RowVector2d row(0, 0);
   Enumerator chance;
   CHECK_THROWS_AS(chance.draw(distributions(row).row(0)), InvalidDistribution);
+}
+
+TEST_CASE("a choice that no generator can make is an error") {
+  const auto said = [](const Eigen::RowVector2d& row) {
+    return support::message_of<InvalidDistribution>(
+        [&] { testing::enumerate([&](Enumerator& chance) { chance.draw(distributions(row).row(0)); }); });
+  };
+  CHECK(said({0.75, 0.5}) == "the outcomes of a choice have probabilities that sum to 1.25");
+  CHECK(said({1.5, 0}) == "the outcomes of a choice have probabilities that sum to 1.5");
+  CHECK(said({1, -0.25}) == "outcome 1 of a choice has the probability -0.25");
+  CHECK(said({0.5, 0.5 + 0x1p-9}) == "");  // the rounding of bfloat16
 }
 
 TEST_CASE("after a run that throws, the next run works") {

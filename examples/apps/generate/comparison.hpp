@@ -33,12 +33,14 @@ class Run {
     stats_ += result.stats;
     time_ += time;
     efficiencies_.push_back(result.stats.block_efficiency());
+    acceptances_.push_back(result.stats.acceptance);
     outputs_.push_back(std::move(result.tokens));
   }
 
   const specdec::Stats& stats() const { return stats_; }
   const std::vector<Tokens>& outputs() const { return outputs_; }
   const std::vector<double>& efficiencies() const { return efficiencies_; }
+  const std::vector<specdec::Acceptance>& acceptances() const { return acceptances_; }
   Index emitted() const { return stats_.emitted; }
   bool drafted_any() const { return stats_.drafted > 0; }
 
@@ -72,7 +74,8 @@ class Run {
   }
 
   std::vector<Tokens> outputs_;
-  std::vector<double> efficiencies_;  // one for each text
+  std::vector<double> efficiencies_;              // one for each text
+  std::vector<specdec::Acceptance> acceptances_;  // of the drafts of each text
   specdec::Stats stats_;
   std::chrono::duration<double> time_{0};
 };
@@ -210,16 +213,29 @@ inline void print_row(const Way& way, const Run& run, double baseline, std::stri
 }
 
 /// The gain of b over a in per cent, with its standard error: the mean over the prompts of log(b/a).
-inline std::string gain(const Run& a, const Run& b) {
-  const auto n = static_cast<double>(a.efficiencies().size());
+inline std::string gain(const std::vector<double>& a, const std::vector<double>& b) {
+  const auto n = static_cast<double>(a.size());
   double sum = 0, squares = 0;
-  for (std::size_t i = 0; i < a.efficiencies().size(); ++i) {
-    const double x = std::log(b.efficiencies()[i] / a.efficiencies()[i]);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const double x = std::log(b[i] / a[i]);
     sum += x;
     squares += x * x;
   }
   const double mean = sum / n, variance = (squares - n * mean * mean) / (n - 1);
   return fixed(100 * std::expm1(mean), 1) + " % +- " + fixed(100 * std::sqrt(variance / n), 1) + " %";
+}
+
+/// The gain of block over token verification on equal drafts and rows: for each draft of both runs, how many tokens each of the
+/// two rules emits on average. Two runs write two texts, and chance makes them differ; here it does not.
+inline std::string gain_on_equal_drafts(const Run& a, const Run& b) {
+  std::vector<double> token, block;
+  for (std::size_t i = 0; i < a.acceptances().size(); ++i) {
+    specdec::Acceptance drafts = a.acceptances()[i];
+    drafts += b.acceptances()[i];
+    token.push_back(1 + drafts.expected_token());
+    block.push_back(1 + drafts.expected_block());
+  }
+  return gain(token, block);
 }
 
 inline void print_costs(const Way& way, const Run& run, const Run& alone) {
@@ -250,7 +266,7 @@ inline void print_best_trees(const std::vector<Way>& ways, const std::vector<Run
         best = w;
     if (best != linear)
       std::cout << "\nOver a line of " << ways[linear].gamma.most << ", by prompt: " << ways[best].title
-                << ", " << gain(runs[linear], runs[best]) << '.';
+                << ", " << gain(runs[linear].efficiencies(), runs[best].efficiencies()) << '.';
   }
 }
 
@@ -325,7 +341,9 @@ inline bool compare(Pair& pair, const Topic& topic, const std::vector<Way>& ways
   if (topic.option == "rules" && block) {
     if (block->drafted_any()) print_costs(*std::ranges::find(ways, "block", &Way::title), *block, alone);
     if (alone.outputs().size() > 1 && texts.temperature > 0)
-      std::cout << " Block over token verification, by prompt: " << gain(*token, *block) << '.';
+      std::cout << " Block over token verification, by prompt: "
+                << gain(token->efficiencies(), block->efficiencies()) << "; on equal drafts, "
+                << gain_on_equal_drafts(*token, *block) << '.';
   }
   if (topic.column == "drafter")
     std::cout << " Draft cost: of a drafted token, in target calls of one token.";

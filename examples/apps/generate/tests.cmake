@@ -6,6 +6,11 @@ specdec_expects(example/generate/deepened generate OUTPUT "deepened to 9 layers.
   ARGUMENTS --target-layers 9 --temperature 0 --tokens 1 --table-tokens 10)
 add_test(NAME example/generate/ngram COMMAND generate --ngram --tokens 50 --table-tokens 100)
 
+# On equal drafts block verification emits at least as much as token verification, and more of long drafts.
+specdec_expects(example/generate/equal_drafts generate
+  OUTPUT "Block over token verification, by prompt: [^\n]* on equal drafts, [1-9][0-9]*\\.[0-9] % \\+- "
+  ARGUMENTS --ngram --temperature 1 --gamma 8 --tokens 1 --table-tokens 20)
+
 # All drafters and all draft lengths write the target's text. Otherwise the program's exit status is 1.
 string(CONCAT every_drafter "draft model.*MLP speculator.*EAGLE layer.*Medusa heads.*learning draft model.*early exit.*skipped layers.*prompt lookup.*"
   "suffix.*lookahead.*then model.*for the model.* after 40 prompts.*token for token: yes")

@@ -63,6 +63,9 @@ struct DraftLimits {
   /// vain. Empty where the length of the draft is fixed.
   TokenIds stop_tokens = {};
   Index stops_from = 0;
+  /// The most tokens in one call of a draft model for many texts, as far as it reads what was written. Of requests that are made
+  /// together all have one such limit. A Batch hands down its BatchOptions::tokens_per_call.
+  Index tokens_per_call = unlimited;
 
   /// How many tokens a line within the limits may have.
   Index length() const { return std::min(nodes, depth); }

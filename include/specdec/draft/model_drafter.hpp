@@ -73,8 +73,10 @@ class RowsOfDraft {
 /// no distribution, a row of another size.
 /// Random: the strategy's draws. Each request draws from its own source.
 /// Cost: a model call for each stage; the draft with the most stages decides. The first call also takes in the part of the
-/// context that the model has not cached (after full acceptance two tokens: x_γ and Y). No allocation in steady state. With a
-/// BatchModel that has fork(from, to), a prompt that twins share is read once: see fork_context().
+/// context that the model has not cached (after full acceptance two tokens: x_γ and Y). If a BatchModel's call has no room for all
+/// that the texts have not read (DraftLimits::tokens_per_call), calls before it read all but as many tokens of each text as its
+/// target call may have. No allocation in steady state. With a BatchModel that has fork(from, to), a prompt that
+/// twins share is read once: see fork_context().
 template <class M, class Strategy = Line>
 class ModelDrafter
     : public detail::DraftForRequests<ModelDrafter<M, Strategy>, detail::OverFeeds<M>::for_many> {
@@ -103,6 +105,7 @@ class ModelDrafter
     Growth growth;
     bool begun = false;           // the model's cache has been cut to this draft's context
     Index family = -1;            // a number that it shares with its twins
+    bool calls = false;           // next() has said that the model is to be called
     std::vector<Token> replaced;  // see tokens_in_vocabulary
   };
 
@@ -157,23 +160,23 @@ class ModelDrafter
   template <class Request, class E>
   void write(std::span<Request> requests, E&) {
     for (Request& request : requests) request.error = detail::error_of([&] { begin(request); });
+    const auto withdraw = [this] {
+      for (const BatchFeed& feed : feeds_) contexts_.at(feed.sequence).cached.withdraw(model_, feed.sequence);
+    };
+    const auto call_once = [&] { detail::undo_on_error([&] { call(requests); }, withdraw); };
     if constexpr (shares_contexts)
       for (Request& request : requests)
         if (is_unread(request)) read_with_twins(request, requests);
-    while (wish(requests)) {
-      const auto withdraw = [this] {
-        for (const BatchFeed& feed : feeds_)
-          contexts_.at(feed.sequence).cached.withdraw(model_, feed.sequence);
-      };
-      detail::undo_on_error([&] { call(requests); }, withdraw);
-    }
+    if constexpr (for_many)
+      while (wish_parts(requests)) call_once();
+    while (wish(requests)) call_once();
   }
 
   template <class Request>
   void begin(const Request& request) {
     Context& context = contexts_.make(request.sequence);
     context.growth.end();
-    context.begun = false;
+    context.begun = context.calls = false;
     if (request.context.empty()) detail::invalid_argument("context is empty: there is nothing to continue");
     const Index room =
         std::min(context_size(model_.model()) - std::ssize(request.context), reach(model_.model()));
@@ -214,10 +217,46 @@ class ModelDrafter
       is_waited_for |= is_unread(other);
     }
     if (!is_waited_for || prompt.empty()) return;
-    BatchFeed feed = detail::feed_of_context(request.sequence, prompt, 0, vocab_size(), context.replaced);
-    feed.rows = 0;
-    model_.forward(std::span<const BatchFeed>(&feed, 1));
-    context.cached.taken(feed, {});
+    for (Index read = 0; read < std::ssize(prompt);) {
+      BatchFeed feed =
+          detail::feed_of_context(request.sequence, prompt, read, vocab_size(), context.replaced);
+      feed.tokens =
+          detail::first(feed.tokens, std::min(std::ssize(feed.tokens), request.limits.tokens_per_call));
+      feed.rows = 0;
+      model_.forward(std::span<const BatchFeed>(&feed, 1));
+      context.cached.taken(feed, {});
+      read += std::ssize(feed.tokens);
+    }
+  }
+
+  // Collects parts of the contexts, as many tokens as a call may have. Returns false if the next calls of the drafts have room for
+  // the rest.
+  template <class Request>
+  bool wish_parts(std::span<Request> requests) {
+    feeds_.clear();
+    growing_.clear();
+    rows_ = 0;
+    const Index most = requests.empty() ? unlimited : requests.front().limits.tokens_per_call;
+    if (most == unlimited) return false;
+    Index left = most, unread = 0;
+    for (const Request& request : requests) {
+      if (request.error) continue;
+      Context& context = contexts_.at(request.sequence);
+      context.calls = context.calls || context.growth.next();
+      if (!context.calls) continue;
+      go_on(request, context);
+      BatchFeed feed =
+          context.cached.feed(model_, request.sequence, request.context, {}, vocab_size(), context.replaced);
+      const Index size = std::ssize(feed.tokens);
+      unread += size;
+      const Index part = std::min(left, size - 1 - request.limits.nodes);
+      if (part <= 0) continue;
+      feed.tokens = detail::first(feed.tokens, part);
+      feed.rows = 0;
+      feeds_.push_back(feed);
+      left -= part;
+    }
+    return unread > most && !feeds_.empty();
   }
 
   // Collects the feeds of the drafts that still grow. Returns false if no draft does.
@@ -230,7 +269,7 @@ class ModelDrafter
       if (requests[r].error) continue;
       const Index sequence = requests[r].sequence;
       Context& context = contexts_.at(sequence);
-      if (!context.growth.next()) continue;
+      if (!std::exchange(context.calls, false) && !context.growth.next()) continue;
       go_on(requests[r], context);
       feeds_.push_back(context.cached.feed(model_, sequence, requests[r].context, context.growth.wish(),
                                            vocab_size(), context.replaced));

@@ -44,7 +44,8 @@ namespace specdec::inline v0_2_0 {
 /// How a batch uses its target calls.
 struct BatchOptions {
   /// The most tokens in one target call. A sequence that finds no room waits, and goes first in the next call. A prompt that
-  /// is too long for one call is fed in parts.
+  /// is too long for one call is fed in parts. A ModelDrafter over a BatchModel feeds no more in a call of its model, and reads
+  /// long texts by several calls within one draft. Models for one text, and the model of a CascadeDrafter, have no such limit.
   Index tokens_per_call = unlimited;
 };
 

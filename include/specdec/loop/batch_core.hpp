@@ -188,9 +188,11 @@ class BatchCore {
   template <class E>
   void make_feeds(E& for_each) {
     requests_.clear();
-    for (Entry* entry : stepping_)
-      if (entry->uncached() == 0)
-        requests_.push_back(Driver::request_of(entry->seat(), policy_of(*entry), entry->source()));
+    for (Entry* entry : stepping_) {
+      if (entry->uncached() > 0) continue;
+      requests_.push_back(Driver::request_of(entry->seat(), policy_of(*entry), entry->source()));
+      requests_.back().limits.tokens_per_call = tokens_per_call;
+    }
     driver_.draft(std::span(requests_), for_each);
     std::erase_if(stepping_, [](const Entry* entry) { return entry->seat().error != nullptr; });
     feeds_.clear();

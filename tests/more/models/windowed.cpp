@@ -60,7 +60,7 @@ struct Remembering {
   Index vocab_size() const { return vocabulary; }
   Index context_size() const { return most; }
   const Eigen::MatrixXd& forward(std::span<const Token> tokens, Index rows) {
-    support::check_call(tokens, rows, vocabulary);
+    support::check_call(tokens, std::max<Index>(rows, 1), vocabulary);  // 0: a part of a prompt, by OnlyText
     context.insert(context.end(), tokens.begin(), tokens.end());
     if (std::exchange(fails, false)) throw Failure();
     if (misshapen >= 0) return output = Eigen::MatrixXd::Zero(1, misshapen);

@@ -33,6 +33,7 @@ from llama_server import SEED, LlamaServer  # noqa: E402
 from pair_bets import Gambler, PairBets  # noqa: E402
 from places import EDGES, Place, words_of  # noqa: E402
 from samples import read_prompts  # noqa: E402
+from single_bets import SingleBet  # noqa: E402
 from text_bets import TextBets, least  # noqa: E402
 
 LENIENT = 0.1  # the mistake: drafts of this probability are accepted
@@ -237,14 +238,11 @@ class Independence(unittest.TestCase):
 
     def test_a_server_that_ignores_the_seed(self):
         with fake_server.running(seed=7) as url:
-            for asked in (["rescore", url, "--texts", 60, "--tokens", 12], ["rescore", url, *OPENAI, "--top", 5, "--texts", 60, "--tokens", 12],
-                          ["compare", url, "--texts", 100, "--tokens", 12]):
-                with self.subTest(asked):
-                    if asked[0] == "compare":
-                        with fake_server.running(seed=8) as other:
-                            status, words = run(*asked, "--off-url", other)
-                    else:
-                        status, words = run(*asked)
+            for mode, *asked in ["rescore"], ["rescore", *OPENAI, "--top", 5], ["compare"]:
+                with self.subTest([mode, *asked]), fake_server.running(seed=8) as other:
+                    if mode == "compare":
+                        asked = ["--off-url", other]
+                    status, words = run(mode, url, *asked, "--texts", 100, "--tokens", 12)
                     self.assertEqual(status, 2, words)
                     self.assertIn("the texts are not independent", words)
                     self.assertIn("NO VERDICT", words)
@@ -338,6 +336,16 @@ class SingleTokens(unittest.TestCase):
         self.assertGreater(bets.named[3].by_reference.evidence, bets.named[3].by_counts.evidence)
         self.assertLess(self.evidence(0.05, draft).named[3].by_reference.evidence, 0)
 
+    def test_tolerance(self):
+        """A p that is wrong by e^tolerance at most leaves the mean factor at 1 at most, and nearly there."""
+        for tolerance, p, q in itertools.product((1e-3, 0.1), (1e-4, 0.3, 0.8), (1e-5, 0.2, 0.85)):
+            means = []
+            for right in p * math.exp(-tolerance), p, p * math.exp(tolerance):
+                factors = [math.exp(SingleBet(tolerance).after(p, comes, q).log_wealth) for comes in (False, True)]
+                means.append((1 - right) * factors[0] + right * factors[1])
+            self.assertLessEqual(max(means), 1 + 1e-12)
+            self.assertGreater(max(means), 1 - 10 * tolerance**2)
+
     def test_ends_are_named_after_their_text(self):
         bets = TextBets()
         bets.add_text([1], [2, 3], [self.LISTED] * 2, end=3)
@@ -416,7 +424,9 @@ class Reports(unittest.TestCase):
         mean = 5 / 16 * (10 ** one[0].evidence + 10 ** groups) + 1 / 8 * (1 + 10 ** bets.named[2].evidence) + 1 / 8
         self.assertAlmostEqual(bets.evidence, math.log10(mean))
         for named in range(6):
-            self.assertAlmostEqual(sum(share for share, _ in TextBets(named=range(named)).shares()), 1)
+            shares = [share for share, _ in TextBets(named=range(named)).shares()]
+            self.assertAlmostEqual(sum(shares), 1)
+            self.assertGreater(min(shares), 0)
         self.assertAlmostEqual(sum(share for share, _ in PairBets().shares()), 1)
 
     def test_lists_of_one_token(self):
@@ -469,8 +479,8 @@ class Keeping(unittest.TestCase):
         with fake_server.running() as url, tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "kept"
             self.assertEqual(run("rescore", url, "--texts", 2, "--tokens", 4, "--keep", file)[0], 0)
-            for asked, words in (["rescore", url, "--tokens", 5], "tokens = 4, not 5"), (["compare", url, "--tokens", 4], "mode = 'rescore'"):
-                status, said = run(*asked, "--keep", file)
+            for mode, tokens, words in ("rescore", 5, "tokens = 4, not 5"), ("compare", 4, "mode = 'rescore'"):
+                status, said = run(mode, url, "--tokens", tokens, "--keep", file)
                 self.assertEqual(status, 2)
                 self.assertIn(words, said)
             file.write_text('{"token": 1}\n')
@@ -543,6 +553,13 @@ class Lines(unittest.TestCase):
             with self.subTest(len(lines)), write_lines(lines) as file:
                 status, words = run("lines", file.name, "--alpha", alpha)
                 self.assertEqual(status, expected, words)
+
+    def test_reference_by_hand(self):
+        """One that is all on one token has one reading: nobody has added this token."""
+        for logarithm, readings in (0, 1), (-0.1, 2):
+            read = unittest.mock.Mock()
+            read_lines([json.dumps({"token": 1, "candidates": {"1": -0.7, "2": -0.7}, "reference": {"1": logarithm}})], lambda: read, None)
+            self.assertEqual(len(read.add.call_args[0][2].readings(1)), readings)
 
     def test_unreadable_numbers(self):
         with write_lines([{"token": 1, "logprob": 1000, "reference_logprob": -1}]) as file:

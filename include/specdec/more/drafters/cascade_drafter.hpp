@@ -345,6 +345,7 @@ class CascadeDrafter
         seat.limits([&](Index most) { return detail::next_length(policy, most, seat.drafted_text()); });
     static_cast<InnerRequest<std::remove_pointer_t<decltype(part.outer)>>&>(part) =
         Driver::request_of(seat, policy, *part.outer->source);
+    part.limits.tokens_per_call = part.outer->limits.tokens_per_call;
   }
 
   template <class P, class E>

@@ -195,6 +195,7 @@ class RetokenizedDrafter
     Part<Request>& part = parts.emplace_back();
     part.sequence = request.sequence;
     part.limits.nodes = 1;
+    part.limits.tokens_per_call = request.limits.tokens_per_call;
     part.source = request.source;
     part.outer = &request;
     part.text = &text;

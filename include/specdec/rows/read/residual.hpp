@@ -53,7 +53,7 @@ struct ResidualOf {
 
 /// (a·p − b·q)+, to be summed over the probabilities that residual() returns: see hardly_any_left.
 struct ResidualOfTokens : ResidualOf {
-  using token_by_token = void;
+  using TokenByToken = void;
 };
 
 }  // namespace detail

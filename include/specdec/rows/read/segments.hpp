@@ -92,7 +92,7 @@ void add_stretch(const R& row, double factor, Index start, GatheredSegment<R>& o
 //
 //   f(p, q)                 for one token; f(0, 0) = 0; SPECDEC_KERNEL, because a kernel calls it
 //   f.alone(p, start, end)  Σ over a stretch of row p where q is 0
-//   F::token_by_token       if there is such a type, segments are not used
+//   F::TokenByToken         if there is such a type, segments are not used
 
 /// p has a list: only the tokens on it count. If q has a list, too, the two lists are merged.
 template <class F, ListedRow P, Distribution Q>
@@ -192,7 +192,7 @@ double sum_over_parts(const F& f, const P& p, const Q& q, Index start, Index end
 template <class F, Distribution P, Distribution Q>
 double sum_over(const F& f, const P& p, const Q& q, Index start, Index end) {
   constexpr bool p_may_stand_alone =
-      requires { f.alone(p, start, end); } && !requires { typename F::token_by_token; };
+      requires { f.alone(p, start, end); } && !requires { typename F::TokenByToken; };
   if constexpr (SpreadRow<P> || SpreadRow<Q>) {
     return sum_over_parts(f, p, q, start, end);
   } else if constexpr (ListedRow<P>) {
