@@ -85,9 +85,11 @@ if(WRITE)
 #include <random>
 #include <span>
 #include <specdec/more/analysis.hpp>
-#include <specdec/more/analysis/stats_json.hpp>
-#include <specdec/more/models/ngram.hpp>
+#include <specdec/more/drafters.hpp>
+#include <specdec/more/models.hpp>
 #include <specdec/more/ranks.hpp>
+#include <specdec/more/samplers.hpp>
+#include <specdec/more/text.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <string>
