@@ -264,9 +264,8 @@ class Batch {
     core().keep_filled(number, filled);
     return number;
   }
-  Index fork(Index sequence, Source source, OnStep on_step = {}, Filled filled = {}) {
-    return fork(sequence,
-                Twin{.source = std::move(source), .cached = filled.cached, .on_step = std::move(on_step)});
+  Index fork(Index sequence, Source source, const OnStep& on_step = {}, Filled filled = {}) {
+    return fork(sequence, Twin{.source = std::move(source), .cached = filled.cached, .on_step = on_step});
   }
 
   /// The next turn of a sequence that has ended and stays (Request::stays), or of a paused one: its text, then `text`, then new
