@@ -38,7 +38,7 @@ def public_names():
     """The kinds and the qualified names of the public classes, concepts and constants, by name."""
     detail = re.compile(r"^namespace (?:\w+::)*detail \{$.*?^\}  // namespace", re.MULTILINE | re.DOTALL)
     head = re.compile(r"^(?:template <.*> )?(class|struct|concept|inline constexpr bool) (\w+)(?= |;|$)", re.MULTILINE)
-    return {name: (kind, f"specdec::{'testing::' if header.parent.name == 'testing' else ''}{name}")
+    return {name: (kind, f"specdec::{'testing::' if header.parent.name in ('testing', 'audits') else ''}{name}")
             for header in (ROOT / "include").rglob("*.hpp")
             # more/c/specdec.h documents the names of c/. Those of device/ have a namespace, and common words, such as Row.
             if header.parent.name not in ("c", "device")
