@@ -45,14 +45,15 @@ auto after(const List& list, Index count) {
   return part(list, count, std::ssize(list) - count);
 }
 
-/// std::vector's functions, for sizes that are an Index.
+/// std::vector's functions, for sizes that are an Index. Most calls find the list as it should be; GCC does not look for that
+/// before it calls the vector's own function.
 template <class T>
 void resize(std::vector<T>& list, Index size) {
-  list.resize(static_cast<std::size_t>(size));
+  if (std::ssize(list) != size) list.resize(static_cast<std::size_t>(size));
 }
 template <class T>
 void reserve(std::vector<T>& list, Index size) {
-  list.reserve(static_cast<std::size_t>(size));
+  if (static_cast<Index>(list.capacity()) < size) list.reserve(static_cast<std::size_t>(size));
 }
 template <class T>
 void assign(std::vector<T>& list, Index size, const std::type_identity_t<T>& value) {

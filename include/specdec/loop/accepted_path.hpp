@@ -18,12 +18,11 @@ class AcceptedPath {
  public:
   /// Makes room for a draft of this many tokens.
   void reserve(Index tokens) {
-    const auto size = static_cast<std::size_t>(tokens);
-    numbers_.reserve(size);
-    tokens_.reserve(size);
-    ranks_.reserve(size);
-    offered_.reserve(size + 1);
-    children_.reserve(size);
+    detail::reserve(numbers_, tokens);
+    detail::reserve(tokens_, tokens);
+    detail::reserve(ranks_, tokens);
+    detail::reserve(offered_, tokens + 1);
+    detail::reserve(children_, tokens);
   }
 
   /// Sets the path to `node`. Node 0 is the context, node k + 1 stands after token k.

@@ -440,11 +440,11 @@ class StepBase {
   // Allocates now what the step needs after the verdict, so that nothing can fail there. (Text reserves its own room.)
   void reserve(Index gamma) {
     stats_.reserve(gamma);
-    ps.reserve(static_cast<std::size_t>(gamma));
-    qs.reserve(static_cast<std::size_t>(gamma));
-    survivals.reserve(static_cast<std::size_t>(gamma));
+    detail::reserve(ps, gamma);
+    detail::reserve(qs, gamma);
+    detail::reserve(survivals, gamma);
     path_.reserve(gamma);
-    probabilities_.reserve(static_cast<std::size_t>(gamma));
+    detail::reserve(probabilities_, gamma);
   }
 
   bool branches_;  // whether drafts may branch

@@ -101,10 +101,10 @@ class Text {
   template <class Before>
   void add(Token x, Cut& cut, const Before& before) {
     ++cut.tokens;
+    cut.error = error_of([&] { look_for_stop(x, cut); });
+    if (!options_.ends || cut.error || cut.stop != StopReason::length) return;
     const std::size_t size = context_.size();
     cut.error = error_of([&] {
-      look_for_stop(x, cut);
-      if (!options_.ends || cut.stop != StopReason::length) return;
       detail::append(context_, before());
       context_.push_back(x);
       if (options_.ends(tokens())) cut.stop = StopReason::condition;

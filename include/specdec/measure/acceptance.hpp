@@ -105,10 +105,10 @@ struct Acceptance {
     ++steps;
     detail::count(asked, std::max(wanted, length));
     detail::count(drafted, length);
-    token.resize(drafted.size());
-    block.resize(drafted.size());
-    token_reached_.resize(asked.size());
-    block_reached_.resize(asked.size());
+    detail::resize(token, std::ssize(drafted));
+    detail::resize(block, std::ssize(drafted));
+    detail::resize(token_reached_, std::ssize(asked));
+    detail::resize(block_reached_, std::ssize(asked));
     double token_survival = 1, block_survival = 1, accepted = 0;
     for (std::size_t i = 0; i <= p.size() && static_cast<Index>(i) < std::max(wanted, length); ++i) {
       token_reached_[i] += token_survival;

@@ -147,14 +147,14 @@ struct Stats {
     detail::count(asked_by_position, asked);
     detail::count(drafted_by_position, most);
     detail::count(reached_by_position, std::min({asked, step.accepted + 1, step_emitted}));
-    reached_by_position.resize(asked_by_position.size());
+    detail::resize(reached_by_position, std::ssize(asked_by_position));
     detail::count(accepted_by_position, std::min(step_accepted, most));
-    accepted_by_position.resize(drafted_by_position.size());
+    detail::resize(accepted_by_position, std::ssize(drafted_by_position));
   }
 
   void add_ranks(const TreeRecord& tree) {
     for (const Index children : tree.offered) detail::count(offered_by_rank, children);
-    accepted_by_rank.resize(offered_by_rank.size());
+    detail::resize(accepted_by_rank, std::ssize(offered_by_rank));
     for (const Index rank : tree.ranks) ++detail::at(accepted_by_rank, rank);
   }
 
