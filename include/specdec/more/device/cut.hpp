@@ -112,7 +112,8 @@ struct RowToCut {
 SPECDEC_TEAM float cut_of_share(float share, float most, float scale) {
   if (share == 1) return most;
   const float below = last_number(-infinity, most, [&](float l) SPECDEC_TEAM_LAMBDA {
-    return power_of_two(product(static_cast<double>(l) - most, scale)) < static_cast<double>(share);
+    return power_of_two(product(static_cast<double>(l) - static_cast<double>(most), scale)) <
+           static_cast<double>(share);
   });
   const float next = specdec::detail::from_ordered_key<float>(specdec::detail::ordered_key(below) + 1);
   return next < most ? next : most;

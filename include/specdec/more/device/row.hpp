@@ -27,7 +27,7 @@ namespace detail {
 /// The sum of a segment in units of a row.
 SPECDEC_TEAM double mass_of(const SegmentSum& segment, float scale, float row_top) {
   return static_cast<double>(segment.sum) *
-         power_of_two(static_cast<double>(top_of(segment.largest, scale)) - row_top);
+         power_of_two(static_cast<double>(top_of(segment.largest, scale)) - static_cast<double>(row_top));
 }
 
 /// The largest logit of a row; NaN if a logit is NaN.
@@ -118,7 +118,9 @@ class Row {
  private:
   SPECDEC_TEAM float segment_top(Index s) const { return top_of(sums_[s].largest, scale_); }
   // A segment's unit in units of the row.
-  SPECDEC_TEAM double unit(float top) const { return power_of_two(static_cast<double>(top) - of_.top); }
+  SPECDEC_TEAM double unit(float top) const {
+    return power_of_two(static_cast<double>(top) - static_cast<double>(of_.top));
+  }
 
   // A logit's number in units of its segment; 0 below the cut.
   SPECDEC_TEAM float number(float l, float top) const {

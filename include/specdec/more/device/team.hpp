@@ -118,7 +118,7 @@ class LoopCrew {
   double* scratch() { return scratch_.data(); }
 
  private:
-  std::array<Answer, size> answers_;
+  std::array<Answer, static_cast<std::size_t>(size)> answers_;
   std::array<double, longest_draft + 1> scratch_;
 };
 
