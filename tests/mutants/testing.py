@@ -46,13 +46,13 @@ mutant("model-check-never-rolls-back", "testing/check_model.hpp", "tests/testing
        "for (CheckedSequence& sequence : sequences_) roll_back(sequence);", "")
 
 mutant = promise("a call in C gives the verdict of C++")
-mutant("c-last-failure-told", "more/c/specdec.hpp", "tests/more/c/specdec",
+mutant("c-last-failure-told", "more/c/batch.hpp", "tests/more/c/specdec",
        "if (first == SPECDEC_OK) first = statuses[i];", "if (statuses[i] != SPECDEC_OK) first = statuses[i];")
-mutant("c-paths-of-all-at-the-first", "more/c/specdec.hpp", "tests/more/c/specdec",
+mutant("c-paths-of-all-at-the-first", "more/c/batch.hpp", "tests/more/c/specdec",
        "in.paths == nullptr ? nullptr : in.paths + first", "in.paths == nullptr ? nullptr : in.paths")
-mutant("c-draft-at-the-targets-temperature", "more/c/specdec.hpp", "tests/more/c/specdec",
+mutant("c-draft-at-the-targets-temperature", "more/c/batch.hpp", "tests/more/c/specdec",
        "given.draft.at_temperature(in.draft_temperatures[i], i)", "given.draft.at_temperature(in.target_temperatures[i], i)")
-mutant("c-memory-without-what-is-left", "more/c/specdec.hpp", "tests/more/c/specdec",
+mutant("c-memory-without-what-is-left", "more/c/greedy_block.hpp", "tests/more/c/specdec",
        "bytes = write_number(static_cast<std::uint64_t>(m.left), bytes);", "bytes = write_number(1, bytes);")
 mutant("c-list-drawn-by-places", "more/c/rows.hpp", "tests/more/c/specdec",
        "if constexpr (listed<decltype(row)>) return row.support(k);", "if constexpr (false) return k;")
