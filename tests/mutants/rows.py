@@ -23,10 +23,10 @@ mutant("sparse-draws-positions", "rows/list.hpp", "tests/rows/kinds/sparse",
 mutant = promise("a residual is the positive part of a·p - b·q over all tokens, and NaN stays in sight")
 mutant("residual-absolute", "rows/read/residual.hpp", "tests/rows/read/residual",
        "return difference < 0 ? 0 : difference;", "return difference < 0 ? -difference : difference;")
-mutant("residual-of-segments-alone", "rows/read/residual.hpp", "tests/rows/read/remainder tests/verify/tree_rules",
+mutant("residual-of-segments-alone", "rows/read/residual.hpp", "tests/rows/read/residual_rows tests/verify/tree_rules",
        "if (mass < detail::hardly_any_left)", "if (false)")
-mutant("remainder-of-segments-alone", "rows/read/remainder.hpp", "tests/rows/read/remainder tests/verify/tree_rules",
-       "if (sum < hardly_any_left) sum = left_of(0, vocab_size(), true);", "")
+mutant("residual-of-a-few-rows", "rows/read/residual.hpp", "tests/rows/read/residual_rows tests/verify/tree_rules",
+       "sum += b * specdec::probability(q, x);", "sum = b * specdec::probability(q, x);")
 mutant("residual-gap-weight-forgotten", "rows/read/residual.hpp", "tests/rows/read/residual",
        "a * static_cast<double>(p.sum(start, end - start))", "static_cast<double>(p.sum(start, end - start))")
 mutant("residual-draft-tail-lost", "rows/read/segments.hpp", "tests/rows/read/residual tests/law_rows",

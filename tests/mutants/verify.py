@@ -80,22 +80,22 @@ mutant("keyed-depth-of-a-tree", "verify/links.hpp", "tests/verify/keyed",
 mutant = promise("each sibling is judged against what its elders left")
 mutant("siblings-residual-of-another-weight", "verify/rules/sibling_residuals.hpp", "tests/law_trees tests/verify/tree_rules",
        ": bounded(before / w);", ": bounded(before);")
-mutant("siblings-residual-of-another-row", "verify/rejected_siblings.hpp", "tests/law_trees tests/verify/tree_rules",
-       "else visit((*b_)[k], drafted_->draft(k));", "else visit((*b_)[k], drafted_->draft(drafted_->first_child(node_)));")
+mutant("siblings-residual-of-another-row", "verify/drafted.hpp", "tests/law_trees tests/verify/tree_rules",
+       "else visit(b, drafted->draft(k));", "else visit(b, drafted->draft(drafted->first_child(drafted->parent(k) + 1)));")
 mutant("chosen-mass-kept", "verify/rules/sibling_residuals.hpp", "tests/law_trees tests/verify/tree_rules",
        "chosen ? before - probability(k) * before : 0;", "chosen ? before : 0;")
 mutant("elders-not-left-out", "verify/rules/sibling_residuals.hpp", "tests/law_trees tests/verify/tree_rules",
        "eldest(k) ? drafted_.p(k) : left(k) / mass_[drafted_.parent(k) + 1]", "drafted_.p(k)")
-mutant("residual-drawn-without-rejection", "rows/read/remainder.hpp", "tests/verify/tree_rules",
+mutant("residual-drawn-without-rejection", "rows/read/residual.hpp", "tests/verify/tree_rules",
        "if (uniform() * p < row_.left(y, p)) return y;", "return y;")
 mutant("dead-end-gives-its-mass-to-siblings", "verify/rules/sibling_residuals.hpp", "tests/law_dead_ends",
-       "if (mass_[node] == 0 && drafted_.is_dead_end(node)) mass_[node] = before;", "")
+       "if (mass_[node] == 0 && drafted_.residual(node, 0.0, k).mass() == 0) mass_[node] = before;", "")
 
 mutant = promise("the rules on trees are lossless")
 mutant("traversal-weight-of-the-root", "verify/rules/traversal.hpp", "tests/law_trees tests/verify/tree_rules",
        "w[above] * (rest.probability(k) / drafted.q(k))", "rest.probability(k) / drafted.q(k)")
-mutant("k-seq-corrects-without-threshold", "verify/drafted.hpp", "tests/law_trees tests/verify/tree_rules",
-       "const ResidualRow rest(1.0, p, rho, draft(k));", "const ResidualRow rest(1.0, p, 1.0, draft(k));")
+mutant("k-seq-corrects-without-threshold", "verify/rules/k_seq.hpp", "tests/law_trees tests/verify/tree_rules",
+       "drafted.residual(node, rho, eldest)", "drafted.residual(node, 1.0, eldest)")
 
 mutant = promise("after a spare that matches, the trunk after it is judged like the draft of a next step")
 mutant("spares-only-once", "verify/rules/trunk_and_spares.hpp", "tests/law_tree_loop tests/law_trees",

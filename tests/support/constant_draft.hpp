@@ -16,6 +16,23 @@ namespace support {
 using specdec::Index;
 using specdec::Token;
 
+// A row over two tokens: t(x) = numbers[x] / scale. With its default scale it is a row of no numbers, or of probabilities.
+struct ConstantRow {
+  std::array<double, 2> numbers{};
+  double scale = 1;
+
+  constexpr double operator[](Token x) const { return numbers[static_cast<std::size_t>(x)] / scale; }
+  constexpr double mass() const { return numbers[0] + numbers[1]; }
+  constexpr ConstantRow without(double b, const ConstantRow& d) const {
+    return {{std::max(numbers[0] - b * d[0], 0.0), std::max(numbers[1] - b * d[1], 0.0)}};
+  }
+};
+
+// Σ min(p/l, q).
+constexpr double lenient_overlap(const ConstantRow& p, const ConstantRow& q, double l) {
+  return std::min(p[0] / l, q[0]) + std::min(p[1] / l, q[1]);
+}
+
 // A source of chance that takes every outcome in turn:
 //
 //   EveryOutcome chance;
@@ -42,6 +59,17 @@ class EveryOutcome {
     while (!(weights[x] > 0) || which-- > 0) ++x;
     probability_ *= weights[x] / sum;
     return static_cast<Token>(x);
+  }
+
+  constexpr Token draw(const ConstantRow& t, Index = 0) { return pick(t.numbers); }
+  // The race of weight w between t and d.
+  constexpr std::optional<Token> race(double w, const ConstantRow& t, const ConstantRow& d = {}) {
+    if (w <= 0) return std::nullopt;
+    const double lost = std::max(1 - w, 0.0);
+    const std::array<double, 3> weights{std::max(w * t[0] - d[0], 0.0), std::max(w * t[1] - d[1], 0.0), lost};
+    if (weights[0] + weights[1] + lost == 0) return draw(t);
+    const Token y = pick(weights);
+    return y == 2 ? std::nullopt : std::optional<Token>(y);
   }
 
   // The probability of all that was picked since the last next().
@@ -108,8 +136,8 @@ struct ConstantDraft {
     for (std::size_t k = 0; k < size; ++k) parents[k] = static_cast<Index>(k) - 1;
   }
 
-  constexpr const Row& target(Index i) const { return target_rows[at(nodes[at(i)])]; }
-  constexpr const Row& draft(Index k) const { return draft_rows[at(number(k))]; }
+  constexpr ConstantRow target(Index i) const { return {target_rows[at(nodes[at(i)])]}; }
+  constexpr ConstantRow draft(Index k) const { return {draft_rows[at(number(k))]}; }
 
   constexpr Index gamma() const { return count; }
   constexpr Index row(Index i) const { return nodes[at(i)]; }
@@ -131,88 +159,37 @@ struct ConstantDraft {
   }
   constexpr double q(Index k) const { return q(k, token(k)); }
   constexpr double ratio(Index k) const { return p(k) / q(k); }
-  constexpr double p(Index i, Token x) const { return target(i)[at(x)]; }
-  constexpr double q(Index k, Token x) const { return draft(k)[at(x)]; }
+  constexpr double p(Index i, Token x) const { return target(i)[x]; }
+  constexpr double q(Index k, Token x) const { return draft(k)[x]; }
   constexpr Token argmax(Index i) const { return target(i)[0] >= target(i)[1] ? 0 : 1; }
   constexpr void look_up_all() const {}
   constexpr ConstantNumbers<size + 1> scratch() const { return {}; }
-  constexpr void check_gamma(Index least, Index most, const char* rule) const {
-    if (gamma() < least || gamma() > most) throw rule;
+  constexpr void check(bool holds, const auto&...) const {
+    if (!holds) throw "the rule cannot judge this draft";
   }
-  constexpr void check_one_row(Index k, Index elder, const char* rule) const {
-    if (q(elder, token(k)) != q(k)) throw rule;
-  }
-  constexpr bool is_dead_end(Index node) const { return target(node) == Row{}; }
 
-  constexpr Token draw(EveryOutcome& chance, Index i) const { return chance.pick(target(i)); }
+  constexpr Token draw(EveryOutcome& chance, Index i) const { return chance.draw(target(i)); }
   constexpr std::optional<Token> race(EveryOutcome& chance, double w, Index i) const {
-    return run_race(chance, w, target(i), i == gamma() ? Row{} : draft(i));
-  }
-  constexpr std::optional<Token> leaf_race(EveryOutcome& chance, double w, Index node) const {
-    return run_race(chance, w, target(node), Row{});
-  }
-  constexpr std::optional<Token> child_race(EveryOutcome& chance, double w, Index k) const {
-    return run_race(chance, w, target(parent(k) + 1), draft(k));
+    return i == gamma() ? chance.race(w, target(i)) : chance.race(w, target(i), draft(i));
   }
 
-  constexpr double residual_mass(Index i, double b) const { return sum(residual(target(i), b, draft(i))); }
-  constexpr std::optional<Token> residual_race(EveryOutcome& chance, double w, Index i, double b,
-                                               double mass) const {
-    return run_race(chance, w / mass, residual(target(i), b, draft(i)), draft(i), w);
+  constexpr ConstantRow residual(Index i, double b, Index k, double mass = 1) const {
+    return {target(i).without(b, draft(k)).numbers, mass};
   }
-
-  constexpr double remainder_mass(Index k, const auto& b) const { return sum(remainder(k, b)); }
-  constexpr std::optional<Token> remainder_race(EveryOutcome& chance, double w, Index k, const auto& b,
-                                                double mass) const {
-    return run_race(chance, w / mass, remainder(k - 1, b), draft(k), w);
-  }
-
-  constexpr double overlap(Index k, double rho) const {
-    const Row& t = target(parent(k) + 1);
-    return std::min(t[0] / rho, draft(k)[0]) + std::min(t[1] / rho, draft(k)[1]);
-  }
-  constexpr Token residual_draw(EveryOutcome& chance, Index k, double rho) const {
-    const Row& t = target(parent(k) + 1);
-    const Row rest = residual(t, rho, draft(k));
-    return chance.pick(sum(rest) > 0 ? rest : t);
+  constexpr ConstantRow residual(Index i, const auto& each, double mass = 1) const {
+    ConstantRow rest = target(i);
+    each([&](double b, Index k) { rest = rest.without(b, draft(k)); });
+    return {rest.numbers, mass};
   }
 
  private:
   static constexpr std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-  static constexpr double sum(const Row& row) { return row[0] + row[1]; }
-  static constexpr Row residual(const Row& t, double b, const Row& d) {
-    return {std::max(t[0] - b * d[0], 0.0), std::max(t[1] - b * d[1], 0.0)};
-  }
 
   // The number of token k among all tokens.
   constexpr Index number(Index k) const { return nodes[at(k) + 1] - 1; }
   constexpr Index child(Index node, Index from) const {
     while (from < gamma() && parent(from) + 1 != node) ++from;
     return from < gamma() ? from : -1;
-  }
-
-  // What token `last` and its elder siblings leave of their target row.
-  constexpr Row remainder(Index last, const auto& b) const {
-    const Index node = parent(last) + 1;
-    Row rest = target(node);
-    for (Index k = first_child(node); k >= 0 && k <= last; k = next_sibling(k))
-      rest = residual(rest, b[k], draft(k));
-    return rest;
-  }
-
-  // A race of weight w between t and d, where `scale` times t is w times a distribution.
-  static constexpr std::optional<Token> run_race(EveryOutcome& chance, double scale, const Row& t,
-                                                 const Row& d, double w) {
-    if (w <= 0) return std::nullopt;
-    const double lost = std::max(1 - w, 0.0);
-    const std::array<double, 3> weights{std::max(scale * t[0] - d[0], 0.0),
-                                        std::max(scale * t[1] - d[1], 0.0), lost};
-    if (weights[0] + weights[1] + lost == 0) return chance.pick(t);
-    const Token y = chance.pick(weights);
-    return y == 2 ? std::nullopt : std::optional<Token>(y);
-  }
-  static constexpr std::optional<Token> run_race(EveryOutcome& chance, double w, const Row& t, const Row& d) {
-    return run_race(chance, w, t, d, w);
   }
 };
 

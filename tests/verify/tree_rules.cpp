@@ -338,17 +338,17 @@ namespace {
 template <class F>
 void with_residual(const Input& in, double w, const F& f) {
   const Drafted drafted(in.target, in.draft, in.tokens, in.parents);
-  specdec::detail::Scratch b(drafted.gamma());
   const Eigen::ArrayXd first = (w * in.target.row(0) - in.draft.row(0)).array().max(0).transpose();
   if (!(first.sum() > 0)) return;
-  b[0] = 1 / w;
-  b[1] = specdec::detail::all_of_it;
+  const auto taken = [w](const auto& take) {
+    take(1 / w, 0);
+    take(specdec::detail::all_of_it, 1);
+  };
   Eigen::ArrayXd expected = first / w;
   expected[in.tokens[1]] = 0;
   if (!(expected.sum() > 1e-3)) return;
-  f(specdec::detail::RoughRemainder(drafted.target(0), specdec::detail::RejectedSiblings(drafted, b, 0, 1),
-                                    expected.sum()),
-    Eigen::ArrayXd(expected / expected.sum()));
+  CHECK(drafted.residual(0, taken).mass() == Approx(expected.sum()));
+  f(drafted.residual(0, taken, expected.sum()), Eigen::ArrayXd(expected / expected.sum()));
 }
 
 }  // namespace

@@ -66,79 +66,50 @@ class AskedDraft {
   }
   double q(Index k, Token x) const { return checked_q(k, get(look_up(judged_by(k), k, x))); }
 
-  void check_gamma(Index least, Index most, const char* rule) const {
-    if (gamma() < least || gamma() > most)
-      specdec::detail::invalid_argument("tokens has ", gamma(), " drafted tokens, but ", rule,
-                                        " still modifies the next ", least, ": draft at least that many");
+  template <class... Words>
+  void check(bool holds, const Words&... words) const {
+    if (!holds) specdec::detail::invalid_argument(words...);
   }
 
+  // The row t = (p − Σ b·q)+/mass; without a sum, target row p.
+  struct Row {
+    const AskedDraft* draft;
+    Index target;
+    std::vector<Subtracted> subtracted = {};
+    double given_mass = 1;
+
+    double mass() const { return draft->mass_of(*this); }
+  };
+  struct DraftRow {
+    Index k;
+  };
+  Row target(Index i) const { return {this, i}; }
+  DraftRow draft(Index k) const { return {k}; }
+  Row residual(Index i, double b, Index k, double mass = 1) const { return {this, i, {minus(k, b)}, mass}; }
+  template <class Each>
+  Row residual(Index i, const Each& each, double mass = 1) const {
+    Row rest{this, i, {}, mass};
+    each([&](double b, Index k) { rest.subtracted.push_back(minus(k, b)); });
+    return rest;
+  }
+  // Σ min(q/l, p) = Σ p − Σ (p − q/l)+.
+  friend double lenient_overlap(const DraftRow& q, const Row& p, double l) {
+    return p.mass() - p.draft->residual(p.target, 1 / l, q.k).mass();
+  }
+
+  Token argmax(Index i) const { return found(i, {.kind = Kind::largest, .target = first_.target + i}); }
   template <class C>
   Token draw(C& chance, Index i) const {
-    return drawn(i, numbers(chance, chance.ask()).draw);
+    return chance.draw(target(i));
   }
-  Token argmax(Index i) const { return found(i, {.kind = Kind::largest, .target = first_.target + i}); }
-
   template <class C>
   std::optional<Token> race(C& chance, double w, Index i) const {
-    return i == gamma() ? leaf_race(chance, w, i) : race_in(chance, w, {.target = i}, i);
-  }
-  template <class C>
-  std::optional<Token> leaf_race(C& chance, double w, Index node) const {
-    const specdec::Address at = chance.ask();
-    if (!(w > 0) || (w < 1 && chance.at(at).below(1 - w))) return std::nullopt;
-    const Answer* answer = find(draw_from({.target = node}, -1, numbers(chance, at).draw));
-    if (answer == nullptr) return go_on_as_if_lost(w);
-    return checked_token(node, *answer);
-  }
-  template <class C>
-  std::optional<Token> child_race(C& chance, double w, Index k) const {
-    return race_in(chance, w, {.target = judged_by(k)}, k);
-  }
-
-  double residual_mass(Index i, double b) const {
-    return mass_of({.target = i, .subtracted = {minus(i, b)}});
-  }
-  template <class C>
-  std::optional<Token> residual_race(C& chance, double w, Index i, double b, double mass) const {
-    return race_in(chance, w, {.target = i, .subtracted = {minus(i, b)}, .mass = mass}, i);
-  }
-
-  template <class Numbers, class C>
-  std::optional<Token> remainder_race(C& chance, double w, Index k, const Numbers& b, double mass) const {
-    return race_in(chance, w, {.target = judged_by(k), .subtracted = siblings(k, k, b), .mass = mass}, k);
-  }
-  template <class Numbers>
-  double remainder_mass(Index k, const Numbers& b) const {
-    return mass_of({.target = judged_by(k), .subtracted = siblings(k, k + 1, b)});
-  }
-  bool is_dead_end(Index node) const { return mass_of({.target = node}) == 0; }
-
-  void check_one_row(Index k, Index elder, const char* rule) const {
-    if (q(elder, token(k)) != q(k))
-      specdec::detail::invalid_argument(
-          "tokens[", k, "] = ", token(k), " has q = ", q(k), ", but q = ", q(elder, token(k)),
-          " in the row of its sibling tokens[", elder, "]: ", rule, " judges independent draws from one row");
-  }
-  // Σ min(p/ρ, q) = (Σ p − Σ (p − ρ·q)+)/ρ.
-  double overlap(Index k, double rho) const {
-    const Index i = judged_by(k);
-    return (mass_of({.target = i}) - mass_of({.target = i, .subtracted = {minus(k, rho)}})) / rho;
-  }
-  template <class C>
-  Token residual_draw(C& chance, Index k, double rho) const {
-    const Index i = judged_by(k);
-    const double u = numbers(chance, chance.ask()).draw;
-    const Answer& rest = get(draw_from({.target = i, .subtracted = {minus(k, rho)}}, k, u));
-    return checked_mass(i, rest) > 0 ? rest.token : drawn(i, u);
+    return i == gamma() ? chance.race(w, target(i)) : chance.race(w, target(i), draft(i));
   }
 
  private:
-  // The row t = (p − Σ b·q)+/mass; without a sum, target row p.
-  struct Modified {
-    Index target;
-    std::vector<Subtracted> subtracted = {};
-    double mass = 1;
-  };
+  friend class AskedChance;
+
   static constexpr int rounds_ahead = 8;  // rounds of a race that are asked for at once; then all the others
 
   Index judged_by(Index k) const { return links_.judged_by(k); }
@@ -149,7 +120,7 @@ class AskedDraft {
   Question look_up(Index i, Index k, Token x) const {
     return {.kind = Kind::look_up, .target = first_.target + i, .draft = draft_row(k), .token = x};
   }
-  Question draw_from(const Modified& row, Index k, double u, double w = 1) const {
+  Question draw_from(const Row& row, Index k, double u, double w = 1) const {
     const Kind kind = row.subtracted.empty() && w == 1 ? Kind::draw : Kind::residual;
     return {.kind = kind,
             .target = first_.target + row.target,
@@ -165,16 +136,7 @@ class AskedDraft {
       return {Subtracted::one_hot(token(k)), std::min(b, 1e300)};
     return {first_.draft + k, b};
   }
-  // What the siblings of token k up to `end` take from their target row.
-  template <class Numbers>
-  std::vector<Subtracted> siblings(Index k, Index end, const Numbers& b) const {
-    std::vector<Subtracted> list;
-    for (Index j = first_child(parent(k) + 1); j >= 0 && j < end; j = next_sibling(j))
-      list.push_back(minus(j, b[j]));
-    return list;
-  }
-
-  double mass_of(const Modified& row) const {
+  double mass_of(const Row& row) const {
     Question question = draw_from(row, -1, 0);
     question.kind = Kind::residual;
     return checked_mass(row.target, get(question));
@@ -220,7 +182,19 @@ class AskedDraft {
     return chance.at(at).numbers;
   }
 
-  Token drawn(Index i, double u) const { return found(i, draw_from({.target = i}, -1, u)); }
+  Token drawn(const Row& row, double u) const {
+    const Question question = draw_from(row, -1, u);
+    return row.subtracted.empty() ? found(row.target, question) : checked_token(row.target, get(question));
+  }
+  template <class C>
+  std::optional<Token> leaf_race(C& chance, double w, const Row& row) const {
+    const specdec::Address at = chance.ask();
+    if (!(w > 0) || (w < 1 && chance.at(at).below(1 - w))) return std::nullopt;
+    const Answer* answer = find(draw_from(row, -1, numbers(chance, at).draw));
+    if (answer == nullptr) return go_on_as_if_lost(w);
+    return checked_token(row.target, *answer);
+  }
+
   Token found(Index i, const Question& question) const {
     if (const Answer* answer = find(question)) return checked_token(i, *answer);
     if (linear && i < gamma()) return token(i);
@@ -234,7 +208,7 @@ class AskedDraft {
 
   // The race of weight w between row t and draft row k (specdec/chance/race.hpp). The rounds are those of AddressedChance.
   template <class C>
-  std::optional<Token> race_in(C& chance, double w, const Modified& row, Index k) const {
+  std::optional<Token> race_in(C& chance, double w, const Row& row, Index k) const {
     specdec::Address at = chance.ask();
     if (!(w > 0)) return std::nullopt;
     const double lost = specdec::detail::lost_below(w);
@@ -254,8 +228,8 @@ class AskedDraft {
 
   // Whether the draws of the rounds up to `end` are known. Asks for them if not. After a round that is lost none is needed.
   template <class C>
-  bool ask_for_rounds(const C& chance, specdec::Address at, std::uint32_t end, double lost,
-                      const Modified& row, Index k) const {
+  bool ask_for_rounds(const C& chance, specdec::Address at, std::uint32_t end, double lost, const Row& row,
+                      Index k) const {
     bool known = true;
     for (; at.round < end && !chance.at(at).below(lost); ++at.round)
       known = find(draw_from(row, k, numbers(chance, at).draw)) != nullptr && known;
@@ -263,21 +237,21 @@ class AskedDraft {
   }
 
   // t of a token that was drawn from row t.
-  double weight(const Modified& row, const Answer& answer) const {
+  double weight(const Row& row, const Answer& answer) const {
     if (row.subtracted.empty()) return checked_token(row.target, answer), answer.p;
     if (!(answer.p > 0)) complain("target", row.target, answer.token, answer.p);
-    return answer.p / row.mass;
+    return answer.p / row.given_mass;
   }
 
   // Ends a race by the sum of (w·t − q)+.
   template <class C>
-  std::optional<Token> settle(const C& chance, const specdec::Address& at, double w, const Modified& row,
+  std::optional<Token> settle(const C& chance, const specdec::Address& at, double w, const Row& row,
                               Index k) const {
     const auto pair = chance.at(at);
-    Modified rest{.target = row.target, .subtracted = {minus(k, 1)}};
+    Row rest{this, row.target, {minus(k, 1)}};
     for (const Subtracted& each : row.subtracted)
-      rest.subtracted.push_back({each.row, std::min(w * each.b / row.mass, 1e300)});
-    const Answer* answer = find(draw_from(rest, k, pair.numbers.draw, w / row.mass));
+      rest.subtracted.push_back({each.row, std::min(w * each.b / row.given_mass, 1e300)});
+    const Answer* answer = find(draw_from(rest, k, pair.numbers.draw, w / row.given_mass));
     if (answer == nullptr) return go_on_as_if_lost(w);
     const double mass = checked_mass(row.target, *answer), lost = specdec::detail::lost_below(w);
     if (mass > 0)
@@ -291,6 +265,25 @@ class AskedDraft {
   FirstRows first_;
   bool chosen_;
   Inquiry& asked_;
+};
+
+// Chance by address over rows that lie elsewhere: what is drawn from them is asked for.
+class AskedChance : public specdec::device::Chance<> {
+ public:
+  using Chance::Chance;
+
+  template <class Row>
+  Token draw(const Row& row) {
+    return row.draft->drawn(row, row.draft->numbers(*this, ask()).draw);
+  }
+  template <class Row>
+  std::optional<Token> race(double w, const Row& row) {
+    return row.draft->leaf_race(*this, w, row);
+  }
+  template <class Row, class DraftRow>
+  std::optional<Token> race(double w, const Row& row, const DraftRow& q) {
+    return row.draft->race_in(*this, w, row, q.k);
+  }
 };
 
 }  // namespace in_python

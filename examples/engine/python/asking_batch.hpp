@@ -297,7 +297,7 @@ class AskingBatch {
 
   void judge(std::size_t b, const specdec::DraftPlace& here) {
     specdec::device::Fault fault;
-    specdec::device::Chance<> chance(specdec::detail::SeededNumbers(seeds_[b]), steps_[b], fault);
+    AskedChance chance(specdec::detail::SeededNumbers(seeds_[b]), steps_[b], fault);
     const auto finish = [&] {
       if (!inquiries_[b].open().empty()) throw Unanswered{};
       if (fault.kind != specdec::device::FaultKind::none)

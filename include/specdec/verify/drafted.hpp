@@ -14,19 +14,17 @@
 #include "specdec/lists.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/dense.hpp"
+#include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/rows/list.hpp"
 #include "specdec/rows/named_row.hpp"
 #include "specdec/rows/owning_temporary.hpp"
-#include "specdec/rows/read/dead_end.hpp"
-#include "specdec/rows/read/overlap.hpp"
-#include "specdec/rows/read/remainder.hpp"
+#include "specdec/rows/read/little_left.hpp"
 #include "specdec/rows/read/residual.hpp"
 #include "specdec/rows/read/sum_check.hpp"
 #include "specdec/rows/row_cache.hpp"
 #include "specdec/rows/scratch.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/verify/links.hpp"
-#include "specdec/verify/rejected_siblings.hpp"
 #include "specdec/verify/rules/weight.hpp"
 
 namespace specdec::inline v0_2_0 {
@@ -92,6 +90,7 @@ struct DraftedRows {
 ///                       as a whole. Free where look-ups are cheap. If a look-up needs a pass over the row (logits), there
 ///                       are statistics of acceptance only for rules that call this
 ///   scratch()           γ+1 numbers (double) for the rule's own use, not initialised
+///   check(holds, ...)   throws InvalidArgument with the words that follow unless `holds`: for what the rule cannot judge
 ///
 /// A draft may be a tree. Node 0 is the context, node k + 1 stands after token k; target row i belongs to node i. Draft
 /// row k is the distribution of token k given its elder siblings. Rules for trees also use
@@ -239,79 +238,31 @@ class Drafted {
 
   detail::Scratch scratch() const { return detail::Scratch(gamma() + 1); }
 
-  // What the rules of the library ask beside this. A rule computes with the answers, but reads no row itself.
-
-  /// Throws unless the rule of this name can judge so many tokens.
-  void check_gamma(Index least, Index most, const char* rule) const {
-    if (gamma() < least)
-      detail::invalid_argument("tokens has ", gamma(), " drafted tokens, but ", rule,
-                               " still modifies the next ", least, ": draft at least that many");
-    if (gamma() > most)
-      detail::invalid_argument("tokens has ", gamma(), " drafted tokens, but this ", rule, " is for at most ",
-                               most);
+  /// Throws InvalidArgument with these words unless `holds`.
+  template <class... Words>
+  void check(bool holds, const Words&... words) const {
+    if (!holds) [[unlikely]]
+      detail::invalid_argument(words...);
   }
+
+  // For rules that take multiples of draft rows away from target rows.
 
   /// The probability of any token in target row i, and in draft row i.
   double p(Index i, Token x) const { return specdec::probability(target(i), x); }
   double q(Index i, Token x) const { return specdec::probability(draft(i), x); }
 
-  /// Linear drafts only: Σ (p − b·q)+ of target row i and draft row i; and the race of weight w between (p − b·q)+/mass and q.
-  double residual_mass(Index i, double b) const {
+  /// The row (p − b·q)+ of target row i and draft row k, to be raced, drawn from, or asked for its mass(). The mass is summed
+  /// if it is not given.
+  template <class... Mass>
+  auto residual(Index i, double b, Index k, Mass... mass) const {
     const auto p = target(i);
-    return specdec::residual_mass(1.0, p, b, draft(i));
+    return ResidualRow(1.0, p, b, draft(k), mass...);
   }
-  template <class Chance>
-  std::optional<Token> residual_race(Chance& chance, double w, Index i, double b, double mass) const {
-    const auto p = target(i);
-    const auto q = draft(i);
-    return chance.race(w, ResidualRow(1.0, p, b, q, mass), q);
-  }
-
-  /// A token of a node's target row with probability min(1, w), else nothing.
-  template <class Chance>
-  std::optional<Token> leaf_race(Chance& chance, double w, Index node) const {
-    return chance.race(w, target(node));
-  }
-  /// The race of weight w between the target row that judges token k and draft row k.
-  template <class Chance>
-  std::optional<Token> child_race(Chance& chance, double w, Index k) const {
-    const auto p = target(parent(k) + 1);
-    return chance.race(w, p, draft(k));
-  }
-  /// The same race, with the row p − Σ b·q in place of the target row: what its elder siblings, with their coefficients b, have
-  /// left of it. `mass` is its sum, up to rounding.
-  template <class Numbers, class Chance>
-  std::optional<Token> remainder_race(Chance& chance, double w, Index k, const Numbers& b,
-                                      double mass) const {
-    return chance.race(w, remainder(k - 1, parent(k) + 1, b, mass), draft(k));
-  }
-  /// Σ (p − Σ b·q)+ over the row that judges token k, with what token k and its elder siblings take away.
-  template <class Numbers>
-  double remainder_mass(Index k, const Numbers& b) const {
-    return remainder(k, parent(k) + 1, b, 1.0).left();
-  }
-  /// Whether the target row of the node is known to be a dead end.
-  bool is_dead_end(Index node) const { return detail::is_dead_end(target(node)); }
-
-  /// Throws unless tokens k and `elder`, which are siblings, can have been drawn from one row.
-  void check_one_row(Index k, Index elder, const char* rule) const {
-    const double there = q(elder, token(k));
-    if (there != q(k))
-      detail::invalid_argument("tokens[", k, "] = ", token(k), " has q = ", q(k), ", but q = ", there,
-                               " in the row of its sibling tokens[", elder, "]: ", rule,
-                               " judges independent draws from one row");
-  }
-  /// Σ min(p/ρ, q) of the target row that judges token k and draft row k, ρ >= 1.
-  double overlap(Index k, double rho) const {
-    const auto p = target(parent(k) + 1);
-    return lenient_overlap(draft(k), p, 1 / rho) / rho;
-  }
-  /// Y ∝ (p − ρ·q)+ of these rows; if rounding leaves no mass, Y ~ p.
-  template <class Chance>
-  Token residual_draw(Chance& chance, Index k, double rho) const {
-    const auto p = target(parent(k) + 1);
-    const ResidualRow rest(1.0, p, rho, draft(k));
-    return rest.mass() > 0 ? chance.draw(rest) : chance.draw(p);
+  /// The row (p − Σ b·q)+ of target row i and several draft rows. each(take) calls take(b, k) for draft row k with coefficient
+  /// b, or take(all_of_it, k) if token k and nothing else is taken away. A given mass may be off by rounding.
+  template <class Each, class... Mass>
+  auto residual(Index i, const Each& each, Mass... mass) const {
+    return detail::RoughResidualRow(1.0, target(i), 1.0, detail::SumOfRows(Taken<Each>{this, each}), mass...);
   }
 
   /// The linear draft that begins after a node and follows the eldest children.
@@ -342,11 +293,20 @@ class Drafted {
     return detail::in_row(name, i, [&] { return detail::NamedRow(rows[i], name, i); });
   }
 
-  // What is left of a node's target row after the rejection of its children up to `last`.
-  auto remainder(Index last, Index node, const detail::Scratch& b, double mass) const {
-    const detail::RejectedSiblings<Drafted> rejected(*this, b, node, last);
-    return detail::RoughRemainder(target(node), rejected, mass);
-  }
+  // The rows that each(take) takes away.
+  template <class Each>
+  struct Taken {
+    const Drafted* drafted;
+    Each each_taken;
+
+    template <class Visit>
+    void each(const Visit& visit) const {
+      each_taken([&](double b, Index k) {
+        if (b == detail::all_of_it) visit(b, OneHotRow(drafted->token(k)));
+        else visit(b, drafted->draft(k));
+      });
+    }
+  };
 
   // The target row of a node.
   Index row_of(Index node) const {

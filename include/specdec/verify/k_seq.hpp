@@ -2,5 +2,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include "specdec/rows/read/overlap.hpp"
 #include "specdec/verify/rules/k_seq.hpp"
 #include "specdec/verify/verifier.hpp"

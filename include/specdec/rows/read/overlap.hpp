@@ -53,6 +53,13 @@ double lenient_overlap(const P& p, const Q& q, double lenience) {
   });
 }
 
+namespace detail {
+
+// Rules find it by the namespace of the rows of a Drafted.
+using specdec::lenient_overlap;
+
+}  // namespace detail
+
 /// The acceptance at one prefix, β = Σ min(p, q): the probability that token verification accepts a token drawn from q. Its
 /// mean over prefixes is the acceptance rate α.
 ///

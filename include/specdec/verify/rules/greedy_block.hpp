@@ -109,7 +109,7 @@ class GreedyBlockWithin : public detail::Callable<GreedyBlockWithin<longest>> {
   }
 
   constexpr Verdict judge(const auto& drafted, auto& chance) {
-    drafted.check_gamma(min_draft_length(), longest, "greedy block verification");
+    check_length(drafted);
     drafted.look_up_all();
     score(drafted);
     const Verdict verdict = decide(drafted, chance);
@@ -151,6 +151,15 @@ class GreedyBlockWithin : public detail::Callable<GreedyBlockWithin<longest>> {
 
   constexpr Position& at(Index i) { return positions_[static_cast<std::size_t>(i)]; }
 
+  constexpr void check_length(const auto& drafted) const {
+    const Index gamma = drafted.gamma(), least = min_draft_length();
+    drafted.check(gamma >= least, "tokens has ", gamma,
+                  " drafted tokens, but greedy block verification still modifies the next ", least,
+                  ": draft at least that many");
+    drafted.check(gamma <= longest, "tokens has ", gamma,
+                  " drafted tokens, but this greedy block verification is for at most ", longest);
+  }
+
   // Forward pass: g_i, the live modifications and the modified target of every row.
   constexpr void score(const auto& drafted) {
     const Index gamma = drafted.gamma();
@@ -191,7 +200,7 @@ class GreedyBlockWithin : public detail::Callable<GreedyBlockWithin<longest>> {
       layers_[k].before = here.target;
       detail::TargetLevel next = here.target;
       next.b += layers_[k].modification.ratio * next.mass;
-      next.mass = drafted.residual_mass(i, next.b);
+      next.mass = drafted.residual(i, next.b, i).mass();
       if (next.mass > 0) here.target = next;
     }
   }
@@ -223,7 +232,8 @@ class GreedyBlockWithin : public detail::Callable<GreedyBlockWithin<longest>> {
   constexpr std::optional<Token> race(const auto& drafted, auto& chance, Index i) {
     const auto [b, mass] = at(i).target;
     if (b == 0) return drafted.race(chance, at(i).g, i);
-    return drafted.residual_race(chance, at(i).g, i, b, mass);
+    const auto t = drafted.residual(i, b, i, mass);
+    return chance.race(at(i).g, t, drafted.draft(i));
   }
 
   // The modifications for the tokens after Y.

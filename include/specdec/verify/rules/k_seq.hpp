@@ -29,7 +29,7 @@ struct KSeqVerifier : detail::CallableOnTrees<KSeqVerifier> {
     for (Index eldest = drafted.first_child(node); eldest >= 0; eldest = drafted.first_child(node)) {
       const double rho = solve(drafted, eldest, count(drafted, eldest));
       const Index accepted = first_accepted(drafted, chance, eldest, rho);
-      if (accepted < 0) return {node, drafted.residual_draw(chance, eldest, rho)};
+      if (accepted < 0) return {node, correction(drafted, chance, node, eldest, rho)};
       node = accepted + 1;
     }
     return {node, drafted.draw(chance, node)};
@@ -44,11 +44,21 @@ struct KSeqVerifier : detail::CallableOnTrees<KSeqVerifier> {
     return -1;
   }
 
+  // Y ∝ (p − ρ·q)+; if rounding leaves no mass, Y ~ p.
+  static constexpr Token correction(const auto& drafted, auto& chance, Index node, Index eldest, double rho) {
+    const auto rest = drafted.residual(node, rho, eldest);
+    return rest.mass() > 0 ? chance.draw(rest) : chance.draw(drafted.target(node));
+  }
+
   // How many siblings there are. An error if they were not drawn from one row.
   static constexpr Index count(const auto& drafted, Index eldest) {
     Index siblings = 1;
-    for (Index k = drafted.next_sibling(eldest); k >= 0; k = drafted.next_sibling(k), ++siblings)
-      drafted.check_one_row(k, eldest, "K-SEQ");
+    for (Index k = drafted.next_sibling(eldest); k >= 0; k = drafted.next_sibling(k), ++siblings) {
+      const double q = drafted.q(k), there = drafted.q(eldest, drafted.token(k));
+      drafted.check(there == q, "tokens[", k, "] = ", drafted.token(k), " has q = ", q, ", but q = ", there,
+                    " in the row of its sibling tokens[", eldest,
+                    "]: K-SEQ judges independent draws from one row");
+    }
     return siblings;
   }
 
@@ -58,9 +68,15 @@ struct KSeqVerifier : detail::CallableOnTrees<KSeqVerifier> {
     while (true) {
       const double rho = low + (high - low) / 2;
       if (rho <= low || rho >= high) return high;
-      const double beta = std::min(drafted.overlap(eldest, rho), 1.0);
+      const double beta = std::min(overlap(drafted, eldest, rho), 1.0);
       (any_of(siblings, beta) <= rho * beta ? high : low) = rho;
     }
+  }
+
+  // Σ min(p/ρ, q). The function is found by the namespace of the rows: include <specdec/rows/read/overlap.hpp>.
+  static constexpr double overlap(const auto& drafted, Index eldest, double rho) {
+    const auto p = drafted.target(drafted.parent(eldest) + 1);
+    return lenient_overlap(drafted.draft(eldest), p, 1 / rho) / rho;
   }
 
   // 1 − (1 − β)^K, by sums alone: std::pow is not constexpr, and would lose the digits of a small β.

@@ -46,9 +46,9 @@ class SiblingResiduals {
     if (others > little_left) {
       mass_[node] = others;
     } else {
-      mass_[node] = drafted_.remainder_mass(k, b_);
-      // A dead end keeps its mass: no drafted token has any of it.
-      if (mass_[node] == 0 && drafted_.is_dead_end(node)) mass_[node] = before;
+      mass_[node] = drafted_.residual(node, siblings(node, k + 1)).mass();
+      // A dead end, a row that sums to 0, keeps its mass: no drafted token has any of it.
+      if (mass_[node] == 0 && drafted_.residual(node, 0.0, k).mass() == 0) mass_[node] = before;
     }
     return w * (mass_[node] / before);
   }
@@ -56,8 +56,13 @@ class SiblingResiduals {
   /// The race of weight w between the residual and the row of the last child k. It rejects k and decides its node at once.
   template <class Chance>
   constexpr std::optional<Token> race(Chance& chance, double w, Index k) const {
-    if (eldest(k)) return drafted_.child_race(chance, w, k);
-    return drafted_.remainder_race(chance, w, k, b_, mass_[drafted_.parent(k) + 1]);
+    const Index node = drafted_.parent(k) + 1;
+    if (eldest(k)) {
+      const auto p = drafted_.target(node);
+      return chance.race(w, p, drafted_.draft(k));
+    }
+    const auto t = drafted_.residual(node, siblings(node, k), mass_[node]);
+    return chance.race(w, t, drafted_.draft(k));
   }
 
  private:
@@ -65,15 +70,23 @@ class SiblingResiduals {
 
   constexpr bool eldest(Index k) const { return drafted_.first_child(drafted_.parent(k) + 1) == k; }
 
+  // What the children of a node before token `end` take away from its target row, for Drafted::residual().
+  constexpr auto siblings(Index node, Index end) const {
+    return [this, node, end](const auto& take) {
+      for (Index j = drafted_.first_child(node); j >= 0 && j < end; j = drafted_.next_sibling(j))
+        take(b_[j], j);
+    };
+  }
+
   // (p − Σ b·q)+ of token k, summed over its elder siblings.
   constexpr double left(Index k) const {
     const Token x = drafted_.token(k);
-    double left = drafted_.p(k);
-    for (Index j = drafted_.first_child(drafted_.parent(k) + 1); j < k; j = drafted_.next_sibling(j)) {
-      if (b_[j] != all_of_it) left -= b_[j] * drafted_.q(j, x);
-      else if (drafted_.token(j) == x) return 0;
-    }
-    return std::max(left, 0.0);
+    double taken = 0;
+    siblings(drafted_.parent(k) + 1, k)([&](double b, Index j) {
+      if (b != all_of_it) taken += b * drafted_.q(j, x);
+      else if (drafted_.token(j) == x) taken = b;
+    });
+    return std::max(drafted_.p(k) - taken, 0.0);
   }
 
   const D& drafted_;

@@ -42,7 +42,7 @@ struct TraversalVerifier : detail::CallableOnTrees<TraversalVerifier> {
     for (Index node = 0;;) {
       while (w[node] > 0 && drafted.first_child(node) >= 0) node = enter(drafted.first_child(node));
       if (w[node] > 0)
-        if (const auto y = drafted.leaf_race(chance, w[node], node)) return {node, *y};  // a leaf
+        if (const auto y = chance.race(w[node], drafted.target(node))) return {node, *y};  // a leaf
       for (Index next = -1; next < 0;) {  // the node has lost: go up until a sibling is left
         const Index k = node - 1, above = drafted.parent(k) + 1;
         next = drafted.next_sibling(k);

@@ -26,6 +26,30 @@ using specdec::NodeVerdict;
 using specdec::Token;
 using specdec::Verdict;
 
+// A row: f(x) is the number of token x. With its default scale the numbers are probabilities.
+template <class F>
+struct Row {
+  Index vocab;
+  F f;
+  double scale = 1;
+
+  constexpr double operator()(Token x) const { return f(x) / scale; }
+  constexpr double mass() const {
+    double sum = 0;
+    for (Token x = 0; x < vocab; ++x) sum += f(x);
+    return sum;
+  }
+};
+template <class F>
+constexpr Row<F> row_of(Index vocab, const F& f, double scale = 1) {
+  return {vocab, f, scale};
+}
+
+// Σ min(p/l, q).
+constexpr double lenient_overlap(const auto& p, const auto& q, double l) {
+  return row_of(p.vocab, [&](Token x) { return p(x) / l < q(x) ? p(x) / l : q(x); }).mass();
+}
+
 // Random numbers by an address: a count under a seed.
 struct Chance {
   unsigned long long seed, count;
@@ -37,6 +61,25 @@ struct Chance {
     return static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1p-53;
   }
   constexpr bool coin(double h) { return h >= 1 || (h > 0 && uniform() < h); }
+  constexpr Token draw(const auto& row) { return pick(row, row.mass()); }
+  constexpr std::optional<Token> race(double w, const auto& t) {
+    return coin(w) ? std::optional<Token>(draw(t)) : std::nullopt;
+  }
+  constexpr std::optional<Token> race(double w, const auto& t, const auto& d) {
+    if (w <= 0) return std::nullopt;
+    const auto rest = row_of(t.vocab, [&](Token x) { return w * t(x) > d(x) ? w * t(x) - d(x) : 0.0; });
+    const double mass = rest.mass(), lost = w < 1 ? 1 - w : 0.0;
+    if (!coin(mass / (mass + lost))) return std::nullopt;
+    return pick(rest, mass);
+  }
+
+ private:
+  constexpr Token pick(const auto& row, double mass) {
+    double u = uniform() * mass;
+    Token x = 0;
+    for (; x < row.vocab - 1 && u >= row.f(x); ++x) u -= row.f(x);
+    return x;
+  }
 };
 
 // Memory that the caller gives for numbers of a rule.
@@ -60,8 +103,11 @@ struct DeviceDraft {
   constexpr Index gamma() const { return nodes != nullptr ? count : size; }
   constexpr Index row(Index i) const { return nodes != nullptr ? nodes[i] : i; }
   constexpr Index number(Index k) const { return nodes != nullptr ? nodes[k + 1] - 1 : k; }
-  constexpr const double* target(Index i) const { return target_rows + row(i) * vocab; }
-  constexpr const double* draft(Index k) const { return draft_rows + number(k) * vocab; }
+  constexpr auto stored(const double* numbers) const {
+    return row_of(vocab, [numbers](Token x) { return numbers[x]; });
+  }
+  constexpr auto target(Index i) const { return stored(target_rows + row(i) * vocab); }
+  constexpr auto draft(Index k) const { return stored(draft_rows + number(k) * vocab); }
 
   constexpr Token token(Index k) const { return tokens[number(k)]; }
   constexpr Index parent(Index k) const { return nodes != nullptr ? k - 1 : parents[k]; }
@@ -72,15 +118,13 @@ struct DeviceDraft {
   constexpr Index first_child(Index node) const { return child(node, 0); }
   constexpr Index next_sibling(Index k) const { return child(parents[k] + 1, k + 1); }
 
-  constexpr double p(Index i, Token x) const { return target(i)[x]; }
-  constexpr double q(Index k, Token x) const { return draft(k)[x]; }
+  constexpr double p(Index i, Token x) const { return target(i)(x); }
+  constexpr double q(Index k, Token x) const { return draft(k)(x); }
   constexpr double p(Index k) const { return p(parent(k) + 1, token(k)); }
   constexpr double q(Index k) const { return q(k, token(k)); }
   constexpr double ratio(Index k) const { return p(k) / q(k); }
   constexpr void look_up_all() const {}
-  constexpr void check_gamma(Index, Index, const char*) const {}
-  constexpr void check_one_row(Index, Index, const char*) const {}
-  constexpr bool is_dead_end(Index) const { return false; }
+  constexpr void check(bool, const auto&...) const {}
   constexpr Numbers scratch() const {
     double* numbers = *memory;
     *memory += size + 1;
@@ -98,74 +142,24 @@ struct DeviceDraft {
   constexpr Token argmax(Index i) const {
     Token best = 0;
     for (Token x = 1; x < vocab; ++x)
-      if (target(i)[x] > target(i)[best]) best = x;
+      if (p(i, x) > p(i, best)) best = x;
     return best;
   }
 
-  // Numbers of a row: f(x) for each token x.
-  constexpr double sum(const auto& f) const {
-    double sum = 0;
-    for (Token x = 0; x < vocab; ++x) sum += f(x);
-    return sum;
+  constexpr Token draw(Chance& chance, Index i) const { return chance.draw(target(i)); }
+  constexpr std::optional<Token> race(Chance& chance, double w, Index i) const {
+    return i == gamma() ? chance.race(w, target(i)) : chance.race(w, target(i), draft(i));
   }
-  constexpr Token pick(Chance& chance, double mass, const auto& f) const {
-    double u = chance.uniform() * mass;
-    Token x = 0;
-    for (; x < vocab - 1 && u >= f(x); ++x) u -= f(x);
-    return x;
-  }
-  constexpr std::optional<Token> race(Chance& chance, double w, const auto& t, const auto& d) const {
-    if (w <= 0) return std::nullopt;
-    const auto rest = [&](Token x) { return w * t(x) > d(x) ? w * t(x) - d(x) : 0.0; };
-    const double mass = sum(rest), lost = w < 1 ? 1 - w : 0.0;
-    if (!chance.coin(mass / (mass + lost))) return std::nullopt;
-    return pick(chance, mass, rest);
-  }
-  constexpr auto target_of(Index i) const {
-    return [row = target(i)](Token x) { return row[x]; };
-  }
-  constexpr auto draft_of(Index k) const {
-    return [row = draft(k)](Token x) { return row[x]; };
+  constexpr auto residual(Index i, const auto& each, double mass = 1) const {
+    const auto left = [this, i, each](Token x) {
+      double left = p(i, x);
+      each([&](double b, Index k) { left -= b * q(k, x); });
+      return left > 0 ? left : 0.0;
+    };
+    return row_of(vocab, left, mass);
   }
   constexpr auto residual(Index i, double b, Index k, double mass = 1) const {
-    return [t = target(i), d = draft(k), b, mass](Token x) {
-      const double left = t[x] - b * d[x];
-      return left > 0 ? left / mass : 0.0;
-    };
-  }
-  constexpr auto remainder(Index last, Index node, const Numbers& b, double mass = 1) const {
-    return [this, last, node, b, mass](Token x) {
-      double left = target(node)[x];
-      for (Index k = first_child(node); k >= 0 && k <= last; k = next_sibling(k)) left -= b[k] * draft(k)[x];
-      return left > 0 ? left / mass : 0.0;
-    };
-  }
-
-  constexpr Token draw(Chance& chance, Index i) const { return pick(chance, 1, target_of(i)); }
-  constexpr std::optional<Token> race(Chance& chance, double w, Index i) const {
-    return i == gamma() ? leaf_race(chance, w, i) : race(chance, w, target_of(i), draft_of(i));
-  }
-  constexpr std::optional<Token> leaf_race(Chance& chance, double w, Index i) const {
-    return chance.coin(w) ? std::optional<Token>(draw(chance, i)) : std::nullopt;
-  }
-  constexpr std::optional<Token> child_race(Chance& chance, double w, Index k) const {
-    return race(chance, w, target_of(parent(k) + 1), draft_of(k));
-  }
-  constexpr double residual_mass(Index i, double b) const { return sum(residual(i, b, i)); }
-  constexpr std::optional<Token> residual_race(Chance& chance, double w, Index i, double b, double mass) const {
-    return race(chance, w, residual(i, b, i, mass), draft_of(i));
-  }
-  constexpr double remainder_mass(Index k, const Numbers& b) const { return sum(remainder(k, parent(k) + 1, b)); }
-  constexpr std::optional<Token> remainder_race(Chance& chance, double w, Index k, const Numbers& b,
-                                                double mass) const {
-    return race(chance, w, remainder(k - 1, parent(k) + 1, b, mass), draft_of(k));
-  }
-  constexpr double overlap(Index k, double rho) const {
-    return sum([t = target(parent(k) + 1), d = draft(k), rho](Token x) { return t[x] / rho < d[x] ? t[x] / rho : d[x]; });
-  }
-  constexpr Token residual_draw(Chance& chance, Index k, double rho) const {
-    const auto rest = residual(parent(k) + 1, rho, k);
-    return pick(chance, sum(rest), rest);
+    return residual(i, [b, k](const auto& take) { take(b, k); }, mass);
   }
 };
 

@@ -17,13 +17,14 @@
 #include "support/shards.hpp"
 #include "support/thread_ranks.hpp"
 
-namespace test_rows_remainder {
+namespace test_rows_residual_rows {
 
 using namespace specdec;
 using specdec::detail::all_of_it;
 using specdec::detail::hardly_any_left;
 using specdec::detail::little_left;
-using specdec::detail::RoughRemainder;
+using specdec::detail::RoughResidualRow;
+using specdec::detail::SumOfRows;
 using support::RowMajor;
 using support::ThreadRank;
 
@@ -71,6 +72,11 @@ void take_all_but(double share, Input& in) {
   in.b_second = 0;
 }
 
+// What is left of p, with a mass that may be given.
+auto rest_of(const auto& p, const auto& taken, auto... mass) {
+  return RoughResidualRow(1.0, p, 1.0, SumOfRows(taken), mass...);
+}
+
 void check_row(const auto& row, const Eigen::ArrayXd& expected) {
   const Index size = expected.size();
   for (Token x = 0; x < size; ++x) CHECK(row.probability(x) == Approx(expected[x]).margin(1e-14));
@@ -97,26 +103,31 @@ std::vector<Token> drawn_of(const Eigen::ArrayXd& probabilities) {
 
 }  // namespace
 
-TEST_CASE("the remainder is a row: its look-ups, sums and draws agree, for dense rows and lists") {
+TEST_CASE(
+    "a residual of several rows is a row: its look-ups, sums and draws agree, for dense rows and lists") {
   std::mt19937_64 rng(61);
   for (const Index size : {6, 40, 2500}) {
     const Input in(size, rng);
     const Eigen::ArrayXd left = in.left(), expected = left / left.sum();
     const support::Lists lists(in.p);
-    const RoughRemainder row(DenseRows(in.p).row(0), in.taken(), left.sum());
-    const RoughRemainder list(lists.view().row(0), in.taken(), left.sum());
+    const auto row = rest_of(DenseRows(in.p).row(0), in.taken(), left.sum());
+    const auto list = rest_of(lists.view().row(0), in.taken(), left.sum());
     static_assert(ListedRow<decltype(list)> && !ListedRow<decltype(row)>);
     check_row(row, expected);
     check_row(list, expected);
-    CHECK(row.left() == Approx(left.sum()));
-    CHECK(list.left() == Approx(left.sum()));
-    CHECK(row.left(in.token) == 0);
+    CHECK(rest_of(DenseRows(in.p).row(0), in.taken()).mass() == Approx(left.sum()));
+    CHECK(rest_of(lists.view().row(0), in.taken()).mass() == Approx(left.sum()));
+    CHECK(row.left(in.token, in.p(0, in.token)) == 0);
+    const Index count = std::min<Index>(size - 1, max_segment_size);
+    CHECK((row.segment(1, count) - expected.segment(1, count)).abs().maxCoeff() < 1e-14);
     CHECK(drawn(row.sampler()) == drawn_of(expected));
     CHECK(drawn(list.sampler()) == drawn_of(expected));
   }
 }
 
-TEST_CASE("over ranks a remainder is drawn from with one number as in one piece, however little is left") {
+TEST_CASE(
+    "over ranks a residual of several rows is drawn from with one number as in one piece, however little is "
+    "left") {
   std::mt19937_64 rng(62);
   for (int n = 0; n < 12; ++n) {
     Input in(8 + n, rng);
@@ -126,7 +137,7 @@ TEST_CASE("over ranks a remainder is drawn from with one number as in one piece,
       const support::Columns mine = support::columns_of(rank, in.p.cols());
       const RowMajor<double> p = support::part(in.p, mine);
       Shards shards(p, mine.first, in.p.cols(), rank);
-      const RoughRemainder row(shards.rows().row(0), in.taken(), left.sum());
+      const auto row = rest_of(shards.rows().row(0), in.taken(), left.sum());
       for (Token x = 0; x < in.p.cols(); ++x)
         if (!(std::abs(row.probability(x) - expected[x]) < 1e-10))
           throw std::logic_error("another probability than in one piece");
@@ -165,8 +176,8 @@ TEST_CASE("over float logits, mass that is left of a row is some token's, and is
     const ResidualRow residual(1.0, p, b, q);
     check(residual, residual.mass());
     const Taken<std::remove_cvref_t<decltype(q)>> half_each{q, q, b / 2, b / 2, 0};
-    const double left = RoughRemainder(p, half_each, 1.0).left();
-    check(RoughRemainder(p, half_each, left), left);
+    const double left = rest_of(p, half_each).mass();
+    check(rest_of(p, half_each, left), left);
   }
   CHECK(with_mass > 100);
   CHECK(without > 100);
@@ -177,12 +188,12 @@ TEST_CASE("if nothing is left of a row, the row itself is drawn from; NaN is an 
   RowMajor<double> q = RowMajor<double>::Constant(2, 4, 0.5);
   const DenseRows rows(q);
   const Taken<RowOf<decltype(rows)>> all{rows.row(0), rows.row(1), 1, 1, 0};
-  CHECK(drawn(RoughRemainder(DenseRows(p).row(0), all, 1e-17).sampler()) ==
+  CHECK(drawn(rest_of(DenseRows(p).row(0), all, 1e-17).sampler()) ==
         drawn_of(Eigen::ArrayXd::Constant(4, 0.25)));
   q(0, 1) = std::nan("");
   CHECK(support::message_of<InvalidDistribution>([&] {
-          RoughRemainder(DenseRows(p).row(0), all, 1.0).left();
-        }).find("what is left of the row sums to nan") != std::string::npos);
+          rest_of(DenseRows(p).row(0), all);
+        }).find("the residual of target and draft sums to nan") != std::string::npos);
 }
 
-}  // namespace test_rows_remainder
+}  // namespace test_rows_residual_rows
