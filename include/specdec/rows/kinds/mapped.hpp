@@ -120,7 +120,7 @@ class MappedRow {
 
   /// The row before temperature, cuts and hooks, read with the target's ids.
   auto unprocessed() const
-    requires requires(const R& row) { row.unprocessed(); }
+    requires detail::KnowsUnprocessed<R>
   {
     return of_copy(row_.unprocessed());
   }

@@ -83,7 +83,7 @@ class PartOfRow {
 
   /// The restriction of the row before temperature, cuts and hooks.
   auto unprocessed() const
-    requires requires(const R& row) { row.unprocessed(); }
+    requires detail::KnowsUnprocessed<R>
   {
     const auto row = row_.unprocessed();
     return PartOfRow<std::remove_cvref_t<decltype(row)>, Tokens>(row, tokens_);
@@ -139,7 +139,7 @@ class PartOfRow {
   PartOfRow(const R& row, const Tokens& tokens, double mass) : row_(row), tokens_(tokens), mass_(mass) {}
 
   static auto sampler_of(const PartOfRow& part) {
-    if constexpr (Tokens::leaves_most && requires { part.row_.known_stretch(); })
+    if constexpr (Tokens::leaves_most && detail::KnowsStretches<R>)
       return PrefixSampler<PartOfRow>(part, part.row_.known_stretch());
     else return detail::ComputedSampler<PartOfRow>(part);
   }

@@ -23,8 +23,6 @@ namespace specdec::inline v0_2_0 {
 template <Distribution... R>
 class VariantRow {
   static constexpr bool all_sparse = (ListedRow<R> && ...);
-  template <class Row>
-  static constexpr bool knows_unprocessed = requires(const Row& row) { row.unprocessed(); };
   static constexpr bool has_segments = ((SegmentedRow<R> || ListedRow<R>)&&...) && !all_sparse;
   using Segment = detail::GatheredSegment<R...>;
 
@@ -45,7 +43,7 @@ class VariantRow {
 
   /// The held row before temperature, cuts and hooks, where it knows that; else the held row.
   auto unprocessed() const
-    requires(knows_unprocessed<R> || ...)
+    requires(detail::KnowsUnprocessed<R> || ...)
   {
     return unprocessed_of<0>();
   }
@@ -118,7 +116,7 @@ class VariantRow {
  private:
   template <class Row>
   static auto before_processing(const Row& row) {
-    if constexpr (knows_unprocessed<Row>) return row.unprocessed();
+    if constexpr (detail::KnowsUnprocessed<Row>) return row.unprocessed();
     else return row;
   }
   template <std::size_t k>

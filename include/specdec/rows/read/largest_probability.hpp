@@ -18,7 +18,7 @@ namespace specdec::inline v0_2_0::detail {
 /// Cost: an argmax, where the row has it. Else one pass over the row.
 template <Distribution R>
 double largest_probability(const R& row) {
-  if constexpr (requires { row.largest_probability(); }) {
+  if constexpr (KnowsLargestProbability<R>) {
     return row.largest_probability();
   } else if constexpr (ArgmaxRow<R>) {
     const Token x = row.argmax();
