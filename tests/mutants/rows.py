@@ -41,11 +41,21 @@ mutant("entropy-noughts", "rows/read/entropy.hpp", "tests/rows/read/entropy",
 
 mutant = promise("a part of a row is the row given that the token is one of some")
 mutant("part-unnormalised", "rows/kinds/part_of_row.hpp", "tests/rows/kinds/part_of_row", "mass_ > 0 ? p / mass_ : p", "p")
+mutant("part-argmax-of-the-row", "rows/kinds/part_of_row.hpp", "tests/rows/kinds/part_of_row",
+       "if (const Token x = row_.argmax(); tokens_.has(x)) return x;", "return row_.argmax();")
 
 mutant = promise("a mapped row has the draft's probabilities under the target's ids")
 mutant("mapped-look-up-unmapped", "rows/kinds/mapped.hpp", "tests/rows/kinds/mapped",
        "d == TokenMap::none ? 0.0 : specdec::probability(row_, d)",
        "d == TokenMap::none ? 0.0 : specdec::probability(row_, x)")
+mutant("mapped-argmax-in-draft-order", "rows/kinds/mapped.hpp", "tests/rows/kinds/mapped",
+       "while (first < x && probability(first) != most) ++first;", "first = x;")
+
+mutant = promise("a row that is made of another offers what it keeps of that row, and nothing else")
+mutant("adaptor-loses-argmax", "rows/row_adaptor.hpp", "tests/rows/row_adaptor",
+       "requires(all && (ArgmaxRow<R> && ...))", "requires(all && sizeof...(R) == 0)")
+mutant("adaptor-sums-what-it-changes", "rows/row_adaptor.hpp", "tests/rows/row_adaptor",
+       "requires(all && (SummableRow<R> && ...))", "requires(SummableRow<R> && ...)")
 
 mutant = promise("a row is a dead end if all of it is 0, and not if it is NaN")
 mutant("dead-end-of-nan", "rows/read/dead_end.hpp", "tests/rows/read/dead_end",

@@ -18,18 +18,6 @@
 namespace specdec::inline v0_2_0 {
 namespace detail {
 
-/// A row without its name.
-template <class R>
-constexpr const auto& unnamed(const R& row) {
-  if constexpr (requires { row.unnamed(); }) return row.unnamed();
-  else return row;
-}
-
-/// A row that ends races by sums in an order of its own: settle(w, q, numbers of one address).
-template <class P, class Q, class Pair>
-concept SettlesRaces =
-    requires(const P& p, const Q& q, const Pair& pair) { unnamed(p).settle(1.0, unnamed(q), pair); };
-
 /// Ends a race as settle_race() does, with the numbers of one address.
 template <class Pair, Distribution P, Distribution Q>
 std::optional<Token> settle_race_at(const Pair& pair, double w, const P& p, const Q& q) {

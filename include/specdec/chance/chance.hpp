@@ -90,7 +90,7 @@ class RandomChance {
   template <class S, Distribution R>
   Token draw_again(S& sampler, const R&) {
     const auto uniform = [this] { return uniform01(*generator_); };
-    if constexpr (requires { sampler.draw(uniform); }) return sampler.draw(uniform);
+    if constexpr (detail::DrawsWithSeveral<S, decltype(uniform)>) return sampler.draw(uniform);
     else return sampler(uniform());
   }
 

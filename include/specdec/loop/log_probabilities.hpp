@@ -143,7 +143,7 @@ struct LogProbabilityRecord {
   // Needs a row that has unprocessed(): its values before temperature, cuts and hooks.
   template <class R>
   void add_raw(const R& row, Token token, const LogProbabilityOptions& options) {
-    if constexpr (requires { row.unprocessed(); }) raw.add(row.unprocessed(), token, options, likeliest);
+    if constexpr (KnowsUnprocessed<R>) raw.add(row.unprocessed(), token, options, likeliest);
     else
       invalid_argument(
           "log_probabilities.raw is asked for, but the target's rows do not tell what they were before they "

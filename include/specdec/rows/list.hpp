@@ -59,7 +59,7 @@ void check_sum(const R& row, const char* advice) {
     sum += row.listed(k);
   }
   if (sum != 0 &&
-      !(std::abs(sum - 1) <= 1e-3 + static_cast<double>(size) * R::rounding_of_small + R::rounding))
+      !(std::abs(sum - 1) <= 1e-3 + static_cast<double>(size) * rounding_of_small<R> + relative_rounding<R>))
     invalid_distribution("the probabilities of a list of ", size, " tokens sum to ", sum, ": ", advice);
 }
 

@@ -26,7 +26,7 @@ auto in_row(std::string_view matrix, Index i, F&& f) {
 /// that row's name.
 template <class R, class F>
 auto in_name_of(const R& row, F&& f) {
-  if constexpr (requires { row.named(f); }) return row.named(f);
+  if constexpr (HasName<R>) return row.named(f);
   else return f();
 }
 

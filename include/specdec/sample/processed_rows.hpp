@@ -8,6 +8,7 @@
 #include "specdec/rows/kinds/logits_row.hpp"
 #include "specdec/rows/kinds/row_copy.hpp"
 #include "specdec/rows/numbers.hpp"
+#include "specdec/rows/row_adaptor.hpp"
 #include "specdec/sample/chain.hpp"
 
 namespace specdec::inline v0_2_0 {
@@ -17,7 +18,8 @@ namespace specdec::inline v0_2_0 {
 /// Throws: InvalidDistribution when the row is read, for the reasons of LogitsRow.
 /// Cost: the steps run when a probability is first needed; afterwards the costs of LogitsRow.
 template <Real S, int Stride, RowStep Steps>
-class ProcessedRow {
+class ProcessedRow
+    : public detail::RowAdaptor<ProcessedRow<S, Stride, Steps>, detail::Keeps::all, LogitsRow<S, Stride>> {
  public:
   using Processed = LogitsRow<S, Stride>;
 
@@ -30,19 +32,15 @@ class ProcessedRow {
   /// Whether the token may have a probability above 0: its logit is not −inf. Does not run the steps.
   bool possible(Token x) const { return logits()[x] >= Processed::no_cut; }
 
-  double probability(Token x) const { return processed().probability(x); }
-  double log_probability(Token x) const { return processed().log_probability(x); }
-  /// Whether every logit is −inf: see LogitsRow.
-  bool is_dead_end() const { return processed().is_dead_end(); }
   /// The softmax of the logits before any step.
   Processed unprocessed() const { return Processed(logits()); }
   auto sampler() const { return processed().sampler(); }
-  double sum(Index start, Index count) const { return processed().sum(start, count); }
-
   auto segment(Index start, Index count) const { return processed().segment(start, count); }
 
   /// The largest logit, the lowest id among equals: no step changes that.
   Token argmax() const { return row_.argmax(); }
+
+  auto ask(const auto& f) const { return f(processed()); }
 
   /// The row after all steps.
   const Processed& processed() const& {

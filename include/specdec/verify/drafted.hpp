@@ -30,11 +30,7 @@
 namespace specdec::inline v0_2_0 {
 namespace detail {
 
-/// looks_up_together: the matrix returns the probabilities of tokens, one per row, in one call.
-/// cheap_look_ups: it returns them without a pass over a row, in one call or one by one.
-template <class M>
-inline constexpr bool looks_up_together =
-    requires(const M& matrix, TokenIds tokens, std::span<double> out) { matrix.probabilities(tokens, out); };
+/// Whether the matrix returns the probabilities of tokens without a pass over a row, in one call or one by one.
 template <class M>
 inline constexpr bool cheap_look_ups = looks_up_together<M> || constant_time_probability<RowOf<M>>;
 

@@ -81,6 +81,8 @@ double deviation(std::mt19937_64& rng) {
   }
   worst =
       std::max(worst, std::abs(mapped.largest_probability() - *std::max_element(left.begin(), left.end())));
+  if (left[static_cast<std::size_t>(mapped.argmax())] != *std::max_element(left.begin(), left.end()))
+    worst = 1;
   worst = std::max(worst, std::abs(mapped.sum(1, 5) - (left[1] + left[2] + left[3] + left[4] + left[5])));
   for (Index i = 0; i < 5; ++i)
     worst = std::max(worst, std::abs(mapped.segment(2, 5)[i] - left[static_cast<std::size_t>(2 + i)]));
@@ -120,6 +122,15 @@ TEST_CASE("a verifier judges rows of a reduced vocabulary by the target's ids") 
     b.seed(seed);
     CHECK(mapped == BlockVerifier{}(p, MappedRows{q, map}, tokens, b));
   }
+}
+
+TEST_CASE("of equally likely tokens the argmax is the lowest id of the target") {
+  const TokenMap map{std::vector<Token>{3, none, 1, 2}, 4};
+  const std::vector<double> p{0.375, 0, 0.375, 0.25}, unmapped{0.25, 0.5, 0.25, 0};
+  CHECK(MappedRow(DenseRow<double>(p.data(), 4), map).argmax() == 1);
+  CHECK(message_of<InvalidDistribution>([&] {
+          MappedRow(DenseRow<double>(unmapped.data(), 4), map).argmax();
+        }) == "token 1 has mass, but stands for no token of the target");
 }
 
 TEST_CASE("a draw of a token that is not mapped is named in the error") {

@@ -99,6 +99,8 @@ void check_part(const Row& row, const Tokens& tokens, const IsLeft& is_left, dou
     CHECK(message_of<InvalidDistribution>([&] { part.sampler()(0.3); }) == "the probabilities sum to 0");
     return;
   }
+  if constexpr (ArgmaxRow<Row>)
+    CHECK(left[static_cast<std::size_t>(part.argmax())] == std::ranges::max(left));
   const Deviations found = deviations(part, left);
   CHECK(found.mass < tolerance);
   CHECK(found.probability < tolerance);
@@ -148,6 +150,17 @@ void check_layout(double tolerance) {
 }
 
 }  // namespace
+
+TEST_CASE("the argmax of a part is the lowest id among the most probable tokens that are left") {
+  const std::vector<double> p{0.125, 0.5, 0.1875, 0.1875};
+  const DenseRow<double> row(p.data(), 4);
+  const std::vector<Token> gone{1};
+  const std::vector<std::uint8_t> first{1}, none(4, 0);
+  CHECK(PartOfRow(row, WithoutTokens{gone}).argmax() == 2);
+  CHECK(PartOfRow(row, OnlyTokens{first}).argmax() == 0);
+  CHECK(message_of<InvalidDistribution>([&] { PartOfRow(row, OnlyTokens{none}).argmax(); }) ==
+        "no token has positive probability");
+}
 
 TEST_CASE("a part of a row is the row given that the token is one of the part's, for rows of every kind") {
   check_layout<AsRowMajor<double>>(1e-14);

@@ -23,22 +23,29 @@ using specdec::detail::largest_probability;
 
 namespace {
 
-// Rows of this type have neither argmax() nor largest_probability().
 template <class R>
 using Part = PartOfRow<R, WithoutTokens>;
-static_assert(!ArgmaxRow<Part<DenseRow<double>>>);
+
+// Rows of this type have neither argmax() nor largest_probability().
+struct Nothing {
+  void each(const auto&) const {}
+};
+template <class R>
+using Whole = specdec::detail::Remainder<R, Nothing>;
+static_assert(!ArgmaxRow<Whole<DenseRow<double>>>);
 
 template <class Layout>
 void check(const RowMajor<double>& p, Token best) {
   Layout layout;
   layout.hold(p.cast<typename Layout::Scalar>());
   const auto row = distributions(std::as_const(layout).view()).row(0);
+  using Row = std::remove_cvref_t<decltype(row)>;
   CHECK(largest_probability(row) == Approx(p(0, best)).epsilon(1e-5));
+  CHECK(largest_probability(Whole<Row>(row, {}, 1.0)) == Approx(p(0, best)).epsilon(1e-5));
   RowMajor<double> rest = p;
   rest(0, best) = 0;
   const std::vector<Token> gone{best};
-  CHECK(largest_probability(Part<std::remove_cvref_t<decltype(row)>>(row, {gone})) ==
-        Approx(rest.maxCoeff() / rest.sum()).epsilon(1e-5));
+  CHECK(largest_probability(Part<Row>(row, {gone})) == Approx(rest.maxCoeff() / rest.sum()).epsilon(1e-5));
 }
 
 }  // namespace

@@ -138,7 +138,7 @@ consteval bool fits_draft_length() {
 template <class Row, class F>
 double read_unprocessed(const Row& row, Index i, const F& f) {
   return in_row("draft", i, [&] {
-    if constexpr (requires { row.unprocessed(); }) return f(row.unprocessed());
+    if constexpr (KnowsUnprocessed<Row>) return f(row.unprocessed());
     else return f(row);
   });
 }

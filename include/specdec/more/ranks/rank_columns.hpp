@@ -24,7 +24,7 @@ enum class RankWeight {
 template <Distribution R>
 bool has_no_token(const R& row) {
   const auto nan = [&](Token x) {
-    if constexpr (requires { row.logits()[x]; }) return std::isnan(static_cast<double>(row.logits()[x]));
+    if constexpr (NormalisesItself<R>) return std::isnan(static_cast<double>(row.logits()[x]));
     else return false;
   };
   for (Token x = 0; x < row.vocab_size(); ++x)
@@ -36,7 +36,7 @@ bool has_no_token(const R& row) {
 /// over these tokens alone.
 template <DistributionMatrix M>
 class RankColumns {
-  static constexpr bool normalises_itself = requires(const RowOf<M>& row) { row.log_sum_exp(); };
+  static constexpr bool normalises_itself = NormalisesItself<RowOf<M>>;
 
  public:
   using Row = RowOf<M>;
@@ -53,14 +53,15 @@ class RankColumns {
   const Row& row(Index i) const { return rows_[i]; }
 
   RankWeight kind_of_weight(Index i) const {
-    if constexpr (normalises_itself) return argmax(i) ? RankWeight::largest : RankWeight::logarithm;
+    if constexpr (normalises_itself)
+      return rows_[i].is_argmax() ? RankWeight::largest : RankWeight::logarithm;
     else return RankWeight::mass;
   }
   double weight(Index i) const {
     const Row& row = rows_[i];
     if constexpr (!normalises_itself) return sum(i, first_, count());
     else if (has_no_token(row)) return -std::numeric_limits<double>::infinity();
-    else return argmax(i) ? static_cast<double>(row.largest()) : row.log_sum_exp().value;
+    else return row.is_argmax() ? static_cast<double>(row.largest()) : row.log_sum_exp().value;
   }
 
   /// The number that compares the likeliest tokens x of all parts: the probability in the whole row; for rows that normalise
@@ -84,10 +85,6 @@ class RankColumns {
   }
 
  private:
-  bool argmax(Index i) const {
-    if constexpr (requires { rows_[i].is_argmax(); }) return rows_[i].is_argmax();
-    else return false;
-  }
   RowCache<M> rows_;
   Index first_;
 };

@@ -100,7 +100,7 @@ class RankPart {
 
   template <Distribution R>
   auto operator()(const R& row) const {
-    if constexpr (requires { row.made_of(*this); }) return row.made_of(*this);
+    if constexpr (MadeOfParts<R, RankPart>) return row.made_of(*this);
     else return ColumnsOfRow<R>(row, columns_);
   }
 

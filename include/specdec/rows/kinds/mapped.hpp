@@ -16,8 +16,7 @@
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/rows/owning_temporary.hpp"
-#include "specdec/rows/read/dead_end.hpp"
-#include "specdec/rows/read/largest_probability.hpp"
+#include "specdec/rows/row_adaptor.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0 {
@@ -100,17 +99,17 @@ class TokenMap {
 /// Cost: a look-up takes one read more than the row's own. The target's ids are in another order: so segments and sums take
 /// one look-up per token, and there are no lists.
 template <Distribution R>
-class MappedRow {
+class MappedRow : public detail::RowAdaptor<MappedRow<R>, detail::Keeps::numbers, R> {
   using Segment = detail::GatheredSegment<R>;
 
  public:
   MappedRow(const R& row, const TokenMap& map) : row_(row), map_(map.content_.get()) {}
   MappedRow(const R& row, TokenMap&& map) = delete;
 
-  static constexpr bool constant_time_probability = specdec::constant_time_probability<R>;
-
   /// The row over the draft vocabulary.
   const R& row() const { return row_; }
+  // For RowAdaptor.
+  auto ask(const auto& f) const { return f(row_); }
 
   /// A copy of the row, read with the target's ids.
   template <Distribution Copy>
@@ -120,13 +119,12 @@ class MappedRow {
 
   /// The row before temperature, cuts and hooks, read with the target's ids.
   auto unprocessed() const
-    requires requires(const R& row) { row.unprocessed(); }
+    requires detail::KnowsUnprocessed<R>
   {
     return of_copy(row_.unprocessed());
   }
 
   Index vocab_size() const { return std::ssize(map_->from); }
-  bool is_dead_end() const { return detail::is_dead_end(row_); }
 
   double probability(Token x) const {
     const Token d = TokenMap::at(map_->from, x);
@@ -159,16 +157,23 @@ class MappedRow {
     return sum;
   }
 
-  /// The largest probability: the row's own, in the order of its own tokens.
-  double largest_probability() const { return detail::largest_probability(row_); }
+  /// The most probable token, the lowest id among equals.
+  ///
+  /// Throws: InvalidDistribution on NaN, if no token has positive probability, and if the most probable one stands for no token
+  /// of the target.
+  /// Cost: the row's argmax, and look-ups of all lower ids.
+  Token argmax() const
+    requires ArgmaxRow<R>
+  {
+    const Token d = row_.argmax(), x = target_of(*map_, d);
+    const double most = specdec::probability(row_, d);
+    Token first = 0;
+    while (first < x && probability(first) != most) ++first;
+    return first;
+  }
 
   auto sampler() const {
-    return [map = map_, draw = row_.sampler()](double u) mutable {
-      const Token d = draw(u), x = TokenMap::at(map->to, d);
-      if (x == TokenMap::none)
-        detail::invalid_distribution("token ", d, " has mass, but stands for no token of the target");
-      return x;
-    };
+    return [map = map_, draw = row_.sampler()](double u) mutable { return target_of(*map, draw(u)); };
   }
 
  private:
@@ -176,6 +181,13 @@ class MappedRow {
   friend class MappedRow;
 
   MappedRow(const R& row, const TokenMap::Content* map) : row_(row), map_(map) {}
+
+  static Token target_of(const TokenMap::Content& map, Token d) {
+    const Token x = TokenMap::at(map.to, d);
+    if (x == TokenMap::none)
+      detail::invalid_distribution("token ", d, " has mass, but stands for no token of the target");
+    return x;
+  }
 
   R row_;
   const TokenMap::Content* map_;

@@ -11,7 +11,9 @@
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/list.hpp"
 #include "specdec/rows/owning_temporary.hpp"
+#include "specdec/rows/read/largest_probability.hpp"
 #include "specdec/rows/read/prefix_sampler.hpp"
+#include "specdec/rows/row_adaptor.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0 {
@@ -60,20 +62,18 @@ struct WithoutTokens {
 /// have more than half of the mass. A draw reads the row up to the drawn token.
 /// Numeric: the mass is summed in double, or is 1 minus at most one half. So nothing cancels out.
 template <Distribution R, class Tokens>
-class PartOfRow {
+class PartOfRow : public detail::RowAdaptor<PartOfRow<R, Tokens>, detail::Keeps::ids, R> {
   using Segment = detail::GatheredSegment<R>;
 
  public:
   PartOfRow(const R& row, const Tokens& tokens) : row_(row), tokens_(tokens), mass_(mass_of_tokens()) {}
-
-  static constexpr bool constant_time_probability = specdec::constant_time_probability<R>;
-  static constexpr double rounding_of_small = detail::rounding_of_small<R>;
 
   /// The mass of the remaining tokens in the whole row.
   double mass() const { return mass_; }
   bool is_dead_end() const { return mass_ == 0; }
   /// The row with all its tokens.
   const R& row() const { return row_; }
+  auto ask(const auto& f) const { return f(row_); }
 
   /// The restriction of a copy of the row. The mass is not summed again.
   template <Distribution Copy>
@@ -83,13 +83,12 @@ class PartOfRow {
 
   /// The restriction of the row before temperature, cuts and hooks.
   auto unprocessed() const
-    requires requires(const R& row) { row.unprocessed(); }
+    requires detail::KnowsUnprocessed<R>
   {
     const auto row = row_.unprocessed();
     return PartOfRow<std::remove_cvref_t<decltype(row)>, Tokens>(row, tokens_);
   }
 
-  Index vocab_size() const { return row_.vocab_size(); }
   double probability(Token x) const {
     return tokens_.has(x) ? normalised(static_cast<double>(row_.probability(x))) : 0.0;
   }
@@ -98,7 +97,6 @@ class PartOfRow {
     return specdec::log_probability(row_, x) - (mass_ > 0 ? std::log(mass_) : 0);
   }
   bool possible(Token x) const { return tokens_.has(x) && specdec::possible(row_, x); }
-  void prefetch(Token x) const { specdec::prefetch(row_, x); }
   double sum(Index start, Index count) const { return normalised(sum_of_row(start, count)); }
 
   auto segment(Index start, Index count) const
@@ -109,20 +107,21 @@ class PartOfRow {
     return segment;
   }
 
-  Index support_size() const
-    requires ListedRow<R>
-  {
-    return row_.support_size();
-  }
-  Token support(Index k) const
-    requires ListedRow<R>
-  {
-    return row_.support(k);
-  }
   double listed(Index k) const
     requires ListedRow<R>
   {
     return tokens_.has(row_.support(k)) ? normalised(static_cast<double>(row_.listed(k))) : 0.0;
+  }
+
+  /// The most probable of the remaining tokens, the lowest id among equals.
+  ///
+  /// Throws: InvalidDistribution on NaN, and if no token has positive probability.
+  /// Cost: the row's argmax; a pass over the row if that token is left out.
+  Token argmax() const
+    requires ArgmaxRow<R>
+  {
+    if (const Token x = row_.argmax(); tokens_.has(x)) return x;
+    return detail::find_likeliest(*this).first;
   }
 
   /// Draws from the unnormalised probabilities of the remaining tokens, at u times their mass.
@@ -139,7 +138,7 @@ class PartOfRow {
   PartOfRow(const R& row, const Tokens& tokens, double mass) : row_(row), tokens_(tokens), mass_(mass) {}
 
   static auto sampler_of(const PartOfRow& part) {
-    if constexpr (Tokens::leaves_most && requires { part.row_.known_stretch(); })
+    if constexpr (Tokens::leaves_most && detail::KnowsStretches<R>)
       return PrefixSampler<PartOfRow>(part, part.row_.known_stretch());
     else return detail::ComputedSampler<PartOfRow>(part);
   }
@@ -151,7 +150,7 @@ class PartOfRow {
       const double taken = tokens_.taken_from(row_);
       if (taken <= 0.5) return 1 - taken;
     }
-    const double mass = sum_of_row(0, vocab_size());
+    const double mass = sum_of_row(0, row_.vocab_size());
     if (!(mass >= 0) || !std::isfinite(mass))
       detail::invalid_distribution("the probabilities of ", Tokens::name, " sum to ", mass);
     return mass;

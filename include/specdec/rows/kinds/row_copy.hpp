@@ -60,7 +60,7 @@ class RowCopy<Row> {
 
 /// Copies a row of logits as logits, together with its normaliser if that is known.
 template <Distribution Row>
-  requires requires(const Row& row) { row.over(row.logits().data()); }
+  requires detail::MovesToCopy<Row>
 class RowCopy<Row> {
   using Stored = typename std::remove_cvref_t<decltype(std::declval<const Row&>().logits())>::Stored;
 
@@ -75,9 +75,7 @@ class RowCopy<Row> {
   }
 
   View uniform(const Row& like) &
-        requires requires(const Stored* copy) {
-          { like.anew(copy) } -> std::same_as<View>;
-        }
+        requires detail::BeginsAnew<Row, View, Stored>
   {
     detail::assign(copy_, like.vocab_size(), Stored(0));
     return like.anew(copy_.data());

@@ -35,7 +35,7 @@ class RowRange {
 
   /// Writes the probability of tokens[i] in row i, for all i in one call. For matrices that can do this from any first row.
   void probabilities(TokenIds tokens, std::span<double> out) const
-    requires requires(const M& matrix, Index first) { matrix.probabilities(tokens, out, first); }
+    requires detail::LooksUpFromAnyRow<M>
   {
     matrix_.probabilities(tokens, out, first_);
   }

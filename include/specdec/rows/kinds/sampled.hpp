@@ -32,6 +32,12 @@ class SampledRow : public R {
     };
   }
 
+  /// Lets another row have the token: this row has none afterwards.
+  void give_away() const {
+    fresh_ = false;
+    if constexpr (detail::HoldsDrawnToken<R>) R::give_away();
+  }
+
  private:
   template <Distribution>
   friend class SampledRow;
@@ -43,11 +49,6 @@ class SampledRow : public R {
     give_away();
     return row;
   }
-  void give_away() const {
-    fresh_ = false;
-    if constexpr (requires(const R& row) { row.give_away(); }) R::give_away();
-  }
-
   Token first_draw() const {
     if (token_ >= 0 && drawable()) return token_;
     detail::check_list<R>(*this);  // one that is out of order hides its tokens
@@ -59,7 +60,7 @@ class SampledRow : public R {
   // probability.
   bool drawable() const {
     const R& row = *this;
-    if constexpr (requires { row.possible(token_); }) return specdec::possible(row, token_);
+    if constexpr (detail::TellsPossible<R>) return specdec::possible(row, token_);
     else return specdec::probability(row, token_) > 0;
   }
 

@@ -10,8 +10,7 @@
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/rows/list.hpp"
-#include "specdec/rows/read/dead_end.hpp"
-#include "specdec/rows/read/largest_probability.hpp"
+#include "specdec/rows/row_adaptor.hpp"
 
 namespace specdec::inline v0_2_0 {
 
@@ -21,16 +20,11 @@ namespace specdec::inline v0_2_0 {
 /// Cost: one branch per call more than the held row.
 /// Numeric: segments in double.
 template <Distribution... R>
-class VariantRow {
-  static constexpr bool all_sparse = (ListedRow<R> && ...);
-  template <class Row>
-  static constexpr bool knows_unprocessed = requires(const Row& row) { row.unprocessed(); };
-  static constexpr bool has_segments = ((SegmentedRow<R> || ListedRow<R>)&&...) && !all_sparse;
+class VariantRow : public detail::RowAdaptor<VariantRow<R...>, detail::Keeps::all, R...> {
+  static constexpr bool has_segments = ((SegmentedRow<R> || ListedRow<R>)&&...) && !(ListedRow<R> && ...);
   using Segment = detail::GatheredSegment<R...>;
 
  public:
-  static constexpr bool constant_time_probability = (specdec::constant_time_probability<R> && ...);
-
   /// Holds a row of type number k.
   template <std::size_t k, class Row>
   VariantRow(std::in_place_index_t<k> kind, const Row& row) : row_(kind, row) {}
@@ -45,58 +39,9 @@ class VariantRow {
 
   /// The held row before temperature, cuts and hooks, where it knows that; else the held row.
   auto unprocessed() const
-    requires(knows_unprocessed<R> || ...)
+    requires(detail::KnowsUnprocessed<R> || ...)
   {
     return unprocessed_of<0>();
-  }
-
-  Index vocab_size() const {
-    return ask([](const auto& row) -> Index { return row.vocab_size(); });
-  }
-  bool is_dead_end() const {
-    return ask([](const auto& row) { return detail::is_dead_end(row); });
-  }
-  double probability(Token x) const {
-    return ask([x](const auto& row) { return static_cast<double>(row.probability(x)); });
-  }
-  double log_probability(Token x) const {
-    return ask([x](const auto& row) { return specdec::log_probability(row, x); });
-  }
-  bool possible(Token x) const {
-    return ask([x](const auto& row) { return specdec::possible(row, x); });
-  }
-  void prefetch(Token x) const {
-    ask([x](const auto& row) { specdec::prefetch(row, x); });
-  }
-
-  Token argmax() const
-    requires(ArgmaxRow<R> && ...)
-  {
-    return ask([](const auto& row) { return row.argmax(); });
-  }
-  double largest_probability() const {
-    return ask([](const auto& row) { return detail::largest_probability(row); });
-  }
-  double sum(Index start, Index count) const
-    requires(SummableRow<R> && ...)
-  {
-    return ask([=](const auto& row) { return static_cast<double>(row.sum(start, count)); });
-  }
-
-  Index support_size() const
-    requires all_sparse
-  {
-    return ask([](const auto& row) -> Index { return row.support_size(); });
-  }
-  Token support(Index k) const
-    requires all_sparse
-  {
-    return ask([k](const auto& row) -> Token { return row.support(k); });
-  }
-  double listed(Index k) const
-    requires all_sparse
-  {
-    return ask([k](const auto& row) { return static_cast<double>(row.listed(k)); });
   }
 
   /// The probabilities of `count` <= max_segment_size tokens from `start` on.
@@ -118,7 +63,7 @@ class VariantRow {
  private:
   template <class Row>
   static auto before_processing(const Row& row) {
-    if constexpr (knows_unprocessed<Row>) return row.unprocessed();
+    if constexpr (detail::KnowsUnprocessed<Row>) return row.unprocessed();
     else return row;
   }
   template <std::size_t k>

@@ -22,9 +22,9 @@ namespace specdec::inline v0_2_0::detail {
 /// first positive probability are summed; lists, and rows that cannot be summed, are read.
 template <Distribution R>
 bool is_dead_end(const R& row) {
-  if constexpr (requires { row.unnamed(); }) {
+  if constexpr (WrappedInName<R>) {
     return row.named([&] { return is_dead_end(row.unnamed()); });
-  } else if constexpr (requires { row.is_dead_end(); }) {
+  } else if constexpr (KnowsDeadEnd<R>) {
     return row.is_dead_end();
   } else if constexpr (SpreadRow<R>) {
     return false;

@@ -14,14 +14,6 @@
 namespace specdec::inline v0_2_0 {
 namespace detail {
 
-/// The rounding error of a small probability of the row. The row type tells it by a static member of this name; else it is
-/// 0.
-template <class Row>
-inline constexpr double rounding_of_small = [] {
-  if constexpr (requires { Row::rounding_of_small; }) return static_cast<double>(Row::rounding_of_small);
-  else return 0.0;
-}();
-
 /// The largest sum of `size` probabilities that rounding explains: see PrefixSampler.
 template <class Row>
 constexpr double most_mass(Index size) {
@@ -116,7 +108,7 @@ class PrefixSampler {
   double wrap(double u) const {
     check_number(u);
     if (!(total() > 0)) {
-      if constexpr (requires { row_.refuse_draw(); })
+      if constexpr (detail::RefusesDraws<Row>)
         if (row_.is_dead_end()) row_.refuse_draw();
       detail::invalid_distribution("the probabilities sum to 0");
     }

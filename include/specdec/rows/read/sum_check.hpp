@@ -24,9 +24,7 @@ inline thread_local Index verifications = 0;
 /// How much the rounding of stored numbers may change the sum of a row. The row type tells its rounding.
 template <class R>
 double rounding_of_sum(Index vocab_size) {
-  double rounding = static_cast<double>(vocab_size) * rounding_of_small<R>;
-  if constexpr (requires { R::rounding; }) rounding += R::rounding;
-  return rounding;
+  return static_cast<double>(vocab_size) * rounding_of_small<R> + relative_rounding<R>;
 }
 
 /// Rows of stored probabilities. (Logits are normalised by what is read of them, and rows over ranks are summed together.)
@@ -48,10 +46,6 @@ void check_sum(const R& row) {
   if (sum != 0 && std::abs(sum - 1) > 1e-2 + rounding_of_sum<R>(row.vocab_size()))
     invalid_distribution("the probabilities sum to ", sum);
 }
-
-/// Rows whose kind is known at run time only (VariantRow).
-template <class R>
-concept RowOfSomeKind = requires(const R& row) { row.held().index(); };
 
 /// Checks the sum of a row that may be of one of several kinds, where its kind is one that is checked.
 template <class R>

@@ -43,7 +43,7 @@ class TopTokens {
     found_.clear();
     count_ = count;
     if (count < 1) return {};
-    if constexpr (requires { row.over(row.logits().data()); }) {
+    if constexpr (detail::MovesToCopy<R>) {
       find_logits(row.logits());
       for (TopToken& top : found_) top.probability = row.probability(top.token);
       while (!found_.empty() && !(found_.back().probability > 0)) found_.pop_back();
