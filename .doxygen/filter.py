@@ -250,14 +250,21 @@ def header(lines):
 
 
 def pages(text):
-    """The pages, with a description of each folder from the table of rooms, and a page for each example."""
-    sentences = dict(re.findall(r"^\| \\dirref\{(.*)\} \| (.*) \|$", text, re.MULTILINE))
+    """The pages, with the table of rooms, a description of each folder from it, and a page for each example."""
+    def link(match):
+        kind, name = public_names().get(match[1], ("", ""))
+        return rf'\ref {name} "{match[1]}"' if name else match[0]
+
+    rooms = (ROOT / ".github/CONTRIBUTING.md").read_text(encoding="utf-8")
+    sentences = {folder: re.sub(r"`(\w+)`", link, sentence)
+                 for folder, sentence in re.findall(r"^\| `([\w/]+)/` \| (.*) \|$", rooms, re.MULTILINE)}
+    rows = [rf'| \ref include/specdec/{folder} "{folder}" | {sentence} |' for folder, sentence in sentences.items()]
+    text = text.replace("\\rooms", "\n".join(["| room | what it has |", "| --- | --- |", *rows]))
     for folder in sorted(path for path in (ROOT / "include/specdec").rglob("*") if path.is_dir()):
         name = folder.relative_to(ROOT / "include/specdec").as_posix()
         sentence = sentences.get(name, rf"\ref no_sentence_on_{name}_in_the_table_of_rooms")
         text += f"\n/** \\dir include/specdec/{name}\n{sentence[0].upper()}{sentence[1:]}. */\n"
     text = re.sub(r"\\name\{(.*?)\}", r'\\ref specdec::\1 "\1"', text)
-    text = re.sub(r"\\dirref\{(.*)\}", r'\\ref include/specdec/\1 "\1"', text)
     examples = {str(path.relative_to(ROOT / "examples")) for path in (ROOT / "examples").glob("*/*.cpp")}
     for header in (ROOT / "include").rglob("*.hpp"):
         examples.update(EXAMPLE.findall(header.read_text(encoding="utf-8")))

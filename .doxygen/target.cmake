@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # The target `doxygen` writes the reference of the headers, as HTML, into the build folder: doxygen/html/index.html.
-# filter.py shows doxygen the comments in its own words, pages.dox is the front page with the table of rooms. A warning is
-# an error where warnings of our own programs are.
+# filter.py shows doxygen the comments in its own words, pages.dox is the front page. A warning is an error where warnings of
+# our own programs are.
 
 set(DOXYGEN_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/doxygen)
 set(DOXYGEN_STRIP_FROM_PATH ${PROJECT_SOURCE_DIR}/include)

@@ -68,7 +68,7 @@ class Batch:
              "early": (PINK, "D", "--")}
 
     def __init__(self):
-        section = tables("engine/many_texts.md", "### What drafts gain in a batch")
+        section = tables("apps/programs.md", "### What drafts gain in a batch")
         self.targets = dict(zip(("target of 3.0 million weights", "64 layers: 44 million weights"), section))
         self.shown = " ".join(
             f"{target}, texts at a time and {', '.join(head[2:])}: " +

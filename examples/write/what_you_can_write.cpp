@@ -1,4 +1,4 @@
-// The least of each type that you can write, and one use of each: see pages/what_you_can_write.md.
+// The least of each type that you can write, and one use of each: see what_you_can_write.md.
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cstddef>
