@@ -26,9 +26,9 @@ mutant("philox-stream-cut", "chance/philox.hpp", "tests/chance/philox", "low(str
 
 mutant = promise("a race has its closed form's law, and ends")
 mutant("race-weight-forgotten", "chance/race.hpp", "tests/chance/race",
-       "residual(w, p, 1.0, q, y) / weight", "residual(1.0, p, 1.0, q, y) / p.probability(y)")
+       "chance.coin(residual / std::max(w * p,", "chance.coin(residual / std::max(p,")
 mutant("race-lost-at-the-end", "chance/race.hpp", "tests/chance/race",
-       "return detail::settle_race(chance, w, p, q);", "return std::nullopt;")
+       "auto end = round_of(most);", "if (most >= 0) return std::nullopt;\n  auto end = round_of(most);")
 mutant("settle-normaliser", "chance/race.hpp", "tests/chance/race", "rest.mass() / (rest.mass() + lost)", "rest.mass()")
 
 mutant = promise("a keyed draw is what its numbers say, at its own place")

@@ -102,8 +102,8 @@ mutant("spares-only-once", "verify/rules/trunk_and_spares.hpp", "tests/law_tree_
        "      node = spare + 1;", "      return {spare + 1, verdict.token};")
 
 mutant = promise("the trunk of a tree is judged as the line of its tokens")
-mutant("trunk-of-a-trunk-by-its-own-numbers", "verify/links.hpp", "tests/verify/drafted_tree",
-       "nodes_[i] = tree.row(node);", "nodes_[i] = node;")
+mutant("trunk-of-the-youngest-row", "verify/rules/drafted_trunk.hpp", "tests/verify/drafted_tree",
+       "return row(k + 1) - 1;", "return row(k);")
 
 mutant = promise("rows after a token that the target rules out are not read")
 mutant("block-reads-on", "verify/rules/block.hpp", "tests/verify/drafted", "w[i] > 0 ? ", "true ? ")

@@ -119,44 +119,27 @@ struct ConstantDraft {
   std::array<Row, size> draft_rows{};
   std::array<Token, size> tokens{};
   std::array<Index, size> parents{};
-  std::array<Index, size + 1> nodes{};  // of a trunk: the number of its i-th node
-  Index count = size;
 
   constexpr ConstantDraft(const std::array<Row, size + 1>& target, const std::array<Row, size>& draft,
                           const std::array<Token, size>& ids, const std::array<Index, size>& above)
-      : target_rows(target), draft_rows(draft), tokens(ids), parents(above) {
-    for (std::size_t i = 0; i <= size; ++i) nodes[i] = static_cast<Index>(i);
-  }
+      : target_rows(target), draft_rows(draft), tokens(ids), parents(above) {}
   // A line, with one target row and one draft row at all places.
   constexpr ConstantDraft(const Row& target, const Row& draft, const std::array<Token, size>& ids)
       : tokens(ids) {
     target_rows.fill(target);
     draft_rows.fill(draft);
-    for (std::size_t i = 0; i <= size; ++i) nodes[i] = static_cast<Index>(i);
     for (std::size_t k = 0; k < size; ++k) parents[k] = static_cast<Index>(k) - 1;
   }
 
-  constexpr ConstantRow target(Index i) const { return {target_rows[at(nodes[at(i)])]}; }
-  constexpr ConstantRow draft(Index k) const { return {draft_rows[at(number(k))]}; }
+  constexpr ConstantRow target(Index i) const { return {target_rows[at(i)]}; }
+  constexpr ConstantRow draft(Index k) const { return {draft_rows[at(k)]}; }
 
-  constexpr Index gamma() const { return count; }
-  constexpr Index row(Index i) const { return nodes[at(i)]; }
-  constexpr Token token(Index k) const { return tokens[at(number(k))]; }
+  constexpr Index gamma() const { return static_cast<Index>(size); }
+  constexpr Token token(Index k) const { return tokens[at(k)]; }
   constexpr Index parent(Index k) const { return parents[at(k)]; }
   constexpr Index first_child(Index node) const { return child(node, 0); }
   constexpr Index next_sibling(Index k) const { return child(parent(k) + 1, k + 1); }
-  constexpr ConstantDraft trunk(Index node) const {
-    ConstantDraft trunk = *this;
-    trunk.nodes[0] = node;
-    trunk.count = 0;
-    for (Index k = first_child(node); k >= 0; k = first_child(k + 1)) trunk.nodes[at(++trunk.count)] = k + 1;
-    return trunk;
-  }
-
-  constexpr double p(Index k) const {
-    const Index node = nodes[at(k) + 1];
-    return target_rows[at(parents[at(node - 1)] + 1)][at(token(k))];
-  }
+  constexpr double p(Index k) const { return p(parent(k) + 1, token(k)); }
   constexpr double q(Index k) const { return q(k, token(k)); }
   constexpr double ratio(Index k) const { return p(k) / q(k); }
   constexpr double p(Index i, Token x) const { return target(i)[x]; }
@@ -185,8 +168,6 @@ struct ConstantDraft {
  private:
   static constexpr std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
-  // The number of token k among all tokens.
-  constexpr Index number(Index k) const { return nodes[at(k) + 1] - 1; }
   constexpr Index child(Index node, Index from) const {
     while (from < gamma() && parent(from) + 1 != node) ++from;
     return from < gamma() ? from : -1;

@@ -90,7 +90,7 @@ TEST_CASE("the trunk after a node of a tree is a linear draft with rows and prob
   const std::vector<Index> depths{0, 1, 1, 2, 2, 3};
   for (Index node = 0; node <= 5; ++node) {
     const auto& numbers = trunks[static_cast<std::size_t>(node)];
-    const Drafted trunk(tree, node);
+    const DraftedTrunk trunk(tree, node);
     REQUIRE(trunk.gamma() == std::ssize(numbers));
     CHECK(trunk.vocab_size() == 5);
     CHECK(trunk.row(0) == node);
@@ -114,22 +114,22 @@ TEST_CASE("the trunk after a node of a tree is a linear draft with rows and prob
     CHECK(message_of([&] { (void)trunk.token(trunk.gamma()); }).find("outside") != std::string::npos);
     CHECK(message_of([&] { (void)trunk.row(trunk.gamma() + 1); }).find("outside") != std::string::npos);
   }
-  CHECK(message_of([&] { Drafted(tree, 6); }) ==
+  CHECK(message_of([&] { DraftedTrunk(tree, 6); }) ==
         "specdec: a rule asks for number 6, outside 0..5 of the draft");
 }
 
 TEST_CASE("the trunk after a node of a trunk or of a line is the rest of it") {
   const Input in;
   const Drafted tree(in.target, in.draft, in.tokens, in.parents);
-  const Drafted trunk(tree, 1);
-  const Drafted rest(trunk, 1);
+  const DraftedTrunk trunk(tree, 1);
+  const DraftedTrunk rest(trunk, 1);
   REQUIRE(rest.gamma() == 1);
   CHECK(rest.token(0) == 4);
   CHECK(rest.p(0) == tree.p(4));
-  CHECK((rest.row(0) == 3 && rest.row(1) == 5));
+  CHECK((rest.row(0) == 1 && rest.row(1) == 2));
   CHECK((rest.depth(0) == 2 && rest.depth(1) == 3));
   const Drafted line(in.target, in.draft, in.tokens);
-  const Drafted end(line, 3);
+  const DraftedTrunk end(line, 3);
   REQUIRE(end.gamma() == 2);
   CHECK(end.token(1) == 4);
   CHECK(end.p(1) == line.p(4));
@@ -141,8 +141,8 @@ TEST_CASE("a trunk and its tree share their look-ups") {
   const RowMajor<float> p = in.target.array().log().cast<float>(), q = in.draft.array().log().cast<float>();
   const Logits target(p), draft(q);
   const Drafted tree(target, draft, in.tokens, in.parents);
-  const Drafted trunk(tree, 1);
-  CHECK_FALSE(trunk.looked_up(1));
+  const DraftedTrunk trunk(tree, 1);
+  CHECK_FALSE(tree.looked_up(4));
   CHECK(trunk.p(1) == Approx(in.target(3, 4)));
   CHECK(trunk.q(1) == Approx(in.draft(4, 4)));
   CHECK(tree.looked_up(4));

@@ -246,7 +246,7 @@ TEST_CASE("keyed verification by hand draws at the positions that follow the sou
   const OneHotRows chosen(y);
   const Drafted line(target, chosen, y);
   const Drafted tree(target, chosen, y, parents);
-  const Drafted spare(tree, 2);
+  const DraftedTrunk spare(tree, 2);
   for (Index i = 0; i < 4; ++i) CHECK(line.depth(i) == i);
   CHECK((tree.depth(0) == 0 && tree.depth(1) == 1 && tree.depth(2) == 1 && tree.depth(3) == 2));
   CHECK((spare.depth(0) == 1 && spare.depth(1) == 2));

@@ -203,7 +203,7 @@ namespace {
 struct SparesByHand {
   NodeVerdict judge(const auto& drafted, auto& chance) const {
     for (Index node = 0;;) {
-      const Drafted trunk(drafted, node);
+      const specdec::DraftedTrunk trunk(drafted, node);
       const Verdict verdict = TokenByHand{}.judge(trunk, chance);
       node = trunk.row(verdict.accepted);
       Index spare = drafted.first_child(node);

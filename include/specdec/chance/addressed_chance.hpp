@@ -12,25 +12,33 @@
 #include "specdec/chance/race.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/named_row.hpp"
-#include "specdec/rows/read/residual.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0 {
 namespace detail {
 
-/// Ends a race as settle_race() does, with the numbers of one address.
-template <class Pair, Distribution P, Distribution Q>
-std::optional<Token> settle_race_at(const Pair& pair, double w, const P& p, const Q& q) {
-  const ResidualRow<P, Q> rest(w, p, 1.0, q);
-  const double lost = lost_below(w);
-  const auto drawn_from = [&pair](const auto& row) {
+/// A round of a race with the two numbers of one address: see lost_below() and won_below().
+template <class Pair>
+struct AddressedRound {
+  Pair pair;
+
+  constexpr bool coin(double h) const { return pair.below(h); }
+  constexpr bool lost(double w) const { return pair.below(lost_below(w)); }
+  constexpr bool won(double w, double p, double residual) const {
+    return pair.below(won_below(w, p, residual));
+  }
+  constexpr Token draw(const auto& row) const {
     auto sampler = row.sampler();
     return pair.draw(sampler, row);
-  };
-  if (!(rest.mass() > 0)) return lost > 0 ? std::nullopt : std::optional<Token>(drawn_from(p));
-  if (!pair.below(rest.mass() / (rest.mass() + lost))) return std::nullopt;
-  return drawn_from(rest);
-}
+  }
+  constexpr Token draw_again(auto& sampler, const auto& row) const { return pair.draw(sampler, row); }
+  /// For a row that ends races by sums in an order of its own.
+  template <class P, class Q>
+    requires SettlesRaces<P, Q, Pair>
+  constexpr auto settle(double w, const P& p, const Q& q) const {
+    return unnamed(p).settle(w, unnamed(q), pair);
+  }
+};
 
 /// A source of chance over numbers that stand at addresses: the numbers of a seed, or all numbers, in a proof.
 template <class Numbers>
@@ -58,7 +66,10 @@ class ChanceByAddress {
   constexpr std::optional<Token> race(double w, const P& p, const Q& q) {
     const Address first = ask();
     if (w <= 0) return std::nullopt;  // p is not read: it may be the row after an impossible token
-    return in_name_of(p, [&] { return race_at(first, w, p, q); });
+    const auto round_of = [&](int n) {
+      return AddressedRound{numbers_.at({first.step, first.question, static_cast<std::uint32_t>(n)})};
+    };
+    return in_name_of(p, [&] { return race_by_rounds(numbers_.race_rounds(), round_of, w, p, q); });
   }
 
   template <Distribution P>
@@ -83,25 +94,7 @@ class ChanceByAddress {
 
   template <class R>
   constexpr Token draw_at(const Address& at, const R& row) const {
-    return in_name_of(row, [&] {
-      auto sampler = row.sampler();
-      return numbers_.at(at).draw(sampler, row);
-    });
-  }
-
-  template <class P, class Q>
-  constexpr std::optional<Token> race_at(Address at, double w, const P& p, const Q& q) const {
-    auto sampler = p.sampler();
-    for (const auto rounds = static_cast<std::uint32_t>(numbers_.race_rounds()); at.round < rounds;
-         ++at.round) {
-      const auto pair = numbers_.at(at);
-      if (pair.below(lost_below(w))) return std::nullopt;
-      const Token y = pair.draw(sampler, p);
-      if (pair.below(won_below(w, p.probability(y), residual(w, p, 1.0, q, y)))) return y;
-    }
-    const auto pair = numbers_.at(at);
-    if constexpr (SettlesRaces<P, Q, decltype(pair)>) return unnamed(p).settle(w, unnamed(q), pair);
-    else return settle_race_at(pair, w, p, q);
+    return in_name_of(row, [&] { return AddressedRound{numbers_.at(at)}.draw(row); });
   }
 
   Numbers numbers_;

@@ -26,19 +26,45 @@ namespace specdec::inline v0_2_0 {
 
 namespace detail {
 
-/// Ends a race by summing the residual: it is won with probability S/(S + 1 − w), and the winner is drawn ∝ (w·p − q)+.
-/// If w >= 1 and no residual mass is left (p = q up to rounding), the winner is drawn from p.
-template <class Chance, Distribution P, Distribution Q>
-std::optional<Token> settle_race(Chance& chance, double w, const P& p, const Q& q) {
-  const ResidualRow<P, Q> rest(w, p, 1.0, q);
-  const double lost = std::max(1 - w, 0.0);
-  if (rest.mass() > 0) {
-    if (!chance.coin(rest.mass() / (rest.mass() + lost))) return std::nullopt;
-    return chance.draw(rest);
+/// The race of weight w, by the random numbers of its rounds: round_of(n) answers lost(w), and won(w, p, r) for a token with
+/// r = (w·p − q)+; it has coin(h), draw(row), and draw_again(sampler, row) with a sampler that all rounds share.
+/// After `most` rounds it sums the residual: the race is then won with probability S/(S + 1 − w), and the winner is drawn ∝
+/// (w·p − q)+. If w >= 1 and no residual mass is left (p = q up to rounding), the winner is drawn from p.
+template <class RoundOf, Distribution P, Distribution Q>
+constexpr std::optional<Token> race_by_rounds(int most, const RoundOf& round_of, double w, const P& p,
+                                              const Q& q) {
+  auto sampler = p.sampler();
+  for (int n = 0; n < most; ++n) {
+    auto round = round_of(n);
+    if (round.lost(w)) return std::nullopt;
+    const Token y = round.draw_again(sampler, p);
+    if (round.won(w, p.probability(y), residual(w, p, 1.0, q, y))) return y;
   }
-  if (lost > 0) return std::nullopt;
-  return chance.draw(p);
+  auto end = round_of(most);
+  if constexpr (requires { end.settle(w, p, q); }) {
+    return end.settle(w, p, q);
+  } else {
+    const ResidualRow<P, Q> rest(w, p, 1.0, q);
+    const double lost = lost_below(w);
+    if (!(rest.mass() > 0)) return lost > 0 ? std::nullopt : std::optional<Token>(end.draw(p));
+    if (!end.coin(rest.mass() / (rest.mass() + lost))) return std::nullopt;
+    return end.draw(rest);
+  }
 }
+
+/// Rounds by coins and draws of a source of chance.
+template <class Chance>
+struct RoundOfCoins {
+  Chance& chance;
+
+  bool coin(double h) const { return chance.coin(h); }
+  bool lost(double w) const { return !chance.coin(w); }
+  bool won(double w, double p, double residual) const {
+    return chance.coin(residual / std::max(w * p, std::numeric_limits<double>::min()));  // no 0/0
+  }
+  Token draw(const auto& row) const { return chance.draw(row); }
+  Token draw_again(auto& sampler, const auto& row) const { return chance.draw_again(sampler, row); }
+};
 
 }  // namespace detail
 
@@ -52,14 +78,8 @@ template <class Chance, Distribution P, Distribution Q>
 std::optional<Token> run_race(Chance& chance, double w, const P& p, const Q& q,
                               int rounds = max_race_rounds) {
   if (w <= 0) return std::nullopt;  // p is not read: it may be the row after an impossible token
-  auto sampler = p.sampler();
-  for (int round = 0; round < rounds; ++round) {
-    if (!chance.coin(w)) return std::nullopt;
-    const Token y = chance.draw_again(sampler, p);
-    const double weight = std::max(w * p.probability(y), std::numeric_limits<double>::min());  // no 0/0
-    if (chance.coin(residual(w, p, 1.0, q, y) / weight)) return y;
-  }
-  return detail::settle_race(chance, w, p, q);
+  const auto round_of = [&chance](int) { return detail::RoundOfCoins<Chance>{chance}; };
+  return detail::race_by_rounds(rounds, round_of, w, p, q);
 }
 
 }  // namespace specdec

@@ -37,35 +37,6 @@ inline constexpr bool cheap_look_ups = looks_up_together<M> || constant_time_pro
 /// Whether the rule needs q. Only then a drafted token with q = 0 is an error.
 enum class DraftRows { needed, unused };
 
-/// The tokens and rows of one verification, and the probabilities looked up so far.
-template <class Target, class Draft>
-struct DraftedRows {
-  DraftedRows(const Target& t, const Draft& d, TokenIds ids, bool known, std::span<const Index> of_nodes)
-      : target(t),
-        draft(d),
-        tokens(compared(ids, t, d)),
-        rows_of_nodes(of_nodes),
-        p(ids.size()),
-        q(ids.size()),
-        all_looked_up(known) {}
-
-  RowCache<Target> target;
-  RowCache<Draft> draft;
-  TokenIds tokens;
-  std::span<const Index> rows_of_nodes;  // see Drafted
-  mutable Scratch p, q;                  // of the tokens; outside [0, 1] where unknown
-  mutable bool all_looked_up;
-
- private:
-  // Before there is memory for all tokens: what is wrong may be their number.
-  static TokenIds compared(TokenIds tokens, const Target& target, const Draft& draft) {
-    if (const Index rows = draft.rows(), gamma = tokens.size(); rows != gamma)
-      invalid_argument("draft has ", rows, " rows, expected gamma = ", gamma, ", one per token",
-                       rows == gamma + 1 && target.rows() == gamma ? ": are target and draft swapped?" : "");
-    return tokens;
-  }
-};
-
 }  // namespace detail
 
 /// γ drafted tokens, the draft rows that they were drawn from, and the target rows that judge them. A rule reads its input
@@ -95,9 +66,7 @@ struct DraftedRows {
 ///   first_child(node)   the first token after the node; −1 if there is none
 ///   next_sibling(k)     the next token with token k's parent; −1 if there is none
 ///
-/// A linear draft is a tree without branches: token k's parent is k − 1. Drafted(tree, node) is the linear draft that begins
-/// after a node and follows the eldest children. It refers to the tree and shares the tree's look-ups. Its row i is row(i)
-/// of the tree.
+/// A linear draft is a tree without branches: token k's parent is k − 1. A DraftedTrunk is a line of a tree.
 ///
 /// Shapes: target (γ+1)×V, draft γ×V', γ tokens and, for a tree, γ parents; γ >= 0, V >= 1. A token that only the draft's
 /// vocabulary has gets the target probability 0. The loop gives fewer target rows where a token ends the text (FeedBuffer),
@@ -113,35 +82,22 @@ template <DistributionMatrix Target, DistributionMatrix Draft, class Links = det
 class Drafted {
   static_assert(has_vocab_size<Target>,
                 "the target's rows tell no size of the vocabulary: a target matrix needs vocab_size()");
-  static constexpr bool linear = Links::linear, of_a_tree = std::same_as<Links, detail::TrunkLinks>;
-  using Rows = detail::DraftedRows<Target, Draft>;
-  template <DistributionMatrix, DistributionMatrix, class>
-  friend class Drafted;
+  static constexpr bool linear = Links::linear;
 
  public:
   template <Probabilities TargetRows, Probabilities DraftRows>
   Drafted(const TargetRows& target, const DraftRows& draft, TokenIds tokens,
           detail::DraftRows use = detail::DraftRows::needed, std::span<const Index> rows_of_nodes = {})
-    requires(linear && !of_a_tree)
-      : rows_(distributions(target), distributions(draft), tokens, p_now && q_now, rows_of_nodes),
-        links_(tokens.size()) {
-    check_rows(use);
-  }
+    requires(linear)
+      : Drafted(Given{distributions(target), distributions(draft), tokens, rows_of_nodes, use}) {}
   /// A tree: tokens[k] follows tokens[parents[k]], or the context if parents[k] = −1.
   template <Probabilities TargetRows, Probabilities DraftRows>
   Drafted(const TargetRows& target, const DraftRows& draft, TokenIds tokens, TokenIds parents,
           detail::DraftRows use = detail::DraftRows::needed, std::span<const Index> rows_of_nodes = {})
     requires(!linear)
-      : rows_(distributions(target), distributions(draft), tokens, p_now && q_now, rows_of_nodes),
-        links_(parents, tokens.size()) {
-    check_rows(use);
+      : Drafted(Given{distributions(target), distributions(draft), tokens, rows_of_nodes, use}, parents) {
     if (use == detail::DraftRows::needed) check_chosen();
   }
-  /// The trunk after a node of a tree: its eldest child, that child's eldest child, and so on.
-  template <class TreeLinks>
-  Drafted(const Drafted<Target, Draft, TreeLinks>& tree, Index node)
-    requires(of_a_tree)
-      : rows_(tree.rows_), links_(tree, node) {}
   /// Rows, tokens and parents must outlive the Drafted: temporaries that own their data are refused.
   template <class TargetRows, class DraftRows, class Tokens, class... More>
     requires(detail::OwningTemporary<TargetRows> || detail::OwningTemporary<DraftRows> ||
@@ -150,21 +106,16 @@ class Drafted {
 
   Index gamma() const { return links_.gamma(); }
   /// The size of the target's vocabulary.
-  Index vocab_size() const { return rows_.target.matrix().vocab_size(); }
+  Index vocab_size() const { return target_.matrix().vocab_size(); }
   Token token(Index i) const {
     check_index(i, gamma());
-    return token_at(links_.number(i));
+    return token_at(i);
   }
 
   Index depth(Index i) const {
     check_index(i, gamma() + 1);
     return links_.depth(i);
   }
-  Index row(Index i) const {
-    check_index(i, gamma() + 1);
-    return links_.row(i);
-  }
-
   Index parent(Index k) const {
     check_index(k, gamma());
     return links_.parent(k);
@@ -180,17 +131,14 @@ class Drafted {
 
   double p(Index i) const {
     check_index(i, gamma());
-    const Index k = links_.number(i);
-    if (!detail::is_probability(rows_.p[k]))
-      rows_.p[k] =
-          specdec::probability(named("target", rows_.target, row_of(links_.judged_by(i))), token_at(k));
-    return rows_.p[k];
+    if (!detail::is_probability(p_[i]))
+      p_[i] = specdec::probability(named("target", target_, row_of(links_.judged_by(i))), token_at(i));
+    return p_[i];
   }
   double q(Index i) const {
     check_index(i, gamma());
-    const Index k = links_.number(i);
-    if (!drawn(rows_.q[k])) look_up_drawn(k);
-    return rows_.q[k];
+    if (!drawn(q_[i])) look_up_drawn(i);
+    return q_[i];
   }
   double ratio(Index i) const { return detail::bounded(p(i) / q(i)); }
 
@@ -213,23 +161,23 @@ class Drafted {
 
   auto target(Index i) const& {
     check_index(i, gamma() + 1);
-    return named("target", rows_.target, row_of(links_.row(i)));
+    return named("target", target_, row_of(i));
   }
   auto draft(Index i) const& {
     check_index(i, gamma());
-    return named("draft", rows_.draft, links_.number(i));
+    return named("draft", draft_, i);
   }
   /// The rows of a temporary would dangle.
   void target(Index i) const&& = delete;
   void draft(Index i) const&& = delete;
 
   void look_up_all() const {
-    if (rows_.all_looked_up) return;
+    if (all_looked_up_) return;
     for (Index i = 0; i < gamma(); ++i) {
       (void)q(i);
       if (p(i) == 0 && linear) break;
     }
-    if constexpr (!of_a_tree) rows_.all_looked_up = true;
+    all_looked_up_ = true;
   }
 
   detail::Scratch scratch() const { return detail::Scratch(gamma() + 1); }
@@ -261,19 +209,14 @@ class Drafted {
     return detail::RoughResidualRow(1.0, target(i), 1.0, detail::SumOfRows(Taken<Each>{this, each}), mass...);
   }
 
-  /// The linear draft that begins after a node and follows the eldest children.
-  auto trunk(Index node) const& { return Drafted<Target, Draft, detail::TrunkLinks>(*this, node); }
-  void trunk(Index node) const&& = delete;
-
   /// Whether p and q of all tokens, up to one that the target rules out, have been looked up. The values may be invalid.
-  bool all_looked_up() const { return rows_.all_looked_up; }
+  bool all_looked_up() const { return all_looked_up_; }
 
   /// Whether p and q of token i have been looked up and are valid, with q > 0. Statistics may then use them for free. Reads
   /// no row.
   bool looked_up(Index i) const {
     check_index(i, gamma());
-    const Index k = links_.number(i);
-    return detail::is_probability(rows_.p[k]) && drawn(rows_.q[k]);
+    return detail::is_probability(p_[i]) && drawn(q_[i]);
   }
 
  private:
@@ -282,6 +225,34 @@ class Drafted {
   static constexpr bool p_now =
       linear ? detail::cheap_look_ups<Target> : constant_time_probability<RowOf<Target>>;
   static constexpr bool q_now = detail::cheap_look_ups<Draft>;
+
+  // What a constructor is given, but for parents.
+  struct Given {
+    Target target;
+    Draft draft;
+    TokenIds tokens;
+    std::span<const Index> rows_of_nodes;
+    detail::DraftRows use;
+  };
+  explicit Drafted(const Given& of, auto... parents)
+      : target_(of.target),
+        draft_(of.draft),
+        tokens_(compared(of.tokens, of.target, of.draft)),
+        rows_of_nodes_(of.rows_of_nodes),
+        p_(tokens_.size()),
+        q_(tokens_.size()),
+        links_(parents..., tokens_.size()) {
+    check_rows(of.use);
+  }
+
+  // Before there is memory for all tokens: what is wrong may be their number.
+  static TokenIds compared(TokenIds tokens, const Target& target, const Draft& draft) {
+    if (const Index rows = draft.rows(), gamma = tokens.size(); rows != gamma)
+      detail::invalid_argument(
+          "draft has ", rows, " rows, expected gamma = ", gamma, ", one per token",
+          rows == gamma + 1 && target.rows() == gamma ? ": are target and draft swapped?" : "");
+    return tokens;
+  }
 
   template <class Cache>
   static auto named(const char* name, const Cache& rows, Index i) {
@@ -305,17 +276,15 @@ class Drafted {
   };
 
   // The target row of a node.
-  Index row_of(Index node) const {
-    return rows_.rows_of_nodes.empty() ? node : detail::at(rows_.rows_of_nodes, node);
-  }
+  Index row_of(Index node) const { return rows_of_nodes_.empty() ? node : detail::at(rows_of_nodes_, node); }
   // How many target rows there must be.
   Index wanted_rows() const {
-    Index most = rows_.rows_of_nodes.empty() ? gamma() : 0;
-    for (const Index row : rows_.rows_of_nodes) most = std::max(most, row);
+    Index most = rows_of_nodes_.empty() ? gamma() : 0;
+    for (const Index row : rows_of_nodes_) most = std::max(most, row);
     return most + 1;
   }
 
-  Token token_at(Index k) const { return static_cast<Token>(rows_.tokens[k]); }
+  Token token_at(Index k) const { return static_cast<Token>(tokens_[k]); }
 
   static void check_index(Index i, Index end) {
     if (i < 0 || i >= end)
@@ -324,17 +293,17 @@ class Drafted {
 
   void check_rows(detail::DraftRows use) {
     check_shapes();
-    detail::check_tokens("tokens", rows_.tokens, known_ids());
+    detail::check_tokens("tokens", tokens_, known_ids());
     look_up(use == detail::DraftRows::needed);
     if (detail::checks_sums()) [[unlikely]]
-      detail::check_a_sum(rows_.target.matrix(), rows_.draft.matrix(), use == detail::DraftRows::needed);
+      detail::check_a_sum(target_.matrix(), draft_.matrix(), use == detail::DraftRows::needed);
   }
 
   void check_shapes() const {
     if (vocab_size() < 1) detail::invalid_argument("target has an empty vocabulary");
-    const Index targets = rows_.target.matrix().rows();
+    const Index targets = target_.matrix().rows();
     if (targets == wanted_rows()) return;
-    if (!rows_.rows_of_nodes.empty())
+    if (!rows_of_nodes_.empty())
       detail::invalid_argument("target has ", targets, " rows, expected ", wanted_rows());
     if (!linear && targets > 0 && targets <= gamma())
       detail::invalid_argument("target has ", targets, " rows, expected gamma + 1 = ", gamma() + 1,
@@ -345,7 +314,7 @@ class Drafted {
   // If two equal siblings have q = 1 (chosen, or drawn from a one-hot row), the second can never be accepted: a mistake of
   // the drafter. O(siblings²).
   void check_chosen() const {
-    const auto chosen = [&](Index k) { return rows_.q[k] == 1; };
+    const auto chosen = [&](Index k) { return q_[k] == 1; };
     for (Index k = 0; k < gamma(); ++k)
       for (Index next = links_.next_sibling(k); chosen(k) && next >= 0; next = links_.next_sibling(next))
         if (chosen(next) && token_at(next) == token_at(k))
@@ -357,8 +326,7 @@ class Drafted {
   // A token that only the draft's vocabulary has is judged with p = 0, and rejected. It cannot be dropped from the draft:
   // this would depend on the outcome of a draw, and bias the text.
   Index known_ids() const {
-    if constexpr (has_vocab_size<Draft>)
-      return std::max<Index>(vocab_size(), rows_.draft.matrix().vocab_size());
+    if constexpr (has_vocab_size<Draft>) return std::max<Index>(vocab_size(), draft_.matrix().vocab_size());
     else return vocab_size();
   }
 
@@ -366,16 +334,14 @@ class Drafted {
   // accepting it, or guessing a q, would bias the output.
   void look_up(bool needs_draft) {
     for (Index i = 0; i < gamma(); ++i) {  // cache misses of the look-ups overlap
-      if constexpr (constant_time_probability<RowOf<Draft>>)
-        prefetch(rows_.draft.matrix().row(i), token_at(i));
+      if constexpr (constant_time_probability<RowOf<Draft>>) prefetch(draft_.matrix().row(i), token_at(i));
       if constexpr (constant_time_probability<RowOf<Target>>)
-        prefetch(rows_.target.matrix().row(row_of(links_.judged_by(i))), token_at(i));
+        prefetch(target_.matrix().row(row_of(links_.judged_by(i))), token_at(i));
     }
-    look_up<q_now, true>("draft", rows_.draft, rows_.q, [](Index i) { return i; });
-    look_up<p_now, linear>("target", rows_.target, rows_.p,
-                           [this](Index i) { return row_of(links_.judged_by(i)); });
+    look_up<q_now, true>("draft", draft_, q_, [](Index i) { return i; });
+    look_up<p_now, linear>("target", target_, p_, [this](Index i) { return row_of(links_.judged_by(i)); });
     for (Index i = 0; needs_draft && i < gamma(); ++i)
-      if (q_now ? !drawn(rows_.q[i]) : !draft(i).possible(token_at(i)))
+      if (q_now ? !drawn(q_[i]) : !draft(i).possible(token_at(i)))
         look_up_drawn(i);  // throws, with different messages for NaN and 0
   }
 
@@ -390,7 +356,7 @@ class Drafted {
       // Tokens after the end of the text share their rows, and are looked up on demand.
       const Index count = std::min<Index>(gamma(), rows.matrix().rows());
       std::fill_n(out.data() + count, gamma() - count, unknown);
-      rows.matrix().probabilities(rows_.tokens.segment(0, count),
+      rows.matrix().probabilities(tokens_.segment(0, count),
                                   std::span<double>(out.data(), static_cast<std::size_t>(count)));
     } else {
       for (Index i = 0; i < gamma(); ++i) {
@@ -407,18 +373,23 @@ class Drafted {
   static bool drawn(double q) { return q > 0 && detail::is_probability(q); }
 
   void look_up_drawn(Index k) const {
-    double& known = rows_.q[k];
-    if (known != 0) known = specdec::probability(named("draft", rows_.draft, k), token_at(k));
+    double& known = q_[k];
+    if (known != 0) known = specdec::probability(named("draft", draft_, k), token_at(k));
     if (known != 0) return;
     if constexpr (ListedRow<RowOf<Draft>>) {  // in an unsorted list a look-up misses tokens
-      const auto q = named("draft", rows_.draft, k);
+      const auto q = named("draft", draft_, k);
       q.named([&] { detail::check_list(q); });
     }
     detail::invalid_argument("tokens[", k, "] = ", token_at(k), " has probability 0 in draft row ", k,
                              ", so it was not drawn from it");
   }
 
-  std::conditional_t<of_a_tree, const Rows&, Rows> rows_;
+  detail::RowCache<Target> target_;
+  detail::RowCache<Draft> draft_;
+  TokenIds tokens_;
+  std::span<const Index> rows_of_nodes_;
+  mutable detail::Scratch p_, q_;  // of the tokens; outside [0, 1] where unknown
+  mutable bool all_looked_up_ = p_now && q_now;
   Links links_;
 };
 
@@ -436,8 +407,5 @@ template <Probabilities Target, Probabilities Draft, class... Use>
 Drafted(const Target&, const Draft&, TokenIds, TokenIds, Use...)
     -> Drafted<decltype(distributions(std::declval<const Target&>())),
                decltype(distributions(std::declval<const Draft&>())), detail::TreeLinks>;
-
-template <class Target, class Draft, class Links>
-Drafted(const Drafted<Target, Draft, Links>&, Index) -> Drafted<Target, Draft, detail::TrunkLinks>;
 
 }  // namespace specdec

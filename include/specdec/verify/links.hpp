@@ -15,8 +15,6 @@ namespace specdec::inline v0_2_0::detail {
 // Each class here offers
 //
 //   gamma()             how many tokens it has
-//   number(i)           the number of token i among all drafted tokens
-//   row(i)              the target row that is row i of this draft
 //   judged_by(i)        the target row that judges token i
 //   depth(i)            how many drafted tokens stand before row i
 //   parent(k), first_child(node), next_sibling(k)
@@ -28,8 +26,6 @@ class LineLinks {
 
   explicit LineLinks(Index tokens) : tokens_(tokens) {}
   Index gamma() const { return tokens_; }
-  Index number(Index i) const { return i; }
-  Index row(Index i) const { return i; }
   Index judged_by(Index i) const { return i; }
   Index depth(Index i) const { return i; }
   Index parent(Index k) const { return k - 1; }
@@ -54,8 +50,6 @@ class TreeLinks {
   }
 
   Index gamma() const { return parents_.size(); }
-  Index number(Index i) const { return i; }
-  Index row(Index i) const { return i; }
   Index judged_by(Index i) const { return parent(i) + 1; }
   Index depth(Index i) const {
     Index depth = 0;
@@ -75,36 +69,6 @@ class TreeLinks {
 
   TokenIds parents_;
   ScratchOf<Index> first_child_, next_sibling_;
-};
-
-/// How many tokens follow a node, from eldest child to eldest child.
-template <class Tree>
-constexpr Index trunk_length(const Tree& tree, Index node) {
-  Index tokens = 0;
-  for (Index k = tree.first_child(node); k >= 0; k = tree.first_child(k + 1)) ++tokens;
-  return tokens;
-}
-
-/// The linear draft that begins after a node of a tree and follows the eldest children.
-class TrunkLinks : public LineLinks {
- public:
-  template <class Tree>
-  TrunkLinks(const Tree& tree, Index node)
-      : LineLinks(trunk_length(tree, node)), depth_(tree.depth(node)), nodes_(gamma() + 1) {
-    for (Index i = 0; i <= gamma(); ++i) {
-      nodes_[i] = tree.row(node);  // row(node) differs from node if the tree is a trunk itself
-      node = tree.first_child(node) + 1;
-    }
-  }
-
-  Index number(Index i) const { return nodes_[i + 1] - 1; }
-  Index row(Index i) const { return nodes_[i]; }
-  Index judged_by(Index i) const { return nodes_[i]; }
-  Index depth(Index i) const { return depth_ + i; }
-
- private:
-  Index depth_;
-  ScratchOf<Index> nodes_;
 };
 
 }  // namespace specdec::detail

@@ -167,7 +167,7 @@ struct RowsOfRequest {
 /// was not drawn from its draft row is a fault wherever it stands, unless the rule needs no draft rows.
 template <bool needs_draft, class R>
 SPECDEC_TEAM Fault fault_of_tokens(const R& all, Index request, Index gamma) {
-  if (gamma > longest_draft) return {FaultKind::too_long, 0};
+  if (gamma > most_drafted) return {FaultKind::too_long, 0};
   for (Index i = 0; i < gamma; ++i) {
     const Index k = all.begin(request) + i;
     const Token token = all.tokens[k];

@@ -78,8 +78,8 @@ struct Answer {
   double p, q;
 };
 
-/// The longest draft that is judged on a device.
-inline constexpr Index longest_draft = 64;
+/// The most tokens of a draft that is judged on a device.
+inline constexpr Index most_drafted = 64;
 
 /// A crew on a CPU: `size` teams that judge one request together. It has the functions of a crew:
 ///
@@ -89,7 +89,7 @@ inline constexpr Index longest_draft = 64;
 ///   sum(f)              the same; f returns an integer, and their sum is known to all
 ///   team()              this lane's own team
 ///   lead(f)             calls f() on one lane
-///   scratch()           longest_draft + 1 numbers for the rule
+///   scratch()           most_drafted + 1 numbers for the rule
 template <int teams>
 class LoopCrew {
  public:
@@ -119,7 +119,7 @@ class LoopCrew {
 
  private:
   std::array<Answer, static_cast<std::size_t>(size)> answers_;
-  std::array<double, longest_draft + 1> scratch_;
+  std::array<double, most_drafted + 1> scratch_;
 };
 
 }  // namespace specdec::device

@@ -135,7 +135,7 @@ template <int warps>
 struct CrewMemory {
   Answer answers[warps];
   std::uint64_t sums[warps];
-  double scratch[longest_draft + 1];
+  double scratch[most_drafted + 1];
 };
 
 /// A block of warps as a crew: see LoopCrew for what its functions do. All threads of the block call them together.

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "specdec/types.hpp"
-#include "specdec/verify/links.hpp"
 #include "specdec/verify/rules/archetypes.hpp"
 #include "specdec/verify/rules/callable.hpp"
+#include "specdec/verify/rules/drafted_trunk.hpp"
 #include "specdec/verify/rules/traits.hpp"
 #include "specdec/verify/verdict.hpp"
 
@@ -56,7 +56,7 @@ class TrunkAndSpares : public detail::CallableOnTrees<TrunkAndSpares<V>> {
 
   constexpr NodeVerdict judge(const auto& drafted, auto& chance) const {
     for (Index node = 0;;) {
-      const auto trunk = drafted.trunk(node);
+      const DraftedTrunk trunk(drafted, node);
       const Verdict verdict = rule_.judge(trunk, chance);
       node = trunk.row(verdict.accepted);
       const Index spare = spare_of(drafted, node, verdict.token);

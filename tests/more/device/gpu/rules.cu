@@ -95,22 +95,17 @@ struct DeviceDraft {
   const Token* tokens;
   const Index* parents;
   Index vocab, size;
-  double** memory;               // of the rule: each scratch() takes size + 1 numbers
-  Index** memory_of_nodes;       // each trunk() takes size + 1 numbers
-  const Index* nodes = nullptr;  // of a trunk
-  Index count = 0;
+  double** memory;  // of the rule: each scratch() takes size + 1 numbers
 
-  constexpr Index gamma() const { return nodes != nullptr ? count : size; }
-  constexpr Index row(Index i) const { return nodes != nullptr ? nodes[i] : i; }
-  constexpr Index number(Index k) const { return nodes != nullptr ? nodes[k + 1] - 1 : k; }
+  constexpr Index gamma() const { return size; }
   constexpr auto stored(const double* numbers) const {
     return row_of(vocab, [numbers](Token x) { return numbers[x]; });
   }
-  constexpr auto target(Index i) const { return stored(target_rows + row(i) * vocab); }
-  constexpr auto draft(Index k) const { return stored(draft_rows + number(k) * vocab); }
+  constexpr auto target(Index i) const { return stored(target_rows + i * vocab); }
+  constexpr auto draft(Index k) const { return stored(draft_rows + k * vocab); }
 
-  constexpr Token token(Index k) const { return tokens[number(k)]; }
-  constexpr Index parent(Index k) const { return nodes != nullptr ? k - 1 : parents[k]; }
+  constexpr Token token(Index k) const { return tokens[k]; }
+  constexpr Index parent(Index k) const { return parents[k]; }
   constexpr Index child(Index node, Index from) const {
     while (from < size && parents[from] + 1 != node) ++from;
     return from < size ? from : -1;
@@ -129,15 +124,6 @@ struct DeviceDraft {
     double* numbers = *memory;
     *memory += size + 1;
     return {numbers};
-  }
-  constexpr DeviceDraft trunk(Index node) const {
-    DeviceDraft trunk = *this;
-    Index* all = *memory_of_nodes;
-    *memory_of_nodes += size + 1;
-    all[0] = node;
-    for (Index k = first_child(node); k >= 0; k = first_child(k + 1)) all[++trunk.count] = k + 1;
-    trunk.nodes = all;
-    return trunk;
   }
   constexpr Token argmax(Index i) const {
     Token best = 0;
