@@ -1,4 +1,4 @@
-// must say: the communicator has no all_gather(std::span<const double> mine, std::span<double> all): see specdec::Communicator
+// must say: Communicator
 // A communicator that adds up, which nothing here asks for.
 // SPDX-License-Identifier: MIT
 #include <specdec/more/ranks.hpp>

@@ -1,4 +1,4 @@
-// must say: the matcher has no advance(specdec::Token x) that returns whether x may come next: see specdec::GrammarMatcher
+// must say: GrammarMatcher
 // A matcher that does not say whether it has taken the token in.
 // SPDX-License-Identifier: MIT
 #include <specdec/more/samplers/grammar.hpp>

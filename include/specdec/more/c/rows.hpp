@@ -136,12 +136,7 @@ class RowOfC::Sampler {
 
 inline RowOfC::Sampler RowOfC::sampler() const {
   // This reads a row of logits, so it must come before the sampler copies the row.
-  const Index stretch = std::visit(
-      [](const auto& row) -> Index {
-        if constexpr (KnowsStretches<std::remove_cvref_t<decltype(row)>>) return row.known_stretch();
-        else return 0;
-      },
-      held());
+  const Index stretch = known_stretch();
   return Sampler(*this, stretch);
 }
 

@@ -9,22 +9,6 @@
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0 {
-namespace detail {
-
-/// The requirements of Communicator.
-template <class C>
-concept HasRank = requires(const C& ranks) {
-  { ranks.rank() } -> std::convertible_to<Index>;
-};
-template <class C>
-concept HasSize = requires(const C& ranks) {
-  { ranks.size() } -> std::convertible_to<Index>;
-};
-template <class C>
-concept HasAllGather =
-    requires(C& ranks, std::span<const double> mine, std::span<double> all) { ranks.all_gather(mine, all); };
-
-}  // namespace detail
 
 /// The transport of one rank. All ranks run the same program:
 ///
@@ -39,25 +23,11 @@ concept HasAllGather =
 /// processors must also compute alike: exp() of the system's library may differ in the last bit between kinds of processors.
 /// specdec/more/ranks/mpi.hpp is a communicator over MPI.
 template <class C>
-concept Communicator = detail::HasRank<C> && detail::HasSize<C> && detail::HasAllGather<C>;
+concept Communicator =
+    requires(C& ranks, const C& constant, std::span<const double> mine, std::span<double> all) {
+      { constant.rank() } -> std::convertible_to<Index>;
+      { constant.size() } -> std::convertible_to<Index>;
+      ranks.all_gather(mine, all);
+    };
 
-namespace detail {
-
-/// Compiles only if C is a Communicator; the error names the missing function.
-template <class C>
-consteval bool fits_communicator() {
-  static_assert(
-      HasRank<C>,
-      "the communicator has no rank() const that returns the number of this rank: see specdec::Communicator");
-  static_assert(
-      HasSize<C>,
-      "the communicator has no size() const that returns the number of ranks: see specdec::Communicator");
-  static_assert(
-      HasAllGather<C>,
-      "the communicator has no all_gather(std::span<const double> mine, std::span<double> all): see "
-      "specdec::Communicator");
-  return true;
-}
-
-}  // namespace detail
 }  // namespace specdec

@@ -18,19 +18,6 @@
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0 {
-namespace detail {
-
-/// The requirements of GrammarMatcher, and what it may also have.
-template <class M>
-concept AllowsByMask = requires(M& matcher, std::span<std::uint32_t> mask) { matcher.allow(mask); };
-template <class M>
-concept HasAdvance = requires(M& matcher, Token x) {
-  { matcher.advance(x) } -> std::convertible_to<bool>;
-};
-template <class M>
-concept HasRollback = requires(M& matcher, Index n) { matcher.rollback(n); };
-
-}  // namespace detail
 
 /// Follows a text through a grammar:
 ///
@@ -48,21 +35,15 @@ concept HasRollback = requires(M& matcher, Index n) { matcher.rollback(n); };
 ///
 /// xgrammar (FillNextTokenBitmask) and llguidance (compute_mask) use masks of this form.
 template <class M>
-concept GrammarMatcher = std::copyable<M> && detail::AllowsByMask<M> && detail::HasAdvance<M>;
+concept GrammarMatcher = std::copyable<M> && requires(M& matcher, std::span<std::uint32_t> mask, Token x) {
+  matcher.allow(mask);
+  { matcher.advance(x) } -> std::convertible_to<bool>;
+};
 
 namespace detail {
 
-/// Compiles only if M is a GrammarMatcher; the error names the missing function.
 template <class M>
-consteval bool fits_matcher() {
-  static_assert(std::copyable<M>, "the matcher cannot be copied and assigned: see specdec::GrammarMatcher");
-  static_assert(AllowsByMask<M>,
-                "the matcher has no allow(std::span<std::uint32_t> mask): see specdec::GrammarMatcher");
-  static_assert(HasAdvance<M>,
-                "the matcher has no advance(specdec::Token x) that returns whether x may come next: see "
-                "specdec::GrammarMatcher");
-  return true;
-}
+concept HasRollback = requires(M& matcher, Index n) { matcher.rollback(n); };
 
 /// Gives a matcher the functions push() and pop().
 template <class M>
@@ -105,7 +86,7 @@ struct TakenBack<M> {
 /// Cost: the matcher's own; a pass over its mask and the logits that it forbids. No allocation of its own in steady state.
 template <class M>
 class Grammar {
-  static_assert(detail::fits_matcher<M>());
+  static_assert(GrammarMatcher<M>);
 
  public:
   explicit Grammar(M matcher) : matcher_(detail::Advancing<M>{std::move(matcher)}) {}

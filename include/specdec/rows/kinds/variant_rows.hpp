@@ -9,10 +9,22 @@
 
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/dense.hpp"
-#include "specdec/rows/list.hpp"
+#include "specdec/rows/read/segments.hpp"
 #include "specdec/rows/row_adaptor.hpp"
 
 namespace specdec::inline v0_2_0 {
+
+namespace detail {
+
+/// f(number of the held type, held value). Types may be equal, so what it returns may depend on the number.
+template <std::size_t k = 0, class F, class... T>
+auto visit_by_number(const std::variant<T...>& held, const F& f) {
+  if constexpr (k + 1 < sizeof...(T))
+    if (held.index() != k) return visit_by_number<k + 1>(held, f);
+  return f(std::in_place_index<k>, std::get<k>(held));
+}
+
+}  // namespace detail
 
 /// A row of one of the types R.... It offers argmax, sums or a list if all types offer them. It offers segments if each type
 /// has segments or a list, and not all have lists. So a residual against it is one fused pass, whichever row it holds.
@@ -32,32 +44,31 @@ class VariantRow : public detail::RowAdaptor<VariantRow<R...>, detail::Keeps::al
   /// The held row.
   const std::variant<R...>& held() const { return row_; }
   /// What f returns for the held row.
-  template <class F>
-  decltype(auto) ask(F&& f) const {
-    return std::visit(std::forward<F>(f), row_);
-  }
+  decltype(auto) ask(const auto& f) const { return std::visit(f, row_); }
 
   /// The held row before temperature, cuts and hooks, where it knows that; else the held row.
   auto unprocessed() const
     requires(detail::KnowsUnprocessed<R> || ...)
   {
-    return unprocessed_of<0>();
+    using Raw = VariantRow<decltype(before_processing(std::declval<const R&>()))...>;
+    return detail::visit_by_number(
+        row_, [](auto kind, const auto& row) { return Raw(kind, before_processing(row)); });
   }
 
   /// The probabilities of `count` <= max_segment_size tokens from `start` on.
   Segment segment(Index start, Index count) const
     requires has_segments
   {
-    return ask([=](const auto& row) -> Segment {
-      if constexpr (ListedRow<std::remove_cvref_t<decltype(row)>>) return spread(row, start, count);
-      else return row.segment(start, count).template cast<double>();
-    });
+    Segment segment = Segment::Zero(count);
+    ask([&](const auto& row) { detail::add_stretch(row, 1.0, start, segment); });
+    return segment;
   }
 
   auto sampler() const {
-    return [draw = sampler_of<0>()](double u) mutable {
-      return std::visit([u](auto& sampler) { return sampler(u); }, draw);
-    };
+    using Sampler = std::variant<decltype(std::declval<const R&>().sampler())...>;
+    return [draw = detail::visit_by_number(row_, [](auto kind, const auto& row) {
+              return Sampler(kind, row.sampler());
+            })](double u) mutable { return std::visit([u](auto& sampler) { return sampler(u); }, draw); };
   }
 
  private:
@@ -65,34 +76,6 @@ class VariantRow : public detail::RowAdaptor<VariantRow<R...>, detail::Keeps::al
   static auto before_processing(const Row& row) {
     if constexpr (detail::KnowsUnprocessed<Row>) return row.unprocessed();
     else return row;
-  }
-  template <std::size_t k>
-  auto unprocessed_of() const {
-    using Raw = VariantRow<decltype(before_processing(std::declval<const R&>()))...>;
-    if constexpr (k + 1 < sizeof...(R))
-      if (row_.index() != k) return unprocessed_of<k + 1>();
-    return Raw(std::in_place_index<k>, before_processing(std::get<k>(row_)));
-  }
-
-  // Listed probabilities among zeros.
-  template <ListedRow Row>
-  static Segment spread(const Row& row, Index start, Index count) {
-    Segment segment = Segment::Zero(count);
-    for (Index k = detail::lower_bound(row, start); k < row.support_size() && row.support(k) < start + count;
-         ++k) {
-      detail::check_ascending(row, k, start);
-      segment[row.support(k) - start] = row.listed(k);
-    }
-    return segment;
-  }
-
-  // Chosen by number, since several types of rows may have one type of sampler.
-  template <std::size_t k>
-  auto sampler_of() const {
-    using Sampler = std::variant<decltype(std::declval<const R&>().sampler())...>;
-    if constexpr (k + 1 < sizeof...(R))
-      if (row_.index() != k) return sampler_of<k + 1>();
-    return Sampler(std::in_place_index<k>, std::get<k>(row_).sampler());
   }
 
   std::variant<R...> row_;
@@ -121,21 +104,18 @@ class VariantRows {
   {
     return std::visit([](const auto& matrix) { return size(distributions(matrix)); }, matrix_);
   }
-  Row row(Index i) const { return row_of<0>(i); }
+  Row row(Index i) const {
+    return detail::visit_by_number(matrix_, [i](auto kind, const auto& matrix) {
+      const auto rows = distributions(matrix);
+      return Row(kind, rows.row(i));
+    });
+  }
 
  private:
   template <class Matrix>
   static Index size([[maybe_unused]] const Matrix& matrix) {
     if constexpr (has_vocab_size<Matrix>) return matrix.vocab_size();
     else return 0;
-  }
-
-  template <std::size_t k>
-  Row row_of(Index i) const {
-    if constexpr (k + 1 < sizeof...(M))
-      if (matrix_.index() != k) return row_of<k + 1>(i);
-    const auto rows = distributions(std::get<k>(matrix_));
-    return Row(std::in_place_index<k>, rows.row(i));
   }
 
   std::variant<M...> matrix_;
