@@ -1,4 +1,4 @@
-// must say: the model's forward(tokens, rows) returns no rows of probabilities
+// must say: the model's forward() returns no rows of probabilities
 // A model whose forward() returns a list of numbers, which is no matrix of distributions.
 // SPDX-License-Identifier: MIT
 #include <random>

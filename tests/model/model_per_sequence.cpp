@@ -8,8 +8,10 @@
 #include <span>
 #include <specdec/model/batch_model.hpp>
 #include <specdec/rows/kinds/dense.hpp>
+#include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -101,6 +103,31 @@ TEST_CASE("sequences begin with an empty context, also of a model that was used 
   const std::vector<Token> tokens{1, 1};
   const BatchFeed feed{{.tokens = tokens, .from = 0, .rows = 1}, 0};
   CHECK(models.forward(std::span(&feed, 1)).row(0)[0] == 2);
+}
+
+TEST_CASE("A model for many texts is the target of a decoder of one text: lines and trees") {
+  using Table = testing::TableModel<>;
+  std::mt19937_64 table_rng{5};
+  const auto table = Table::random(5, 2, table_rng), small = Table::random(5, 1, table_rng);
+  const auto text = [](auto target, auto drafter, auto verifier) {
+    SpecDec decoder{std::move(target), std::move(drafter), verifier};
+    const std::vector<Token> prompt{1, 4};
+    std::mt19937_64 rng{3};
+    std::vector<Token> both;
+    for (int n = 0; n < 2; ++n)
+      for (const Token x : decoder.generate(prompt, {.max_new_tokens = 20, .gamma = 4}, rng).tokens)
+        both.push_back(x);
+    return both;
+  };
+  const auto line = [&] { return ModelDrafter{Table(small)}; };
+  const auto tree = [&] {
+    return ModelDrafter{Table(small), Tree{TreeShape::of_widths({2, 1}), WithoutReplacement{}}};
+  };
+  CHECK(text(ModelPerSequence{table}, line(), BlockVerifier{}) == text(table, line(), BlockVerifier{}));
+  CHECK(text(ModelPerSequence{table}, tree(), TraversalVerifier{}) ==
+        text(table, tree(), TraversalVerifier{}));
+  CHECK(text(PathByPath{ModelPerSequence{table}}, tree(), TraversalVerifier{}) ==
+        text(table, tree(), TraversalVerifier{}));
 }
 
 }  // namespace test_model_model_per_sequence

@@ -421,7 +421,7 @@ TEST_CASE("PathByPath: bad calls are named in the error") {
   CHECK(message_of([&] { model.keep(Numbers{0, 1, 2}); }) == "specdec: path[2] = 2 follows 0, not 1");
   CHECK(message_of([&] { model.keep(Numbers{0, 3}); }) == "specdec: path[1] = 3 is outside 1..2");
   CHECK(message_of<InvalidCall>([&] { model.forward(Tokens{0}, 1); }) ==
-        "specdec: forward(tokens, rows) while a tree is open: keep(path) or truncate(length) closes it");
+        "specdec: feeds[0] has no parents while the tree of sequence 0 is open: keep() closes it");
   model.keep(Numbers{0, 1});
   // The last context token has not been fed yet, as nobody asked for its row. It is fed with this one, but its row
   // does not count.

@@ -434,7 +434,7 @@ TEMPLATE_TEST_CASE("a hook sees the path to a token of a tree", "", ForOne, ForM
   for (Index i = 0; i < 3; ++i) CHECK(rows.row(i).probability(tokens[static_cast<std::size_t>(i) + 1]) == 1);
   CHECK(message_of<InvalidCall>([&] { model.forward(tokens, 1); }) ==
         (TestType::fails_at_once
-             ? "specdec: forward(tokens, rows) while a tree is open: keep(path) or truncate(length) closes it"
+             ? "specdec: feeds[0] has no parents while the tree of sequence 0 is open: keep() closes it"
              : "specdec: feeds[0] has no parents while the tree of sequence 7 is open: keep() closes it"));
   CHECK(message_of([&] { model.keep(std::vector<Index>{1}); }) == "specdec: path[0] = 1 follows 0, not -1");
   seen.clear();

@@ -17,7 +17,7 @@ namespace support {
 // One of these drafters, chosen at run time. They are all for one text, or all for many texts. Its drafts are copies.
 template <class... Drafters>
 class OneOfDrafters {
-  static constexpr bool for_many = (specdec::detail::releases_sequences<Drafters> || ...);
+  static constexpr bool for_many = (specdec::Drafter<Drafters> || ...);
   using View = ProposedTree::View;
 
  public:

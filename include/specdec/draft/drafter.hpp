@@ -16,6 +16,13 @@
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0 {
+namespace detail {
+
+/// Whether a drafter has the functions of a Drafter, but a model with one context: see ForOneText.
+template <class D>
+inline constexpr bool drafts_for_one_text = requires { requires D::one_text; };
+
+}  // namespace detail
 
 /// One text's request for a draft.
 template <RandomSource S, class KeepDrafting = detail::AlwaysKeepDrafting>
@@ -80,6 +87,7 @@ struct DraftRequest {
 /// A drafter of one text is lifted (LiftedDrafter) wherever a Drafter is wanted.
 template <class D>
 concept Drafter =
+    !detail::drafts_for_one_text<D> &&
     requires(D& drafter, const D& constant, std::span<DraftRequest<SplitMix64>> requests, Index n) {
       drafter.draft(requests);
       { constant.drafted(n).tokens } -> std::convertible_to<std::span<const Token>>;

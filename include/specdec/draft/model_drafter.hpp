@@ -13,11 +13,12 @@
 #include "specdec/chance/chance.hpp"
 #include "specdec/draft/cached_draft.hpp"
 #include "specdec/draft/draft.hpp"
-#include "specdec/draft/draft_for_requests.hpp"
 #include "specdec/draft/drafter.hpp"
+#include "specdec/draft/for_one_text.hpp"
 #include "specdec/draft/strategies/line.hpp"
 #include "specdec/draft/strategies/strategy.hpp"
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/model/batch_model.hpp"
 #include "specdec/model/feeds.hpp"
 #include "specdec/model/model.hpp"
@@ -78,17 +79,11 @@ class RowsOfDraft {
 /// target call may have. No allocation in steady state. With a BatchModel that has fork(from, to), a prompt that
 /// twins share is read once: see fork_context().
 template <class M, class Strategy = Line>
-class ModelDrafter
-    : public detail::DraftForRequests<ModelDrafter<M, Strategy>, detail::OverFeeds<M>::for_many> {
+class ModelDrafter : public detail::ForOneText<ModelDrafter<M, Strategy>, detail::OverFeeds<M>::one_text> {
   using Feeds = detail::OverFeeds<M>;
   using Value = typename Feeds::Value;
-  static constexpr bool for_many = Feeds::for_many, shares_contexts = for_many && can_fork<Value>;
-  friend detail::DraftForRequests<ModelDrafter, for_many>;
-  static_assert(detail::can_be_wrapped<Value>());
-  static_assert(
-      detail::ConstModel<Value> || (for_many ? BatchModel<Value> : Model<Value>),
-      "the draft model is no specdec::Model, and no specdec::BatchModel: its forward() returns rows of "
-      "probabilities (a model of logits goes into a ProcessedModel)");
+  using Base = detail::ForOneText<ModelDrafter, Feeds::one_text>;
+  static_assert(detail::fits_model<Value>());
   static_assert(detail::fits_strategy<Strategy>());
   static_assert(takes_trees<Value> || !Strategy::branches,
                 "the draft model takes no trees, which this strategy drafts: see specdec::takes_trees, and "
@@ -96,7 +91,7 @@ class ModelDrafter
 
   using Output = std::remove_cvref_t<decltype(std::declval<Feeds&>().forward(std::span<const BatchFeed>{}))>;
   using Row = RowOf<decltype(distributions(std::declval<const Output&>()))>;
-  using Growth = typename Strategy::template Growth<Row, !for_many && has_stable_rows<Value>>;
+  using Growth = typename Strategy::template Growth<Row, has_stable_rows<Value>>;
   using Drafted = decltype(std::declval<const Growth&>().draft(Index{}));
 
   // The state of one sequence.
@@ -127,10 +122,40 @@ class ModelDrafter
   const Strategy& strategy() const& { return strategy_; }
   const Strategy& strategy() const&& = delete;
 
+  using Base::draft;
+  /// Grows all drafts, one stage after the other.
+  template <class Request>
+  void draft(std::span<Request> requests) & {
+    detail::assign(asked_, std::ssize(requests), nullptr);
+    for (std::size_t r = 0; r < requests.size(); ++r)
+      requests[r].error = detail::error_of([&] { asked_[r] = &begin(requests[r]); });
+    const auto withdraw = [this] {
+      for (std::size_t k = 0; k < feeds_.size(); ++k) fed(k).cached.withdraw(model_, feeds_[k].sequence);
+    };
+    const auto call_once = [&] { detail::undo_on_error([&] { call(requests); }, withdraw); };
+    if constexpr (can_fork<Value>)
+      for (Request& request : requests)
+        if (is_unread(request)) read_with_twins(request, requests);
+    if constexpr (!Base::one_text)  // else no other text has a part in the calls
+      while (wish_parts(requests)) call_once();
+    while (wish(requests)) call_once();
+  }
+
+  Drafted drafted(Index sequence) const& { return contexts_.at(sequence).growth.draft(vocab_size()); }
+  void keep(Index sequence, Index length) {
+    if (Base::one_text && !turn_.lasts(turns_)) return;
+    if (Context* const context = contexts_.find(sequence)) context->cached.keep(model_, sequence, length);
+  }
+  void release(Index sequence) {
+    if (contexts_.find(sequence) == nullptr) return;
+    contexts_.erase(sequence);
+    model_.release(sequence);
+  }
+
   /// A twin begins with a copy of what the model has read of its text. If that is nothing yet, the first of them that drafts reads
   /// the prompt by a call of its own, and those that draft in the same step get copies.
   void fork_context(Index from, Index to, Index length)
-    requires shares_contexts
+    requires can_fork<Value>
   {
     Context& other = contexts_.make(from);
     if (other.family < 0) other.family = families_++;
@@ -144,36 +169,8 @@ class ModelDrafter
  private:
   Index vocab_size() const { return model_.model().vocab_size(); }
 
-  // What DraftForRequests calls.
-  Drafted draft_of(Index sequence) const { return contexts_.at(sequence).growth.draft(vocab_size()); }
-  void cut(Index sequence, Index length) {
-    if (!for_many && !turn_.lasts(turns_)) return;
-    if (Context* const context = contexts_.find(sequence)) context->cached.keep(model_, sequence, length);
-  }
-  void forget(Index sequence) {
-    if (contexts_.find(sequence) == nullptr) return;
-    contexts_.erase(sequence);
-    model_.release(sequence);
-  }
-
-  // Grows all drafts, one stage after the other.
-  template <class Request, class E>
-  void write(std::span<Request> requests, E&) {
-    for (Request& request : requests) request.error = detail::error_of([&] { begin(request); });
-    const auto withdraw = [this] {
-      for (const BatchFeed& feed : feeds_) contexts_.at(feed.sequence).cached.withdraw(model_, feed.sequence);
-    };
-    const auto call_once = [&] { detail::undo_on_error([&] { call(requests); }, withdraw); };
-    if constexpr (shares_contexts)
-      for (Request& request : requests)
-        if (is_unread(request)) read_with_twins(request, requests);
-    if constexpr (for_many)
-      while (wish_parts(requests)) call_once();
-    while (wish(requests)) call_once();
-  }
-
   template <class Request>
-  void begin(const Request& request) {
+  Context& begin(const Request& request) {
     Context& context = contexts_.make(request.sequence);
     context.growth.end();
     context.begun = context.calls = false;
@@ -183,6 +180,7 @@ class ModelDrafter
     context.growth.begin(strategy_, request.limits, room);
     if (!detail::can_draft_after(model_.model(), request.sequence, std::ssize(request.context)))
       context.growth.end();
+    return context;
   }
 
   void copy_context(Index from, Index to, Index length) {
@@ -229,19 +227,26 @@ class ModelDrafter
     }
   }
 
+  Context& fed(std::size_t k) const { return *asked_[growing_[k]]; }
+
+  void begin_call() {
+    feeds_.clear();
+    growing_.clear();
+    rows_ = 0;
+  }
+
   // Collects parts of the contexts, as many tokens as a call may have. Returns false if the next calls of the drafts have room for
   // the rest.
   template <class Request>
   bool wish_parts(std::span<Request> requests) {
-    feeds_.clear();
-    growing_.clear();
-    rows_ = 0;
+    begin_call();
     const Index most = requests.empty() ? unlimited : requests.front().limits.tokens_per_call;
     if (most == unlimited) return false;
     Index left = most, unread = 0;
-    for (const Request& request : requests) {
+    for (std::size_t r = 0; r < requests.size(); ++r) {
+      const Request& request = requests[r];
       if (request.error) continue;
-      Context& context = contexts_.at(request.sequence);
+      Context& context = *asked_[r];
       context.calls = context.calls || context.growth.next();
       if (!context.calls) continue;
       go_on(request, context);
@@ -254,6 +259,7 @@ class ModelDrafter
       feed.tokens = detail::first(feed.tokens, part);
       feed.rows = 0;
       feeds_.push_back(feed);
+      growing_.push_back(r);
       left -= part;
     }
     return unread > most && !feeds_.empty();
@@ -262,17 +268,14 @@ class ModelDrafter
   // Collects the feeds of the drafts that still grow. Returns false if no draft does.
   template <class Request>
   bool wish(std::span<Request> requests) {
-    feeds_.clear();
-    growing_.clear();
-    rows_ = 0;
+    begin_call();
     for (std::size_t r = 0; r < requests.size(); ++r) {
       if (requests[r].error) continue;
-      const Index sequence = requests[r].sequence;
-      Context& context = contexts_.at(sequence);
+      Context& context = *asked_[r];
       if (!std::exchange(context.calls, false) && !context.growth.next()) continue;
       go_on(requests[r], context);
-      feeds_.push_back(context.cached.feed(model_, sequence, requests[r].context, context.growth.wish(),
-                                           vocab_size(), context.replaced));
+      feeds_.push_back(context.cached.feed(model_, requests[r].sequence, requests[r].context,
+                                           context.growth.wish(), vocab_size(), context.replaced));
       growing_.push_back(r);
       rows_ += feeds_.back().rows;
     }
@@ -284,12 +287,10 @@ class ModelDrafter
   template <class Request>
   void go_on(const Request& request, Context& context) {
     if (std::exchange(context.begun, true)) return;
-    if constexpr (!for_many) {
-      if (!turn_.lasts(turns_)) {
-        turn_.take(turns_);
-        context.cached = {};
-        model_.keep(0, 0);
-      }
+    if (Base::one_text && !turn_.lasts(turns_)) {
+      turn_.take(turns_);
+      context.cached = {};
+      model_.keep(0, Index{0});
     }
     context.cached.go_on_with(model_, request.sequence, request.context);
   }
@@ -297,23 +298,20 @@ class ModelDrafter
   template <class Request>
   void call(std::span<Request> requests) {
     decltype(auto) output = model_.forward(std::span<const BatchFeed>(feeds_));
-    for (const BatchFeed& feed : feeds_) {
-      Context& context = contexts_.at(feed.sequence);
-      context.cached.taken(feed, context.growth.wish());
-    }
+    for (std::size_t k = 0; k < feeds_.size(); ++k) fed(k).cached.taken(feeds_[k], fed(k).growth.wish());
     const auto rows = distributions(output);
     if (rows.rows() != rows_)
       detail::check_shape("draft model", rows.rows(), detail::row_size(rows), rows_, vocab_size());
     Index first = 0;
-    for (std::size_t k = 0; k < growing_.size(); ++k) {
-      take(requests[growing_[k]], detail::RowsOfDraft(rows, first, vocab_size()));
+    for (std::size_t k = 0; k < feeds_.size(); ++k) {
+      if (feeds_[k].rows == 0) continue;
+      take(requests[growing_[k]], fed(k).growth, detail::RowsOfDraft(rows, first, vocab_size()));
       first += feeds_[k].rows;
     }
   }
 
   template <class Request, class Rows>
-  void take(Request& request, const Rows& rows) {
-    Growth& growth = contexts_.at(request.sequence).growth;
+  static void take(Request& request, Growth& growth, const Rows& rows) {
     request.error = detail::error_of([&] {
       auto&& chance = as_chance(*request.source);
       growth.take(rows, chance, request.keep_drafting);
@@ -324,7 +322,8 @@ class ModelDrafter
   Strategy strategy_;
   detail::Turns turns_;  // of a Model
   detail::Turn turn_;
-  detail::PerSequence<Context, for_many> contexts_;
+  detail::PerSequence<Context> contexts_;
+  std::vector<Context*> asked_;       // of each request
   std::vector<BatchFeed> feeds_;      // of one call
   std::vector<std::size_t> growing_;  // the request of each feed
   Index rows_ = 0;                    // how many rows the feeds ask for

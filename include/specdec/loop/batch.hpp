@@ -31,6 +31,7 @@
 #include "specdec/loop/step.hpp"
 #include "specdec/model/batch_model.hpp"
 #include "specdec/model/model.hpp"
+#include "specdec/model/over_feeds.hpp"
 #include "specdec/model/trees.hpp"
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/rows/kinds/row_range.hpp"
@@ -88,7 +89,11 @@ template <class TargetModel, class DraftSource, class V = BlockVerifier, class L
 class Batch {
   using Target = std::remove_reference_t<TargetModel>;
   static constexpr bool called_here = !std::same_as<std::remove_const_t<Target>, ExternalTarget>;
-  static_assert(detail::fits_batch_model<Target, called_here>());
+  static_assert(!detail::has_one_context<Target> || !called_here || detail::ConstModel<Target>,
+                "the model has no forward(std::span<const specdec::BatchFeed> feeds) for many texts: see "
+                "specdec::BatchModel, and specdec::ModelPerSequence, which makes one of a model that can be "
+                "copied");
+  static_assert(detail::fits_model<Target, called_here>());
   static_assert(detail::can_draft_for_requests<DraftSource>());
   using Core = detail::BatchCore<TargetModel, DraftSource, V, Length>;
   using Policy = typename Core::Policy;

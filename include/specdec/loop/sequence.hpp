@@ -19,7 +19,7 @@
 #include "specdec/measure/stats.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/model.hpp"
-#include "specdec/model/trees.hpp"
+#include "specdec/model/over_feeds.hpp"
 #include "specdec/model/turn.hpp"
 #include "specdec/model/uncopied.hpp"
 #include "specdec/rows/kinds/dense.hpp"
@@ -43,14 +43,14 @@ struct Shared {
       : target(std::forward<TargetModel>(t)),
         driver(std::forward<DraftSource>(d)),
         length(std::forward<Length>(l)),
-        target_turns(Turns::of<TargetModel>(target)),
+        target_turns(Turns::of<TargetModel>(target.model())),
         drafter_turns(Turns::of<typename Driver::Lifted>(driver.drafter())) {
     serve_one(driver.drafter());
   }
   Shared(const Shared&) = delete;
   Shared& operator=(const Shared&) = delete;
 
-  TargetModel target;
+  OverFeeds<TargetModel> target;
   Driver driver;
   Length length;
   Turns target_turns, drafter_turns;
@@ -95,11 +95,13 @@ class Sequence : private Shared::Driver::Seat {
   using Target = typename Shared::Target;
   using Driver = typename Shared::Driver;
   using Base = typename Driver::Seat;
+  // Of a target that is no model SpecDec has said what is missing.
+  static constexpr bool calls_target = detail::TakesCalls<Target>;
 
  public:
   /// What SpecDec::start calls.
   Sequence(Shared& shared, typename Shared::Rule rule, TokenIds prompt, Options options, Filled filled)
-      : Base(detail::described(shared.target), std::move(rule), prompt, std::move(options), filled),
+      : Base(detail::described(shared.target.model()), std::move(rule), prompt, std::move(options), filled),
         shared_(&shared) {
     if (filled.cached == 0) return;
     if (!can_adopt<Target>)
@@ -107,9 +109,10 @@ class Sequence : private Shared::Driver::Seat {
                                ", but the target keeps a context of its own: it does not know tokens that "
                                "the model inside was fed directly");
     turn_.take(shared.target_turns);
-    if constexpr (knows_its_context<Target> && can_adopt<Target>)
-      shared.target.adopt(context().first(static_cast<std::size_t>(filled.cached)));
-    if constexpr (Model<Target>) shared.target.truncate(kept());
+    if constexpr (calls_target) {
+      shared.target.adopt(Base::number, context().first(static_cast<std::size_t>(filled.cached)));
+      keep_in_target(kept());
+    }
   }
 
   /// The state of the text: see Step.
@@ -136,10 +139,9 @@ class Sequence : private Shared::Driver::Seat {
   /// Takes one step, with one target call. Returns the emitted tokens; none when done(). The view lives until the next step.
   template <RandomSource Source>
   std::span<const Token> step(Source& source) & {
-    // Of any other target SpecDec has said what is missing.
     static_assert(!std::same_as<std::remove_cv_t<Target>, ExternalTarget>,
                   "an ExternalTarget is called by the caller: propose() and accept()");
-    if constexpr (Model<Target>) return whole_step(source);
+    if constexpr (calls_target) return whole_step(source);
     else return {};
   }
   template <RandomSource Source>
@@ -189,7 +191,7 @@ class Sequence : private Shared::Driver::Seat {
   template <RandomSource Source>
   Feed propose(Source& source) & {
     // The caller now feeds the target itself. So the next step() of any sequence on this target feeds its whole context.
-    if constexpr (Model<Target>) shared_->target_turns.next();
+    if constexpr (calls_target) shared_->target_turns.next();
     return propose_half(source);
   }
   template <RandomSource Source>
@@ -246,8 +248,8 @@ class Sequence : private Shared::Driver::Seat {
   void resume(TokenIds text, Options options) {
     Base::resume(text, std::move(options));  // nothing throws from here on
     reading_.value = 0;
-    if constexpr (Model<Target>)
-      if (turn_.lasts(shared_->target_turns)) shared_->target.truncate(kept());
+    if constexpr (calls_target)
+      if (turn_.lasts(shared_->target_turns)) keep_in_target(kept());
     if (drafter_turn_.lasts(shared_->drafter_turns)) drafter().keep(Base::number, kept());
   }
 
@@ -269,8 +271,8 @@ class Sequence : private Shared::Driver::Seat {
   void release() {
     if (Base::filled() > 0) detail::invalid_call("a context that the caller had filled cannot be released");
     withdraw();
-    if constexpr (Model<Target>)
-      if (turn_.lasts(shared_->target_turns)) shared_->target.truncate(0);
+    if constexpr (calls_target)
+      if (turn_.lasts(shared_->target_turns)) keep_in_target(0);
     if (drafter_turn_.lasts(shared_->drafter_turns)) drafter().keep(Base::number, 0);
     turn_ = drafter_turn_ = detail::Turn();
     Base::target_holds(0);
@@ -285,30 +287,31 @@ class Sequence : private Shared::Driver::Seat {
     const auto step = [&]() -> std::span<const Token> {
       Feed feed = propose_half(chance);
       if (reading_.value > 0) {
-        take_prompt(shared_->target.forward(feed.tokens, feed.rows));
-        shared_->target.truncate(kept());
+        take_prompt(ask_target(feed));
+        keep_in_target(kept());
         if (done()) return {};
         feed = propose_half(chance);
       }
       if (!turn_.lasts(shared_->target_turns))
         detail::invalid_call("the drafter has used the target itself: give each a model of its own");
-      if constexpr (drafts_trees<typename Driver::Drafter>)
-        if (!feed.parents.empty()) {
-          const auto& rows = shared_->target.forward(feed.tokens, feed.parents, feed.rows);
-          const std::span<const Token> emitted = accept(rows, chance);
-          shared_->target.keep(kept_path());
-          return emitted;
-        }
-      const auto& rows = shared_->target.forward(feed.tokens, feed.rows);
+      const auto& rows = ask_target(feed);
       const std::span<const Token> emitted = accept(rows, chance);
-      shared_->target.truncate(kept());
+      if constexpr (drafts_trees<typename Driver::Drafter>)
+        if (!feed.parents.empty()) return shared_->target.keep(Base::number, kept_path()), emitted;
+      keep_in_target(kept());
       return emitted;
     };
     return detail::undo_on_error(step, [this] {
       withdraw();
-      shared_->target.truncate(kept());
+      keep_in_target(kept());
     });
   }
+
+  decltype(auto) ask_target(const Feed& feed) {
+    const BatchFeed only{feed, Base::number};
+    return shared_->target.forward(std::span<const BatchFeed>(&only, 1));
+  }
+  void keep_in_target(Index length) { shared_->target.keep(Base::number, length); }
 
   template <RandomSource Source>
   Feed propose_half(Source& source) {
@@ -352,7 +355,7 @@ class Sequence : private Shared::Driver::Seat {
           "the target's context, which the caller had filled, was used in between, by another "
           "sequence or by propose()");
     turn_.take(shared_->target_turns);
-    shared_->target.truncate(0);
+    keep_in_target(0);
     Base::target_holds(0);
   }
 

@@ -18,6 +18,7 @@
 #include "specdec/loop/sequence.hpp"
 #include "specdec/loop/step.hpp"
 #include "specdec/model/model.hpp"
+#include "specdec/model/over_feeds.hpp"
 #include "specdec/verify/block.hpp"
 #include "specdec/verify/verifier.hpp"
 
@@ -29,6 +30,7 @@ namespace specdec::inline v0_2_0 {
 ///   SpecDec decoder{target, drafter, BlockVerifier{}};
 ///   Result r = decoder.generate(prompt, {.max_new_tokens = 256, .gamma = 8}, rng);
 ///
+/// The target is a Model, or a BatchModel, whose sequence 0 the decoder then uses.
 /// A target, drafter or draft-length policy (draft_length.hpp) that is passed as an lvalue is used by reference: it must
 /// outlive the decoder. An rvalue is moved in. The policy keeps learning from one generation to the next. The verifier is
 /// taken by value: every generation starts with a fresh copy.

@@ -14,17 +14,6 @@
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0 {
-namespace detail {
-
-/// More requirements of BatchModel.
-template <class M>
-concept ReturnsProbabilitiesOfFeeds = requires(M& model, std::span<const BatchFeed> feeds) {
-  { model.forward(feeds) } -> Probabilities;
-};
-template <class M>
-concept HasRelease = requires(M& model, Index sequence) { model.release(sequence); };
-
-}  // namespace detail
 
 /// A language model for many sequences. Each sequence has a number and a context of its own:
 ///
@@ -49,7 +38,9 @@ concept HasRelease = requires(M& model, Index sequence) { model.release(sequence
 ///                             that two samples of a prompt read it once. After a throw all contexts are as before
 template <class M>
 concept BatchModel = detail::HasVocabSize<M> && detail::KeepsLength<M> && detail::HasRelease<M> &&
-                     detail::ReturnsProbabilitiesOfFeeds<M>;
+                     !detail::has_one_context<M> && requires(M& model, std::span<const BatchFeed> feeds) {
+                       { model.forward(feeds) } -> Probabilities;
+                     };
 
 /// Whether a model for many texts can copy a context.
 template <class M>
@@ -62,43 +53,6 @@ namespace detail {
 template <class M>
 void check_number([[maybe_unused]] M& model, [[maybe_unused]] Index sequence) {
   if constexpr (requires { model.check_number(sequence); }) model.check_number(sequence);
-}
-
-/// Compiles only if a model for many texts has vocab_size(), keep() and release(); the error names the missing one.
-template <class M>
-consteval bool keeps_and_releases() {
-  static_assert(
-      HasVocabSize<M>,
-      "the model has no vocab_size() const that returns the number of tokens: see specdec::BatchModel");
-  static_assert(
-      KeepsLength<M>,
-      "the model has no keep(specdec::Index sequence, specdec::Index length), which keeps the first tokens "
-      "of a context: see specdec::BatchModel");
-  static_assert(HasRelease<M>,
-                "the model has no release(specdec::Index sequence), which forgets a sequence: see "
-                "specdec::BatchModel");
-  return true;
-}
-
-/// Compiles only if M is a BatchModel; the error names the missing function. A model that is not called may be anything.
-template <class M, bool is_called = true>
-consteval bool fits_batch_model() {
-  if constexpr (is_called) fits_constness<M>();
-  static_assert(TakesFeeds<M> || !is_called || ConstModel<M>,
-                "the model has no forward(std::span<const specdec::BatchFeed> feeds) for many texts: see "
-                "specdec::BatchModel, and specdec::ModelPerSequence, which makes one of a model that can be "
-                "copied");
-  if constexpr (TakesFeeds<M> && is_called) {
-    keeps_and_releases<M>();
-    using Rows = decltype(std::declval<M&>().forward(std::span<const BatchFeed>{}));
-    fits_rows<std::remove_cvref_t<Rows>>();
-    static_assert(
-        ReturnsProbabilitiesOfFeeds<M>,
-        "the model's forward(feeds) returns no rows of probabilities (a model of logits goes into a "
-        "specdec::ProcessedModel): see specdec::BatchModel");
-  }
-  if constexpr (is_called) fits_any_length<M>();
-  return true;
 }
 
 }  // namespace detail

@@ -35,7 +35,7 @@ struct NoModel {
 ///
 /// The last three must not throw. They return what the model is to keep (Kept), or nothing if the model is not told. So each
 /// Text says how its model follows, and the order of things is here.
-template <class Text, bool for_many>
+template <class Text>
 class FedTexts {
   static constexpr bool tells_model = !std::is_void_v<decltype(std::declval<Text&>().truncate(Index{}))>;
 
@@ -98,9 +98,9 @@ class FedTexts {
   template <class Model>
   void keep(Index sequence, std::span<const Index> path, Model&& model) {
     Text* const text = find(sequence);
-    if (for_many && text == nullptr) return;
-    check_path(path, text == nullptr ? std::span<const Index>{} : text->tree().parents());
-    if (text != nullptr) change(model, sequence, [&] { return text->keep(path); });
+    if (text == nullptr) return;
+    check_path(path, text->tree().parents());
+    change(model, sequence, [&] { return text->keep(path); });
   }
   /// A context that is not known here was filled by others, and is emptied.
   template <class Model>
@@ -127,7 +127,7 @@ class FedTexts {
 
   template <class Model>
   void forget(Index sequence, Model&& model) {
-    if constexpr (for_many) model.release(sequence);
+    model.release(sequence);
     texts_.erase(sequence);
   }
 
@@ -144,7 +144,7 @@ class FedTexts {
   void enter(std::size_t k, Text& text) {
     BatchFeed& feed = of_model_[k];
     before_[k].nodes = text.tree().size();
-    FeedCheck<for_many>{feed, k}.after(text.length(), before_[k].nodes);
+    FeedCheck{feed, k}.after(text.length(), before_[k].nodes);
     text.add(feed.tokens, feed.parents);
     feed.parents = text.tree().of_model(feed.parents);
   }
@@ -168,7 +168,7 @@ class FedTexts {
     bool begins = false;  // the feed is the first one of its text
   };
 
-  PerSequence<Text, for_many> texts_;
+  PerSequence<Text> texts_;
   std::vector<BatchFeed> of_model_;
   std::vector<Before> before_;  // for each feed of the call
 };

@@ -24,10 +24,6 @@ concept HasTruncate = requires(M& model, Index length) { model.truncate(length);
 template <class M>
 concept TakesTokens =
     requires(M& model, std::span<const Token> tokens, Index rows) { model.forward(tokens, rows); };
-template <class M>
-concept ReturnsProbabilities = requires(M& model, std::span<const Token> tokens, Index rows) {
-  { model.forward(tokens, rows) } -> Probabilities;
-};
 
 }  // namespace detail
 
@@ -59,7 +55,10 @@ concept ReturnsProbabilities = requires(M& model, std::span<const Token> tokens,
 ///
 /// A model that takes trees (takes_trees) has two more functions: see model/trees.hpp.
 template <class M>
-concept Model = detail::HasVocabSize<M> && detail::HasTruncate<M> && detail::ReturnsProbabilities<M>;
+concept Model = detail::HasVocabSize<M> && detail::HasTruncate<M> &&
+                requires(M& model, std::span<const Token> tokens, Index rows) {
+                  { model.forward(tokens, rows) } -> Probabilities;
+                };
 
 namespace detail {
 
@@ -69,6 +68,15 @@ template <class M>
 concept TakesFeeds = requires(M& model, std::span<const BatchFeed> feeds) { model.forward(feeds); };
 template <class M>
 concept KeepsLength = requires(M& model, Index sequence, Index length) { model.keep(sequence, length); };
+template <class M>
+concept HasRelease = requires(M& model, Index sequence) { model.release(sequence); };
+
+/// Whether a model has one context: a Model, or a wrapper around one, which takes feeds, too.
+template <class M>
+inline constexpr bool has_one_context = [] {
+  if constexpr (requires { M::one_text; }) return static_cast<bool>(M::one_text);
+  else return !TakesFeeds<M>;
+}();
 
 template <class M>
 concept TakesCalls = (TakesTokens<M> && HasTruncate<M>) || (TakesFeeds<M> && KeepsLength<M>);
@@ -76,28 +84,6 @@ concept TakesCalls = (TakesTokens<M> && HasTruncate<M>) || (TakesFeeds<M> && Kee
 /// Whether M is no model only because it is const.
 template <class M>
 concept ConstModel = std::is_const_v<M> && !TakesCalls<M> && TakesCalls<std::remove_const_t<M>>;
-
-/// Compiles unless that is so.
-template <class M>
-consteval bool fits_constness() {
-  static_assert(!ConstModel<M>,
-                "the model is const, and its calls change its context: pass a model that is not const, or a "
-                "copy of it");
-  return true;
-}
-
-/// Compiles only if a model has vocab_size() and truncate(); the error names the missing one. The result of forward() is
-/// checked elsewhere: some models return probabilities, others logits.
-template <class M>
-consteval bool sized_and_truncatable() {
-  static_assert(HasVocabSize<M>,
-                "the model has no vocab_size() const that returns the number of tokens: see specdec::Model");
-  static_assert(
-      HasTruncate<M>,
-      "the model has no truncate(specdec::Index length), which keeps the first tokens of its context: see "
-      "specdec::Model");
-  return true;
-}
 
 /// Whether a model says how far its context can be cut back.
 template <class M>
@@ -109,38 +95,6 @@ inline constexpr bool goes_back_anywhere = [] {
   if constexpr (requires { M::reads_again; }) return static_cast<bool>(M::reads_again);
   else return !has_reach<M>;
 }();
-
-/// Compiles only if the model's context can be cut back to any length.
-template <class M>
-consteval bool fits_any_length() {
-  static_assert(
-      goes_back_anywhere<M>,
-      "the model's context can be cut back only by reach() tokens, and is asked for more now and "
-      "then: specdec::Reread, of specdec/more/models/reread.hpp, reads again what lies further back");
-  return true;
-}
-
-/// Compiles only if M is a Model; the error names the missing function. A model that is not called may be anything.
-template <class M, bool is_called = true>
-consteval bool fits_model() {
-  if constexpr (is_called && ConstModel<M>) {
-    fits_constness<M>();
-  } else if constexpr (is_called && !Model<M>) {
-    sized_and_truncatable<M>();
-    static_assert(TakesTokens<M>,
-                  "the model has no forward(std::span<const specdec::Token> tokens, specdec::Index rows) for "
-                  "one text: see specdec::Model");
-    if constexpr (TakesTokens<M>) {
-      using Rows = decltype(std::declval<M&>().forward(std::span<const Token>{}, Index{}));
-      fits_rows<std::remove_cvref_t<Rows>>();
-      static_assert(ReturnsProbabilities<M>,
-                    "the model's forward(tokens, rows) returns no rows of probabilities (a model of logits "
-                    "goes into a specdec::ProcessedModel): see specdec::Model");
-    }
-  }
-  if constexpr (is_called) fits_any_length<M>();
-  return true;
-}
 
 /// Throws if a model returned the wrong number of rows, or rows of the wrong vocabulary size `size`. Such rows would be read
 /// or copied out of bounds. The message calls the model `model`.

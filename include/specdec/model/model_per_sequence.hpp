@@ -43,9 +43,8 @@ namespace specdec::inline v0_2_0 {
 template <Model M>
   requires std::copy_constructible<M>
 class ModelPerSequence {
-  static_assert(detail::fits_any_length<M>());
-  using Output =
-      std::remove_cvref_t<decltype(std::declval<M&>().forward(std::span<const Token>{}, Index{1}))>;
+  static_assert(detail::can_be_wrapped<M>());
+  using Output = std::remove_cvref_t<detail::OutputOf<M>>;
   using Row = detail::RowAsStored<Output>;
   // A matrix that the model returned by value: the rows of the call are views of it.
   using Kept = std::unique_ptr<const Output>;
@@ -65,8 +64,8 @@ class ModelPerSequence {
     for (std::size_t k = 0; k < feeds.size(); ++k) {
       const auto found = texts_.find(feeds[k].sequence);
       const bool begins = found == texts_.end();
-      detail::FeedCheck<true>{feeds[k], k}.after(begins ? 0 : found->second.length,
-                                                 begins ? 0 : found->second.nodes);
+      detail::FeedCheck{feeds[k], k}.after(begins ? 0 : found->second.length,
+                                           begins ? 0 : found->second.nodes);
     }
     std::size_t fed = 0;
     const auto feed_all = [&] {
@@ -84,7 +83,7 @@ class ModelPerSequence {
     const auto found = texts_.find(sequence);
     if (found == texts_.end()) return;
     Text& text = found->second;
-    text.model.truncate(length);
+    text.model.keep(sequence, length);
     text.length = std::clamp<Index>(length, 0, text.length);
     text.nodes = 0;
   }
@@ -94,7 +93,7 @@ class ModelPerSequence {
     const auto found = texts_.find(sequence);
     if (found == texts_.end()) return;
     Text& text = found->second;
-    text.model.keep(path);
+    text.model.keep(sequence, path);
     text.length += std::ssize(path);
     text.nodes = 0;
   }
@@ -109,30 +108,22 @@ class ModelPerSequence {
     if (found == texts_.end()) return;
     Text& twin = texts_.try_emplace(to, found->second).first->second;
     twin.nodes = 0;
-    if constexpr (takes_trees<M>) twin.model.keep(std::span<const Index>{});
+    if constexpr (takes_trees<M>) twin.model.keep(to, std::span<const Index>{});
   }
 
   Index size() const { return std::ssize(texts_); }
 
  private:
   struct Text {
-    explicit Text(const M& prototype) : model(prototype) {}
-    M model;
+    explicit Text(const M& prototype) : model(M(prototype)) {}
+    detail::OverFeeds<M> model;
     Index length = 0, nodes = 0;  // of its context, and of the tree that is open after it
   };
 
-  // A Model cannot be called for 0 rows: for a part of a prompt it is asked for one.
   void feed(const BatchFeed& feed) {
     Text& text = texts_.try_emplace(feed.sequence, prototype_).first->second;
-    take_rows(call(text.model, feed), feed);
+    take_rows(text.model.forward(std::span<const BatchFeed>(&feed, 1)), feed);
     (feed.parents.empty() ? text.length : text.nodes) += std::ssize(feed.tokens);
-  }
-
-  decltype(auto) call(M& model, const BatchFeed& feed) {
-    const Index rows = std::max<Index>(feed.rows, 1);
-    if constexpr (takes_trees<M>)
-      if (!feed.parents.empty()) return model.forward(feed.tokens, feed.parents, rows);
-    return model.forward(feed.tokens, rows);
   }
 
   template <class Rows>

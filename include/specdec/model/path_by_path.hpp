@@ -45,7 +45,6 @@ template <class M>
 class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
   using Base = detail::WrapsModel<PathByPath, M, true>;
   friend typename Base::Functions;
-  using Base::for_many;
   using Bare = std::remove_reference_t<M>;
   static_assert(detail::can_be_wrapped<Bare>());
   using Output = std::remove_cvref_t<detail::OutputOf<Bare>>;
@@ -115,12 +114,8 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
     return detail::undo_on_error(ask, [&] { texts_.leave(feeds, this->inner()); });
   }
 
-  void keep_path(Index sequence, std::span<const Index> path) { texts_.keep(sequence, path, this->inner()); }
-  void keep_length(Index sequence, Index length) { texts_.truncate(sequence, length, this->inner()); }
-  void forget(Index sequence) { texts_.forget(sequence, this->inner()); }
-  void fork_text(Index from, Index to) { texts_.fork(from, to, this->inner()); }
   void adopt_text(Index sequence, std::span<const Token> tokens) {
-    this->adopt_inside(sequence, tokens);
+    this->inner().adopt(sequence, tokens);
     texts_.adopt(sequence, tokens, begin).cached = std::ssize(tokens);
   }
 
@@ -192,7 +187,7 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
     return text.place + detail::at(text.way, std::ssize(text.way) - rows + i) - text.first;
   }
 
-  detail::FedTexts<Text, for_many> texts_;
+  detail::FedTexts<Text> texts_;
   std::vector<BatchFeed> round_;
   detail::DepthFirst depth_first_;
   // Copies, even of stable rows: those live until their positions are truncated away, which may be before the next call.

@@ -29,6 +29,20 @@ namespace specdec::inline v0_2_0 {
 /// No hook: the chain reads the model's rows without a copy.
 struct NoHook {};
 
+namespace detail {
+
+/// Without a hook no text is kept: the model alone is told what becomes of them.
+struct NoTexts {
+  explicit NoTexts(NoHook) {}
+
+  void keep(Index sequence, std::span<const Index> path, auto& model) { model.keep(sequence, path); }
+  void truncate(Index sequence, Index length, auto& model) { model.keep(sequence, length); }
+  void forget(Index sequence, auto& model) { model.release(sequence); }
+  void fork(Index from, Index to, auto& model) { model.fork(from, to); }
+};
+
+}  // namespace detail
+
 /// Wraps a model of logits. Target and drafter are then processed alike, and the reported q is the q that tokens were drawn
 /// from. The wrapped model's calls return one matrix of logits in place of probabilities. Around a model for one text this
 /// is a Model, around one for many texts a BatchModel. It takes trees if the model does.
@@ -76,7 +90,7 @@ struct NoHook {};
 /// context or a token that it has not forbidden; what the model, the hook, the processor and the functions of the sequence's
 /// number throw. With a hook or a processor also InvalidCall on a line (a feed without parents) while the sequence's
 /// tree is open, and for many texts InvalidArgument if a context does not hold feed.from tokens. After a throw all
-/// contexts and open trees are as before (for one text, only with a hook or a processor). Tokens of the failed call still
+/// contexts and open trees are as before. Tokens of the failed call still
 /// take room in the model's own tree, until that tree is closed. With many texts, the error of a hook or processor about a
 /// row, or a refused token before the row, is thrown when row(i) asks for that row: only that sequence fails.
 /// Cost: none without a hook or processor, else a copy of each row. If sequences have their own chains, also a copy of a
@@ -85,7 +99,6 @@ template <class M, class Steps, class Hook = NoHook>
 class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>, M> {
   using Base = detail::WrapsModel<ProcessedModel, M>;
   friend typename Base::Functions;
-  using Base::for_many;
   using Bare = std::remove_reference_t<M>;
   static_assert(detail::can_be_wrapped<Bare>());
   using Logits = detail::OutputOf<Bare>;
@@ -99,9 +112,9 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
       "the model returns no logits: its forward() returns those of all rows as one Eigen matrix, RowPointers "
       "or RowVectors, or a rank's as specdec::LogitColumns");
   static_assert(
-      RowStep<Steps> || (for_many && RowStep<detail::OfSequence<Steps>>),
-      "the chain is no specdec::RowStep, such as specdec::Chain, and, of a model for many texts, no "
-      "function that tells one by a specdec::Index");
+      RowStep<Steps> || RowStep<detail::OfSequence<Steps>>,
+      "the chain is no specdec::RowStep, such as specdec::Chain, and no function that tells one by a "
+      "specdec::Index");
   static_assert(
       !of_columns || std::same_as<Steps, Chain<>>,
       "a chain cuts whole rows, and the model returns some columns of them: over ranks the chain is "
@@ -111,27 +124,28 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
   using Buffer = Eigen::Matrix<typename LogitsRef::Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   static constexpr bool has_hook = !std::same_as<Hook, NoHook>;
   static constexpr bool returns_matrix = detail::OwningTemporary<Logits>;
-  static constexpr bool changes_logits =
-      TextProcessor<Hook, LogitsRef> || std::invocable<Hook&, std::span<const Token>, LogitsRef> ||
-      (for_many && (TextProcessor<detail::OfSequence<Hook>, LogitsRef> ||
-                    std::invocable<Hook&, Index, std::span<const Token>, LogitsRef>));
+  static constexpr bool changes_logits = TextProcessor<Hook, LogitsRef> ||
+                                         std::invocable<Hook&, std::span<const Token>, LogitsRef> ||
+                                         TextProcessor<detail::OfSequence<Hook>, LogitsRef> ||
+                                         std::invocable<Hook&, Index, std::span<const Token>, LogitsRef>;
   static constexpr bool nearly_changes_logits =
       !changes_logits && !of_columns && detail::looks_like_processor<Hook>;
   static_assert([] {
     if constexpr (nearly_changes_logits) return detail::fits_processor<Hook, LogitsRef>();
     else return true;
   }());
-  static_assert(!has_hook || changes_logits || of_columns || nearly_changes_logits,
-                "the hook cannot be called with (std::span<const Token>, Eigen::Ref of a row of logits), and "
-                "is no specdec::TextProcessor; of a model for many texts, it cannot be called with a "
-                "specdec::Index before these, and tells no processor by a specdec::Index either");
+  static_assert(
+      !has_hook || changes_logits || of_columns || nearly_changes_logits,
+      "the hook cannot be called with (std::span<const Token>, Eigen::Ref of a row of logits), and "
+      "is no specdec::TextProcessor; it cannot be called with a specdec::Index before these, and tells "
+      "no processor by a specdec::Index either");
   static_assert(changes_logits || !of_columns,
                 "the model returns some columns of the logits, and the hook or processor takes no "
                 "specdec::PartialLogits, which is what it is handed then in place of an Eigen::Ref of a row");
 
  public:
   /// Rows that are not copied live as long as the model's own.
-  static constexpr bool stable_rows = !for_many && has_stable_rows<Bare> && !has_hook && !returns_matrix;
+  static constexpr bool stable_rows = has_stable_rows<Bare> && RowStep<Steps> && !has_hook && !returns_matrix;
 
   /// Whether this or the model inside remembers its context: see knows_its_context.
   static constexpr bool keeps_context = has_hook || knows_its_context<Bare>;
@@ -144,9 +158,7 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
     requires(has_hook && std::same_as<Steps, Chain<>>)
       : ProcessedModel(std::forward<M>(model), Chain<>{}, std::move(hook)) {}
 
-  void check_number(Index sequence)
-    requires for_many
-  {
+  void check_number(Index sequence) {
     steps_.check_number(sequence);
     if constexpr (has_hook) texts_.check_number(sequence);
     Base::check_number(sequence);
@@ -159,25 +171,10 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
     else return view(ask(feeds), feeds);
   }
 
-  // Without a hook no text is kept here.
-  void keep_path(Index sequence, std::span<const Index> path) {
-    if constexpr (has_hook) texts_.keep(sequence, path, this->inner());
-    else this->inner().keep(sequence, path);
-  }
-  void keep_length(Index sequence, Index length) {
-    if constexpr (has_hook) texts_.truncate(sequence, length, this->inner());
-    else this->inner().keep(sequence, length);
-  }
-  void fork_text(Index from, Index to) {
-    if constexpr (has_hook) texts_.fork(from, to, this->inner());
-    else this->inner().fork(from, to);
-  }
   void adopt_text(Index sequence, std::span<const Token> tokens) {
-    this->adopt_inside(sequence, tokens);
+    this->inner().adopt(sequence, tokens);
     if constexpr (has_hook) texts_.adopt(sequence, tokens);
   }
-
-  void forget(Index sequence) { texts_.forget(sequence, this->inner()); }
 
   // Calls the model. Logits that it returns by value are kept until the next call.
   decltype(auto) ask(std::span<const BatchFeed> feeds) {
@@ -189,9 +186,7 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
   auto view(const Matrix& logits, std::span<const BatchFeed> feeds) {
     const auto check = [&] { detail::check_shape(logits, detail::rows_of(feeds), this->vocab_size()); };
     detail::undo_on_error(check, [&] {
-      // Others may have fed a model for one text: its context length is not known here.
-      if constexpr (for_many)
-        for (const BatchFeed& feed : feeds) this->inner().keep(feed.sequence, feed.from);
+      for (const BatchFeed& feed : feeds) this->inner().keep(feed.sequence, feed.from);
     });
     return steps_.of(logits);
   }
@@ -226,8 +221,10 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
   }
 
   detail::StepsOfRows<Steps> steps_;
-  detail::TextsOfModel<Hook, LogitsRef, for_many, for_many || of_columns>
-      texts_;  // the tokens that the model was fed, for the hook
+  // The tokens that the model was fed, for the hook. One text fails as a whole.
+  std::conditional_t<has_hook, detail::TextsOfModel<Hook, LogitsRef, !Base::one_text || of_columns>,
+                     detail::NoTexts>
+      texts_;
   typename detail::KeptAs<Logits>::Type kept_;
   Buffer output_;  // the changed logits
 };

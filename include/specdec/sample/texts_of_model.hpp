@@ -73,8 +73,8 @@ class LogitsChanger<P, Logits> {
 };
 
 /// The texts of a model's contexts, kept for a hook or a processor. Also keeps their exceptions about rows, if keeps_errors.
-template <class Hook, class Logits, bool for_many, bool keeps_errors = for_many>
-class TextsOfModel : public FedTexts<typename LogitsChanger<Hook, Logits>::Text, for_many> {
+template <class Hook, class Logits, bool keeps_errors>
+class TextsOfModel : public FedTexts<typename LogitsChanger<Hook, Logits>::Text> {
   using Text = typename LogitsChanger<Hook, Logits>::Text;
 
  public:

@@ -19,8 +19,8 @@
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/model/batch_model.hpp"
-#include "specdec/model/feeds.hpp"
 #include "specdec/model/model.hpp"
+#include "specdec/model/over_feeds.hpp"
 #include "specdec/model/trees.hpp"
 #include "specdec/testing/checked_calls.hpp"
 #include "specdec/testing/seen_row.hpp"
@@ -77,8 +77,8 @@ struct Complaint : std::runtime_error {
 
 template <class M>
 class ModelCheck {
-  static constexpr bool for_many = CheckedCalls<M>::for_many;
-  static constexpr const char* cut_back = for_many ? "keep(sequence, length)" : "truncate(length)";
+  static constexpr bool one_text = CheckedCalls<M>::one_text;
+  static constexpr const char* cut_back = one_text ? "truncate(length)" : "keep(sequence, length)";
   static constexpr bool trees = takes_trees<M>;
 
  public:
@@ -160,8 +160,8 @@ class ModelCheck {
       if (!equal(first[i], again[i]))
         complain("a text that is fed twice, token by token, has another row after its token ", i,
                  " the second time: ",
-                 for_many ? "a new sequence does not begin with an empty context"
-                          : "truncate(0) does not empty the context, or it was not empty at first",
+                 one_text ? "truncate(0) does not empty the context, or it was not empty at first"
+                          : "a new sequence does not begin with an empty context",
                  ", or the model is not deterministic");
   }
 
@@ -218,7 +218,7 @@ class ModelCheck {
     empty();
     seen_.clear();
     model_.forget_expected();
-    for (Index k = 0; k < (for_many ? options_.together : 1); ++k) sequences_.push_back(model_.fresh());
+    for (Index k = 0; k < (one_text ? 1 : options_.together); ++k) sequences_.push_back(model_.fresh());
     for (int call = 0; call < options_.calls; ++call) {
       for (CheckedSequence& sequence : sequences_) roll_back(sequence);
       feed_some();
@@ -229,12 +229,10 @@ class ModelCheck {
   // open.
   void roll_back(CheckedSequence& sequence) {
     if (sequence.open() > 0 && below(4) > 0) return;
-    if constexpr (for_many) {
-      if (below(12) == 0) {
-        model_.release(sequence);
-        sequence = {.number = sequence.number};
-        return;
-      }
+    if (!one_text && below(12) == 0) {
+      model_.release(sequence);
+      sequence = {.number = sequence.number};
+      return;
     }
     const Index room = longest_ - sequence.size();
     Index length = sequence.size() + (coin() ? -below(4) : below(3));  // a longer one does nothing
@@ -279,7 +277,7 @@ class ModelCheck {
     }
     std::vector<BatchFeed> feeds;
     for (std::size_t f = 0; f < chosen.size(); ++f) {
-      const Index size = std::ssize(tokens[f]), least = for_many ? 0 : 1;
+      const Index size = std::ssize(tokens[f]), least = one_text ? 1 : 0;
       feeds.push_back({{.tokens = tokens[f],
                         .from = chosen[f]->size(),
                         .rows = least + below(size + 1 - least),

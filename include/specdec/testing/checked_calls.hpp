@@ -23,7 +23,7 @@ namespace specdec::inline v0_2_0::testing::detail {
 template <class M>
 class CheckedCalls {
  public:
-  static constexpr bool for_many = specdec::detail::OverFeeds<M&>::for_many;
+  static constexpr bool one_text = specdec::detail::has_one_context<M>;
   using Row = Eigen::RowVectorXd;
 
   explicit CheckedCalls(M& model) : calls_(model) {}
@@ -57,17 +57,16 @@ class CheckedCalls {
 
   /// Empties the context of a model for one text, if anything was fed.
   void empty() {
-    if constexpr (!for_many)
-      if (fed_) keep(0, 0);
+    if (one_text && fed_) keep(0, 0);
   }
   /// A sequence that nobody has fed yet; of a model for one text its only one, emptied.
   CheckedSequence fresh() {
     empty();
-    return {.number = for_many ? next_number_++ : 0};
+    return {.number = one_text ? 0 : next_number_++};
   }
   /// Forgets the sequence; the only one of a model for one text stays.
   void release(const CheckedSequence& sequence) {
-    if constexpr (for_many) calls_.release(sequence.number);
+    if constexpr (!one_text) calls_.release(sequence.number);
   }
   /// Feeds token i of a text, whose first i tokens the sequence holds, and returns the row after it.
   Row feed_one(const CheckedSequence& sequence, std::span<const Token> text, std::size_t i) {

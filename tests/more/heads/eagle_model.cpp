@@ -748,12 +748,13 @@ TEST_CASE("a layer as a model: what is refused, and that nothing has changed the
         }) == "specdec: parents[1] = 1 is outside -1..0: a token follows the context or a token before it");
   eagle.forward(Tokens{1}, Numbers{-1}, 1);
   CHECK(message_of<InvalidCall>([&] { eagle.forward(Tokens{1}, 1); }) ==
-        "specdec: forward(tokens, rows) while a tree is open: keep(path) or truncate(length) closes it");
+        "specdec: feeds[0] has no parents while the tree of sequence 0 is open: keep() closes it");
   CHECK(says([&] { eagle.keep(Numbers{1}); }) == "specdec: path[0] = 1 is outside 0..0");
   eagle.truncate(3);
   CHECK(eagle.forward(Tokens{1}, 1).row(0) == row_after(Tokens{2, 0, 1, 1}, 1));
 
   Eagle fresh(target, Folding{});
+  fresh.forward(Tokens{1}, 1);
   CHECK(says([&] { fresh.keep(Numbers{0}); }) == "specdec: path[0] = 0 is outside 0..-1");
 
   Folding layer;

@@ -491,7 +491,7 @@ TEST_CASE("what is refused, and that nothing has changed then") {
         }) == "specdec: parents[1] = 1 is outside -1..0: a token follows the context or a token before it");
   head.forward(Tokens{1}, Numbers{-1}, 1);
   CHECK(message_of<InvalidCall>([&] { head.forward(Tokens{1}, 1); }) ==
-        "specdec: forward(tokens, rows) while a tree is open: keep(path) or truncate(length) closes it");
+        "specdec: feeds[0] has no parents while the tree of sequence 0 is open: keep() closes it");
   CHECK(says([&] { head.keep(Numbers{1}); }) == "specdec: path[0] = 1 is outside 0..0");
   head.truncate(3);
   CHECK(head.forward(Tokens{1}, 1).row(0) == row_after(Tokens{2, 0, 1, 1}, 0, false));

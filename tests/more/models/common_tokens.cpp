@@ -527,7 +527,7 @@ TEST_CASE("common tokens: maps, spellings and calls that do not fit are named in
   wrapped.forward(Tokens{1}, std::vector<Index>{-1}, 1);
   CHECK(message_of<InvalidCall>([&] {
           wrapped.forward(Tokens{1}, 1);
-        }).starts_with("specdec: forward(tokens, rows) while a tree is open"));
+        }).starts_with("specdec: feeds[0] has no parents while the tree of sequence 0 is open"));
   CHECK(message_of([&] { wrapped.keep(std::vector<Index>{1}); }) == "specdec: path[0] = 1 is outside 0..0");
   ByValue misshapen(model());
   misshapen.misshapen = true;

@@ -207,7 +207,7 @@ TEST_CASE("Reread: reports what the model reports of itself, and names bad calls
         "specdec: rows = 0 is outside 1..0, the number of tokens");
   model.forward(Tokens{1}, std::vector<Index>{-1}, 1);
   CHECK(message_of<InvalidCall>([&] { model.forward(Tokens{1}, 1); }) ==
-        "specdec: forward(tokens, rows) while a tree is open: keep(path) or truncate(length) closes it");
+        "specdec: feeds[0] has no parents while the tree of sequence 0 is open: keep() closes it");
 }
 
 }  // namespace test_more_models_reread

@@ -15,7 +15,7 @@
 
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
-#include "specdec/model/feeds.hpp"
+#include "specdec/model/over_feeds.hpp"
 #include "specdec/rows/numbers.hpp"
 #include "specdec/sample/model_logits.hpp"
 #include "specdec/token_ids.hpp"
@@ -193,7 +193,7 @@ double precision_of_logits() {
 template <class M>
 Divergence explain_divergence(M& model, TokenIds prompt, std::span<const Token> left,
                               std::span<const Token> right, const DivergenceOptions& options = {}) {
-  static_assert(specdec::detail::sized_and_truncatable<M>());
+  static_assert(specdec::detail::can_be_wrapped<M>());
   static_assert(NumberMatrix<specdec::detail::OutputOf<M>>,
                 "the model returns no logits: its forward(tokens, rows) returns them as an Eigen matrix, "
                 "RowPointers or RowVectors");

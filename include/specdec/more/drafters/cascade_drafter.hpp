@@ -16,8 +16,8 @@
 
 #include "specdec/chance/chance.hpp"
 #include "specdec/draft/draft.hpp"
-#include "specdec/draft/draft_for_requests.hpp"
 #include "specdec/draft/drafter.hpp"
+#include "specdec/draft/for_one_text.hpp"
 #include "specdec/draft/length/draft_length.hpp"
 #include "specdec/draft/length/each.hpp"
 #include "specdec/draft/lifted_drafter.hpp"
@@ -29,9 +29,9 @@
 #include "specdec/loop/step.hpp"
 #include "specdec/measure/stats.hpp"
 #include "specdec/model/batch_model.hpp"
-#include "specdec/model/feeds.hpp"
 #include "specdec/model/known_tokens.hpp"
 #include "specdec/model/model.hpp"
+#include "specdec/model/over_feeds.hpp"
 #include "specdec/model/trees.hpp"
 #include "specdec/model/turn.hpp"
 #include "specdec/more/drafters/past_dead_ends.hpp"
@@ -80,16 +80,15 @@ namespace specdec::inline v0_2_0 {
 /// rows of the emitted tokens are copied, unless a Model promises stable rows. One allocation.
 template <class M, class D, class V = BlockVerifier, class Length = FixedLength>
 class CascadeDrafter
-    : public detail::DraftForRequests<CascadeDrafter<M, D, V, Length>, detail::OverFeeds<M>::for_many> {
+    : public detail::ForOneText<CascadeDrafter<M, D, V, Length>, detail::OverFeeds<M>::one_text> {
   using Feeds = detail::OverFeeds<M>;
   using Value = typename Feeds::Value;
   using Inner = std::remove_reference_t<detail::Lift<D>>;
   using GivenLength = detail::GivenLength<Length>;
   using Policy = typename GivenLength::Policy;
-  static constexpr bool for_many = Feeds::for_many;
-  friend detail::DraftForRequests<CascadeDrafter, for_many>;
+  using Base = detail::ForOneText<CascadeDrafter, Feeds::one_text>;
   // Assertions, not constraints: with deduced arguments, compilers would not say which constraint failed.
-  static_assert(detail::fits_model<Value, !for_many>() && detail::fits_batch_model<Value, for_many>());
+  static_assert(detail::fits_model<Value>());
   static_assert(detail::can_draft_for_requests<D>());
   static_assert(detail::fit_together<Value, specdec::drafts_trees<Inner>, V, Policy>());
   static_assert(draws_from_target<V>, "the cascade would report rows that its drafts are not drawn from");
@@ -98,7 +97,7 @@ class CascadeDrafter
   using Seat = typename Driver::Seat;
   using Output = std::remove_cvref_t<detail::OutputOf<Value>>;
   using Row = RowOf<decltype(distributions(std::declval<const Output&>()))>;
-  using Rows = StoredRows<Row, !for_many && has_stable_rows<Value>>;
+  using Rows = StoredRows<Row, has_stable_rows<Value>>;
   using Stored = typename Rows::Stored;
   using Drafted = Draft<RowSpan<Stored>>;
 
@@ -151,7 +150,7 @@ class CascadeDrafter
     if (std::ranges::find_first_of(of_model, of_drafter) != of_model.end())
       detail::invalid_argument(
           "the inner drafter refers to the cascade's model: give each a model of its own");
-    if (!for_many) serve_one();
+    if (Base::one_text) serve_one();
   }
 
   /// Copies what the cascade holds by value; the copy begins with empty contexts. A Batch makes a copy for each sequence of a
@@ -164,6 +163,43 @@ class CascadeDrafter
   CascadeDrafter& operator=(const CascadeDrafter&) = delete;
   CascadeDrafter& operator=(CascadeDrafter&&) noexcept = default;
   ~CascadeDrafter() = default;
+
+  using Base::draft;
+  /// All drafts, side by side. A text's inner loop draws more tokens than its draft has where keep_drafting or a stop token ends
+  /// the draft: to drop them is lossless, since what decided depends only on the tokens before them.
+  template <class Request, Executor E = InOrder>
+  void draft(std::span<Request> requests, E&& for_each = {}) & {
+    check_here();
+    std::vector<Part<Request>> parts;  // of the drafts that still grow
+    parts.reserve(requests.size());
+    for (Request& request : requests) request.error = detail::error_of([&] { begin(request, parts); });
+    while (!parts.empty()) {
+      detail::with_error([&] { step(parts, for_each); }, of_cascade);
+      std::erase_if(parts, [](auto& part) { return failed(part) || !part.goes_on || part.seat->done(); });
+    }
+  }
+
+  Drafted drafted(Index sequence) const& {
+    const Text& text = texts_.find(sequence)->second;
+    const auto count = static_cast<std::size_t>(text.drafted);
+    return {text.seat ? text.seat->tokens().first(count) : std::span<const Token>(),
+            text.rows.first(text.drafted, vocab_size())};
+  }
+  /// A length above 0 changes nothing: the next draft keeps the common prefix anyway.
+  void keep(Index sequence, Index length) {
+    const auto text = texts_.find(sequence);
+    if (length > 0 || text == texts_.end() || (Base::one_text && !turn_.lasts(turns_))) return;
+    model_.keep(sequence, Index{0});
+    driver_.drafter().keep(sequence, 0);
+    if (text->second.seat) text->second.seat->target_holds(0);
+  }
+  void release(Index sequence) {
+    driver_.drafter().release(sequence);
+    const auto text = texts_.find(sequence);
+    if (text == texts_.end()) return;
+    leave(sequence, text->second);
+    texts_.erase(text);
+  }
 
   void serve_one() { detail::serve_one(driver_.drafter()); }
   void check_copies() const { detail::check_copies(driver_.drafter()); }
@@ -193,7 +229,7 @@ class CascadeDrafter
   }
   void fork_context(Index from, Index to, Index length) {
     detail::fork_draft_context(driver_.drafter(), from, to, length);
-    if constexpr (for_many && can_fork<Value>) {
+    if constexpr (can_fork<Value>) {
       const auto text = texts_.find(from);
       if (text == texts_.end() || !text->second.seat) return;
       const Seat& seat = *text->second.seat;
@@ -230,48 +266,11 @@ class CascadeDrafter
 
   Index vocab_size() const { return model_.model().vocab_size(); }
 
-  // What DraftForRequests calls.
-
-  Drafted draft_of(Index sequence) const {
-    const Text& text = texts_.find(sequence)->second;
-    const auto count = static_cast<std::size_t>(text.drafted);
-    return {text.seat ? text.seat->tokens().first(count) : std::span<const Token>(),
-            text.rows.first(text.drafted, vocab_size())};
-  }
-  // A length above 0 changes nothing: the next draft keeps the common prefix anyway.
-  void cut(Index sequence, Index length) {
-    const auto text = texts_.find(sequence);
-    if (length > 0 || text == texts_.end() || (!for_many && !turn_.lasts(turns_))) return;
-    model_.keep(sequence, Index{0});
-    driver_.drafter().keep(sequence, 0);
-    if (text->second.seat) text->second.seat->target_holds(0);
-  }
-  void forget(Index sequence) {
-    driver_.drafter().release(sequence);
-    const auto text = texts_.find(sequence);
-    if (text == texts_.end()) return;
-    leave(sequence, text->second);
-    texts_.erase(text);
-  }
   // Ends the inner loop. Without memory for the sum, its counts are lost.
   void leave(Index sequence, Text& text) {
     model_.release(sequence);
     if (text.seat) detail::error_of([&] { released_ += text.seat->stats(); });
     text.seat.reset();
-  }
-
-  // All drafts, side by side. A text's inner loop draws more tokens than its draft has where keep_drafting or a stop token ends
-  // the draft: to drop them is lossless, since what decided depends only on the tokens before them.
-  template <class Request, class E>
-  void write(std::span<Request> requests, E& for_each) {
-    check_here();
-    std::vector<Part<Request>> parts;  // of the drafts that still grow
-    parts.reserve(requests.size());
-    for (Request& request : requests) request.error = detail::error_of([&] { begin(request, parts); });
-    while (!parts.empty()) {
-      detail::with_error([&] { step(parts, for_each); }, of_cascade);
-      std::erase_if(parts, [](auto& part) { return failed(part) || !part.goes_on || part.seat->done(); });
-    }
   }
 
   template <class Request>
@@ -304,7 +303,7 @@ class CascadeDrafter
   // The inner loop of a sequence, ready to continue the context. The inner rule's memory is reset, since the outer loop wrote
   // the end of the context, even if its tokens equal the draft's. What a draft that failed has left is taken back here, too.
   void take_up(Text& text, Index sequence, std::span<const Token> context, const Options& options) {
-    if constexpr (!for_many) take_turn(text);
+    if constexpr (Base::one_text) take_turn(text);
     if (text.seat) {
       text.seat->error = nullptr;
       text.seat->forget();

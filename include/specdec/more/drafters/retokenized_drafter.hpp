@@ -17,15 +17,15 @@
 
 #include "specdec/chance/chance.hpp"
 #include "specdec/draft/draft.hpp"
-#include "specdec/draft/draft_for_requests.hpp"
 #include "specdec/draft/drafter.hpp"
+#include "specdec/draft/for_one_text.hpp"
 #include "specdec/draft/lifted_drafter.hpp"
 #include "specdec/draft/model_drafter.hpp"
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/model/batch_model.hpp"
-#include "specdec/model/feeds.hpp"
 #include "specdec/model/model.hpp"
+#include "specdec/model/over_feeds.hpp"
 #include "specdec/more/text/text_tokenizer.hpp"
 #include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/text/token_bytes.hpp"
@@ -66,13 +66,11 @@ namespace specdec::inline v0_2_0 {
 /// allocate, and little more.
 /// Memory: each text, and its tokens in both vocabularies.
 template <class M, class TargetTokenizer, class DraftTokenizer>
-class RetokenizedDrafter
-    : public detail::DraftForRequests<RetokenizedDrafter<M, TargetTokenizer, DraftTokenizer>,
-                                      detail::OverFeeds<M>::for_many> {
-  static constexpr bool for_many = detail::OverFeeds<M>::for_many;
+class RetokenizedDrafter : public detail::ForOneText<RetokenizedDrafter<M, TargetTokenizer, DraftTokenizer>,
+                                                     detail::OverFeeds<M>::one_text> {
+  using Base = detail::ForOneText<RetokenizedDrafter, detail::OverFeeds<M>::one_text>;
   using Value = std::remove_reference_t<M>;
-  friend detail::DraftForRequests<RetokenizedDrafter, for_many>;
-  static_assert(detail::fits_model<Value, !for_many>() && detail::fits_batch_model<Value, for_many>());
+  static_assert(detail::fits_model<Value>());
 
   // A sequence, and its draft.
   struct Text {
@@ -105,7 +103,43 @@ class RetokenizedDrafter
         target_(std::forward<TargetTokenizer>(target)),
         draft_(std::forward<DraftTokenizer>(draft)),
         window_(checked(window)) {
-    if (!for_many) detail::serve_one(drafter_);
+    if (Base::one_text) detail::serve_one(drafter_);
+  }
+
+  using Base::draft;
+  /// The model writes on all texts, with one call for a token of each. The text that it has written is then encoded.
+  template <class Request>
+  void draft(std::span<Request> requests) & {
+    std::vector<Part<Request>> parts;  // of the texts that the model still writes
+    parts.reserve(requests.size());
+    for (Request& request : requests) request.error = detail::error_of([&] { begin(request, parts); });
+    while (!parts.empty()) {
+      for (Part<Request>& part : parts) {
+        part.context = detail::view_of(part.text->read);
+        detail::stand_at(*part.source, part.position++);
+      }
+      drafter_.draft(std::span(parts));
+      std::erase_if(parts, [this](Part<Request>& part) { return !goes_on(part); });
+    }
+    for (const Request& request : requests) detail::stand_at(*request.source, std::ssize(request.context));
+  }
+
+  Draft<OneHotRows> drafted(Index sequence) const& {
+    return detail::chosen(texts_.find(sequence)->second.tokens);
+  }
+  void keep(Index sequence, Index length) {
+    const auto found = texts_.find(sequence);
+    if (found == texts_.end()) return;
+    Text& text = found->second;
+    text.bytes.keep(static_cast<std::size_t>(std::max<Index>(length, 0)));
+    text.unchanged = std::min(text.unchanged, text.bytes.bytes().size());
+    if (length > 0) return;
+    drafter_.keep(sequence, 0);  // frees the model's memory for other uses
+    text.read.clear();
+  }
+  void release(Index sequence) {
+    drafter_.release(sequence);
+    texts_.erase(sequence);
   }
 
   /// What is known of a sequence's text. The model reads it anew.
@@ -137,43 +171,6 @@ class RetokenizedDrafter
   static std::size_t checked(Index window) {
     if (window < 0) detail::invalid_argument("window = ", window, " is negative");
     return static_cast<std::size_t>(window);
-  }
-
-  // What DraftForRequests calls.
-
-  Draft<OneHotRows> draft_of(Index sequence) const {
-    return detail::chosen(texts_.find(sequence)->second.tokens);
-  }
-  void cut(Index sequence, Index length) {
-    const auto found = texts_.find(sequence);
-    if (found == texts_.end()) return;
-    Text& text = found->second;
-    text.bytes.keep(static_cast<std::size_t>(std::max<Index>(length, 0)));
-    text.unchanged = std::min(text.unchanged, text.bytes.bytes().size());
-    if (length > 0) return;
-    drafter_.keep(sequence, 0);  // frees the model's memory for other uses
-    text.read.clear();
-  }
-  void forget(Index sequence) {
-    drafter_.release(sequence);
-    texts_.erase(sequence);
-  }
-
-  // The model writes on all texts, with one call for a token of each. The text that it has written is then encoded.
-  template <class Request, class E>
-  void write(std::span<Request> requests, E&) {
-    std::vector<Part<Request>> parts;  // of the texts that the model still writes
-    parts.reserve(requests.size());
-    for (Request& request : requests) request.error = detail::error_of([&] { begin(request, parts); });
-    while (!parts.empty()) {
-      for (Part<Request>& part : parts) {
-        part.context = detail::view_of(part.text->read);
-        detail::stand_at(*part.source, part.position++);
-      }
-      drafter_.draft(std::span(parts));
-      std::erase_if(parts, [this](Part<Request>& part) { return !goes_on(part); });
-    }
-    for (const Request& request : requests) detail::stand_at(*request.source, std::ssize(request.context));
   }
 
   template <class Request>

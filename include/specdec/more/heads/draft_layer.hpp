@@ -134,10 +134,10 @@ struct LogitsOfLayer<L> {
 };
 
 /// Calls a layer with feeds of one text or of many. A DraftLayer is copied for each of many texts.
-template <class Layer, bool many>
+template <class Layer, bool one_text>
 class LayerOverFeeds {
   static constexpr bool together = BatchDraftLayer<Layer>;
-  static constexpr bool copied = many && !together;
+  static constexpr bool copied = !one_text && !together;
 
  public:
   using States = Eigen::MatrixXf;
@@ -146,7 +146,7 @@ class LayerOverFeeds {
 
   explicit LayerOverFeeds(Layer layer) : layer_(std::move(layer)) {
     if constexpr (!together) layer_.truncate(0);
-    else if constexpr (!many) layer_.keep(0, 0);
+    else if constexpr (one_text) layer_.keep(0, 0);
   }
 
   Layer& layer() { return layer_; }
@@ -220,7 +220,7 @@ class LayerOverFeeds {
   struct Nothing {};
 
   Layer layer_;  // if it is copied, its own context stays empty
-  [[no_unique_address]] std::conditional_t<copied, PerSequence<Layer, true>, Nothing> copies_;
+  [[no_unique_address]] std::conditional_t<copied, PerSequence<Layer>, Nothing> copies_;
 };
 
 }  // namespace detail

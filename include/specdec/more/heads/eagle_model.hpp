@@ -59,22 +59,21 @@ namespace specdec::inline v0_2_0 {
 /// each of up to 256 tokens, or 16 for each text of a call.
 template <class Target, class Layer>
 class EagleModel
-    : public detail::ModelOverFeeds<EagleModel<Target, Layer>, detail::HiddenStates<Target>::for_many,
+    : public detail::ModelOverFeeds<EagleModel<Target, Layer>, detail::HiddenStates<Target>::one_text,
                                     detail::layer_takes_trees<Layer>> {
   static_assert(ShowsHiddenAt<Target>,
                 "the target does not show the hidden state of each token: it has no length() const, or no "
                 "hidden_at(specdec::Index token) const that returns a column of floats: see "
                 "specdec::ShowsHiddenAt");
   static_assert(detail::fits_draft_layer<Layer>());
-  static_assert(!detail::HiddenStates<Target>::for_many || !DraftLayer<Layer> || BatchDraftLayer<Layer> ||
+  static_assert(detail::HiddenStates<Target>::one_text || !DraftLayer<Layer> || BatchDraftLayer<Layer> ||
                     std::copy_constructible<Layer>,
                 "the layer cannot be copied, but with a target for many texts each text has a copy of it");
 
   static constexpr bool trees = detail::layer_takes_trees<Layer>;
-  using Base = detail::ModelOverFeeds<EagleModel, detail::HiddenStates<Target>::for_many, trees>;
+  using Base = detail::ModelOverFeeds<EagleModel, detail::HiddenStates<Target>::one_text, trees>;
   friend Base;
-  using Base::for_many;
-  using Layers = detail::LayerOverFeeds<Layer, for_many>;
+  using Layers = detail::LayerOverFeeds<Layer, Base::one_text>;
   using Columns = Eigen::MatrixXf;
   using Matrix = Eigen::Matrix<typename Layers::Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
@@ -268,15 +267,12 @@ class EagleModel
     text.fed = end;
   }
 
-  void keep_path(Index sequence, std::span<const Index> path) { texts_.keep(sequence, path, layers_); }
-  void keep_length(Index sequence, Index length) { texts_.truncate(sequence, length, layers_); }
-  void forget(Index sequence) { texts_.forget(sequence, layers_); }
-  void fork_text(Index from, Index to) { texts_.fork(from, to, layers_); }
+  Layers& inner() { return layers_; }
   bool drafts_after(Index sequence, Index length) const { return target_.almost_at(sequence, length); }
 
   detail::HiddenStates<Target> target_;
   Layers layers_;
-  detail::FedTexts<Text, for_many> texts_;
+  detail::FedTexts<Text> texts_;
   // Of a call:
   std::vector<Task> tasks_;       // one for each feed
   std::vector<BatchFeed> feeds_;  // of a call of the layer

@@ -104,16 +104,15 @@ consteval bool fits_head() {
 /// Tokens that the target has taken in, too, are skipped if their rows are not wanted. No allocation in steady state.
 template <class Target, class H>
 class HeadModel
-    : public detail::ModelOverFeeds<HeadModel<Target, H>, detail::HiddenStates<Target>::for_many, true> {
+    : public detail::ModelOverFeeds<HeadModel<Target, H>, detail::HiddenStates<Target>::one_text, true> {
   static_assert(
       ShowsHidden<Target>,
       "the target shows no hidden states: it has no length() const, or no hidden() const that returns "
       "a column of floats: see specdec::ShowsHidden");
   static_assert(detail::fits_head<H>());
 
-  using Base = detail::ModelOverFeeds<HeadModel, detail::HiddenStates<Target>::for_many, true>;
+  using Base = detail::ModelOverFeeds<HeadModel, detail::HiddenStates<Target>::one_text, true>;
   friend Base;
-  using Base::for_many;
   using Output = std::remove_cvref_t<decltype(std::declval<H&>().forward(
       std::declval<const Eigen::Ref<const Eigen::MatrixXf>&>(), std::span<const Token>{},
       std::declval<Eigen::Ref<Eigen::MatrixXf>>(), Index{}))>;
@@ -189,12 +188,12 @@ class HeadModel
   Logits forward_feeds(std::span<const BatchFeed> feeds) {
     for (const BatchFeed& feed : feeds) detail::check_tokens("tokens", feed.tokens, vocab_size());
     texts_.enter(
-        feeds, [this](Index) { return Text(head_.state_size()); }, detail::NoModel{});
+        feeds, [this](Index) { return Text(head_.state_size()); }, inner());
     const auto call = [&] {
       make_tasks(feeds);
       while (next_level()) run();
     };
-    detail::undo_on_error(call, [&] { texts_.leave(feeds, detail::NoModel{}); });
+    detail::undo_on_error(call, [&] { texts_.leave(feeds, inner()); });
     return Logits(logits_.data(), rows_, vocab_size(), Eigen::OuterStride<>(vocab_size()));
   }
 
@@ -273,17 +272,12 @@ class HeadModel
           if (task.wants(i) == wanted) f(task, i);
   }
 
-  void keep_path(Index sequence, std::span<const Index> path) {
-    texts_.keep(sequence, path, detail::NoModel{});
-  }
-  void keep_length(Index sequence, Index length) { texts_.truncate(sequence, length, detail::NoModel{}); }
-  void forget(Index sequence) { texts_.forget(sequence, detail::NoModel{}); }
-  void fork_text(Index from, Index to) { texts_.fork(from, to, detail::NoModel{}); }
+  static detail::NoModel inner() { return {}; }
   bool drafts_after(Index sequence, Index length) const { return target_.almost_at(sequence, length); }
 
   detail::HiddenStates<Target> target_;
   H head_;
-  detail::FedTexts<Text, for_many> texts_;
+  detail::FedTexts<Text> texts_;
   // Of a call:
   std::vector<Task> tasks_;  // one for each feed
   std::vector<Token> tokens_;

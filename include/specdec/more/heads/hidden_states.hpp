@@ -84,21 +84,21 @@ void make_room(Matrix& matrix, Index rows, Index cols) {
 template <class Target>
 class HiddenStates {
  public:
-  static constexpr bool for_many = CountsTokensOfMany<Target>;
+  static constexpr bool one_text = !CountsTokensOfMany<Target>;
 
   explicit HiddenStates(const Target& target) : target_(&target) {}
 
   const Target& target() const { return *target_; }
   Index length([[maybe_unused]] Index sequence) const {
-    if constexpr (for_many) return static_cast<Index>(target_->length(sequence));
+    if constexpr (!one_text) return static_cast<Index>(target_->length(sequence));
     else return static_cast<Index>(target_->length());
   }
   decltype(auto) last([[maybe_unused]] Index sequence) const {
-    if constexpr (for_many) return target_->hidden(sequence);
+    if constexpr (!one_text) return target_->hidden(sequence);
     else return target_->hidden();
   }
   decltype(auto) at([[maybe_unused]] Index sequence, Index token) const {
-    if constexpr (for_many) return target_->hidden_at(sequence, token);
+    if constexpr (!one_text) return target_->hidden_at(sequence, token);
     else return target_->hidden_at(token);
   }
 

@@ -91,7 +91,6 @@ template <class M>
 class CommonTokens : public detail::WrapsModel<CommonTokens<M>, M> {
   using Base = detail::WrapsModel<CommonTokens, M>;
   friend typename Base::Functions;
-  using Base::for_many;
   using Bare = std::remove_reference_t<M>;
   static_assert(detail::can_be_wrapped<Bare>());
   using Output = detail::OutputOf<Bare>;
@@ -144,11 +143,6 @@ class CommonTokens : public detail::WrapsModel<CommonTokens<M>, M> {
     return detail::CommonTokensRows<Matrix>(rows, places_, map_, otherwise_);
   }
 
-  void keep_length(Index sequence, Index length) { texts_.truncate(sequence, length, this->inner()); }
-  void keep_path(Index sequence, std::span<const Index> path) { texts_.keep(sequence, path, this->inner()); }
-  void forget(Index sequence) { texts_.forget(sequence, this->inner()); }
-  void fork_text(Index from, Index to) { texts_.fork(from, to, this->inner()); }
-
   // Finds the tokens that the model is fed, and the places of its rows.
   void begin_call(std::span<const BatchFeed> feeds) {
     of_model_.clear();
@@ -159,7 +153,7 @@ class CommonTokens : public detail::WrapsModel<CommonTokens<M>, M> {
       const Feed shown = text.feed(feed.parents.empty(), feed.rows, this->context_size(), rows_, places_);
       if (shown.tokens.empty()) continue;
       of_model_.push_back({shown, feed.sequence});
-      rows_ += std::max<Index>(shown.rows, for_many ? 0 : 1);
+      rows_ += std::max<Index>(shown.rows, Base::one_text ? 1 : 0);
     }
   }
 
@@ -177,7 +171,7 @@ class CommonTokens : public detail::WrapsModel<CommonTokens<M>, M> {
   TokenMap map_;
   std::shared_ptr<const detail::Spellings> spellings_;  // copies share them
   Token otherwise_ = 0;  // in the draft vocabulary: the first token that both have
-  detail::FedTexts<detail::SpelledText, for_many> texts_;
+  detail::FedTexts<detail::SpelledText> texts_;
   std::vector<BatchFeed> of_model_;
   std::vector<Index> places_;  // places_[i] is the model's row for row i
   Index rows_ = 0;             // how many rows the model returns

@@ -95,7 +95,6 @@ template <class M>
 class Replayed : public detail::WrapsModel<Replayed<M>, M, false> {
   using Base = detail::WrapsModel<Replayed, M, false>;
   friend typename Base::Functions;
-  using Base::for_many;
   using Bare = std::remove_reference_t<M>;
   static_assert(RecurrentModel<Bare>,
                 "the model is no specdec::RecurrentModel: it has vocab_size(), forward(tokens, rows), a type "
@@ -124,7 +123,7 @@ class Replayed : public detail::WrapsModel<Replayed<M>, M, false> {
   explicit Replayed(M&& model, const ReplayedOptions& options = {})
       : Base(std::forward<M>(model)), options_(checked(options)) {
     // Saves the empty state now: later somebody else may have used the model.
-    if constexpr (!for_many) texts_.begin(0, begin());
+    if constexpr (Base::one_text) texts_.begin(0, begin());
   }
 
   /// This does not know tokens that the model was fed directly.
@@ -143,8 +142,6 @@ class Replayed : public detail::WrapsModel<Replayed<M>, M, false> {
     return detail::undo_on_error(ask, [&] { texts_.leave(feeds, this->inner()); });
   }
 
-  void keep_length(Index sequence, Index length) { texts_.truncate(sequence, length, this->inner()); }
-  void forget(Index sequence) { texts_.forget(sequence, this->inner()); }
   // The model keeps its states of both by their numbers: the twin begins with what is saved of the other's state now.
   void fork_text(Index from, Index to) {
     if (Text* const text = texts_.find(from); text != nullptr && text->cached != unknown)
@@ -163,11 +160,11 @@ class Replayed : public detail::WrapsModel<Replayed<M>, M, false> {
   }
 
   void save([[maybe_unused]] Index sequence, Snapshot& snapshot) {
-    if constexpr (for_many) this->inner().model().save(sequence, snapshot);
+    if constexpr (!Base::one_text) this->inner().model().save(sequence, snapshot);
     else this->inner().model().save(snapshot);
   }
   void restore([[maybe_unused]] Index sequence, const Snapshot& snapshot) {
-    if constexpr (for_many) this->inner().model().restore(sequence, snapshot);
+    if constexpr (!Base::one_text) this->inner().model().restore(sequence, snapshot);
     else this->inner().model().restore(snapshot);
   }
   auto saving(Index sequence) {
@@ -222,7 +219,7 @@ class Replayed : public detail::WrapsModel<Replayed<M>, M, false> {
   }
 
   ReplayedOptions options_;
-  detail::FedTexts<Text, for_many> texts_;
+  detail::FedTexts<Text> texts_;
   std::vector<BatchFeed> call_;
 };
 

@@ -98,7 +98,6 @@ template <class M>
 class Reread : public detail::WrapsModel<Reread<M>, M> {
   using Base = detail::WrapsModel<Reread, M>;
   friend typename Base::Functions;
-  using Base::for_many;
   using Bare = std::remove_reference_t<M>;
   static_assert(detail::can_be_wrapped<Bare, false>());
   static_assert(
@@ -127,11 +126,6 @@ class Reread : public detail::WrapsModel<Reread<M>, M> {
     return detail::undo_on_error(ask, [&] { texts_.leave(feeds, this->inner()); });
   }
 
-  void keep_length(Index sequence, Index length) { texts_.truncate(sequence, length, this->inner()); }
-  void keep_path(Index sequence, std::span<const Index> path) { texts_.keep(sequence, path, this->inner()); }
-  void forget(Index sequence) { texts_.forget(sequence, this->inner()); }
-  void fork_text(Index from, Index to) { texts_.fork(from, to, this->inner()); }
-
   // Feeds the tokens before each feed that the model has lost.
   void read_again(std::span<const BatchFeed> feeds) {
     again_.clear();
@@ -152,7 +146,7 @@ class Reread : public detail::WrapsModel<Reread<M>, M> {
     return output;
   }
 
-  detail::FedTexts<detail::RereadText, for_many> texts_;
+  detail::FedTexts<detail::RereadText> texts_;
   std::vector<BatchFeed> again_;
 };
 

@@ -48,7 +48,6 @@ template <class M>
 class Windowed : public detail::WrapsModel<Windowed<M>, M, false> {
   using Base = detail::WrapsModel<Windowed, M, false>;
   friend typename Base::Functions;
-  using Base::for_many;
   using Bare = std::remove_reference_t<M>;
   static_assert(detail::can_be_wrapped<Bare>());
   using Output = std::remove_cvref_t<detail::OutputOf<Bare>>;
@@ -108,10 +107,6 @@ class Windowed : public detail::WrapsModel<Windowed<M>, M, false> {
     return detail::undo_on_error(ask, [&] { texts_.leave(feeds, this->inner()); });
   }
 
-  void keep_length(Index sequence, Index length) { texts_.truncate(sequence, length, this->inner()); }
-  void forget(Index sequence) { texts_.forget(sequence, this->inner()); }
-  void fork_text(Index from, Index to) { texts_.fork(from, to, this->inner()); }
-
   // Where the window begins in a context of `length` tokens.
   Index begin(Index length) const {
     const Index beyond = length - first_ - last_;
@@ -169,7 +164,7 @@ class Windowed : public detail::WrapsModel<Windowed<M>, M, false> {
   }
 
   Index first_, last_, stride_;
-  detail::FedTexts<Text, for_many> texts_;
+  detail::FedTexts<Text> texts_;
   std::vector<BatchFeed> round_;
   // Copies, even of stable rows: those live until their positions are truncated away, which may be before the next call.
   StoredRows<detail::RowAsStored<Output>, false> rows_;

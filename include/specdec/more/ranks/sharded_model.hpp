@@ -79,7 +79,6 @@ template <class M, class C, class Source, class Steps = Chain<>>
 class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>, M> {
   using Base = detail::WrapsModel<ShardedModel, M>;
   friend typename Base::Functions;
-  using Base::for_many;
   using Bare = std::remove_reference_t<M>;
   static_assert(detail::can_be_wrapped<Bare>());
   static_assert(Communicator<C>);
@@ -89,15 +88,16 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
   static_assert(!std::is_lvalue_reference_v<Source>,
                 "a generator that is an lvalue would be copied, and give its numbers twice: pass a generator "
                 "of the target's own, such as std::mt19937_64{seed}");
-  static_assert(for_many || RandomBitGenerator<std::remove_cvref_t<Source>>,
+  static constexpr bool one_source = RandomBitGenerator<std::remove_cvref_t<Source>>;
+  static_assert(one_source || !Base::one_text || RandomBitGenerator<detail::OfSequence<Source>>,
                 "the source is no random bit generator");
-  static_assert(!for_many || RandomBitGenerator<detail::OfSequence<Source>>,
+  static_assert(Base::one_text || RandomBitGenerator<detail::OfSequence<Source>>,
                 "of a model for many texts each draws ahead by a generator of its own: the source is no "
                 "function that tells one by a specdec::Index");
   static_assert(
-      RowStep<Steps> || (for_many && RowStep<detail::OfSequence<Steps>>),
-      "the chain is no specdec::RowStep, such as specdec::Chain, and, of a model for many texts, no "
-      "function that tells one by a specdec::Index");
+      RowStep<Steps> || RowStep<detail::OfSequence<Steps>>,
+      "the chain is no specdec::RowStep, such as specdec::Chain, and no function that tells one by a "
+      "specdec::Index");
 
   using Mine = CutLogits<Output>;
 
@@ -122,8 +122,8 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
 
  private:
   static decltype(auto) generator_of(Source& source, [[maybe_unused]] Index sequence) {
-    if constexpr (for_many) return source(sequence);
-    else return (source);
+    if constexpr (one_source) return (source);
+    else return source(sequence);
   }
   using Generator = std::remove_cvref_t<decltype(generator_of(std::declval<Source&>(), Index{}))>;
 
@@ -158,9 +158,6 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
     return shards_.value->rows();
   }
 
-  void keep_path(Index sequence, std::span<const Index> path) { texts_.keep(sequence, path, this->inner()); }
-  void keep_length(Index sequence, Index length) { texts_.truncate(sequence, length, this->inner()); }
-  void forget(Index sequence) { texts_.forget(sequence, this->inner()); }
   // The twin draws ahead with a generator of its own.
   void fork_text(Index from, Index to) {
     const auto twin_of = [&](const Text& text) {
@@ -171,7 +168,7 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
     texts_.fork(from, to, this->inner(), twin_of);
   }
   void adopt_text(Index sequence, std::span<const Token> tokens) {
-    this->adopt_inside(sequence, tokens);
+    this->inner().adopt(sequence, tokens);
     texts_.adopt(sequence, tokens, begin());
   }
 
@@ -201,7 +198,8 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
   void share() {
     const Index vocab_size = this->vocab_size();
     shards_.value.emplace(cuts_(*output_, vocab_size, options_.temperature, steps_), output_->first(),
-                          vocab_size, *ranks_, std::span<const Token>(tokens_), TokenIds(parents_), for_many);
+                          vocab_size, *ranks_, std::span<const Token>(tokens_), TokenIds(parents_),
+                          !Base::one_text);
     shards_.value->draw_ahead(
         options_.draws, [this](Index row) { return uniform01(detail::at(texts_of_rows_, row)->source); });
   }
@@ -213,7 +211,7 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
   detail::StepsOfRows<Steps> steps_;
   detail::CutsOverRanks<C> cuts_;
   ShardedOptions options_;
-  detail::FedTexts<Text, for_many> texts_;
+  detail::FedTexts<Text> texts_;
   std::vector<Token> tokens_;   // the drafted tokens
   std::vector<Index> parents_;  // their parents: tokens_[k] is looked up in row parents_[k] + 1
   std::vector<Text*> texts_of_rows_;

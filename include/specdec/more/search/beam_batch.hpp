@@ -188,7 +188,7 @@ class BeamBatch {
   using TargetFeeds = detail::OverFeeds<TargetModel>;
   using DraftFeeds = detail::OverFeeds<DraftModel>;
   static constexpr bool serves_many =
-      (TargetFeeds::for_many || !called_here) && (DraftFeeds::for_many || !drafts);
+      (!TargetFeeds::one_text || !called_here) && (!DraftFeeds::one_text || !drafts);
 
   void check_two_models() const {
     const auto shared = detail::shared_identities<DraftModel>(draft_.model());
@@ -212,8 +212,7 @@ class BeamBatch {
     if (cached == 0) return;
     std::vector<Token> tokens;
     for (Index i = 0; i < cached; ++i) tokens.push_back(static_cast<Token>(prompt[i]));
-    if constexpr (TargetFeeds::for_many) target_.model().adopt(number, detail::view_of(tokens));
-    else target_.model().adopt(detail::view_of(tokens));
+    target_.adopt(number, detail::view_of(tokens));
   }
 
   void look_ahead() {
@@ -280,14 +279,9 @@ class BeamBatch {
     return detail::view_of(found_);
   }
 
-  template <class Model>
-  static void forget(Model& model, Index number) {
-    if constexpr (Model::for_many) model.release(number);
-    else model.keep(number, 0);
-  }
   void forget(Index number) {
-    if constexpr (called_here) forget(target_, number);
-    if constexpr (drafts) forget(draft_, number);
+    if constexpr (called_here) target_.release(number);
+    if constexpr (drafts) draft_.release(number);
   }
 
   TargetFeeds target_;
