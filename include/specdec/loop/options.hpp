@@ -18,7 +18,7 @@
 #include "specdec/lists.hpp"
 #include "specdec/loop/log_probabilities.hpp"
 #include "specdec/measure/stats.hpp"
-#include "specdec/text/stop_strings.hpp"
+#include "specdec/text/stop_search.hpp"
 #include "specdec/text/token_bytes.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"

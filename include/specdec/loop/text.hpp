@@ -13,7 +13,7 @@
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/loop/options.hpp"
-#include "specdec/text/stop_strings.hpp"
+#include "specdec/text/stop_search.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/draft_limit.hpp"
