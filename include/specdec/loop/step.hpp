@@ -97,7 +97,7 @@ class Step : public detail::StepBase {
   /// `target` tells the size of the vocabulary and of the target's context.
   /// Throws: InvalidArgument where SpecDec::start does.
   Step(const ExternalTarget& target, V verifier, TokenIds prompt, Options options, Filled filled = {})
-      : StepBase(branches, target, prompt, std::move(options), filled),
+      : StepBase(target, prompt, std::move(options), filled),
         fresh_(verifier),
         verifier_(std::move(verifier)) {
     if (!is_fresh(verifier_))
@@ -123,7 +123,7 @@ class Step : public detail::StepBase {
   DraftLimits limits(const Wanted& wanted) {
     if (done()) return {.nodes = 0, .depth = 0};
     if (!has_limits())
-      set_limits(wanted(options().gamma), min_draft_length(verifier_), remembers_sequence<V>);
+      set_limits(branches, wanted(options().gamma), min_draft_length(verifier_), remembers_sequence<V>);
     return reserved_limits();
   }
 
@@ -133,7 +133,7 @@ class Step : public detail::StepBase {
   /// Throws: InvalidArgument if the draft exceeds its limits, is no valid tree, or has a token outside both the
   /// target's and the draft's vocabulary. Nothing is offered then.
   Feed offer(D draft, std::chrono::nanoseconds draft_time = {}) {
-    const Feed feed = make_offer(draft.tokens, detail::parents_of(draft),
+    const Feed feed = make_offer({draft.tokens, detail::parents_of(draft)}, branches,
                                  detail::vocabulary_of(distributions(draft.rows)), draft_time);
     if constexpr (refers) draft_.value = &draft;
     else draft_.value.emplace(std::move(draft));
@@ -157,18 +157,19 @@ class Step : public detail::StepBase {
   /// commit() or withdraw().
   template <class Rows>
   Judged<Rows> judged(const Rows& rows) const {
-    return {rows, fed_tokens(), fed_parents(), verdict_on_fed()};
+    const TokenTreeView fed = offered().fed_draft();
+    return {rows, fed.tokens(), fed.parents(), offered().verdict_on_fed()};
   }
 
   /// Appends what weigh() has accepted, x_1..x_τ, Y, to the text. Returns the emitted tokens; the view lives until the next
   /// limits().
   /// Throws: InvalidCall unless a draft was weighed since the last commit(); nothing else.
   std::span<const Token> commit() {
-    check_weighed();
+    const std::span<const Token> emitted = enter();
     detail::commit(verifier_);
     before_.reset();
     draft_.value.reset();
-    return enter();
+    return emitted;
   }
 
   /// weigh() and commit().
@@ -219,10 +220,12 @@ class Step : public detail::StepBase {
   template <class Rows, class C>
   void judge(const Rows& rows, C& chance) {
     constexpr auto needed = detail::draft_rows_for<V>;
+    const TokenTreeView drafted = offered().draft();
+    const std::span<const Index> of_nodes = offered().rows_of_nodes();
     if constexpr (branches)
-      judge_drafted(Drafted(rows, draft().rows, offered().tokens, offered().parents, needed, rows_of_nodes()),
+      judge_drafted(Drafted(rows, draft().rows, drafted.tokens(), drafted.parents(), needed, of_nodes),
                     chance);
-    else judge_drafted(Drafted(rows, draft().rows, offered().tokens, needed, rows_of_nodes()), chance);
+    else judge_drafted(Drafted(rows, draft().rows, drafted.tokens(), needed, of_nodes), chance);
   }
 
   // A verifier that has commit() changes its memory only in commit(). Any other verifier with members is copied before the
@@ -233,23 +236,8 @@ class Step : public detail::StepBase {
     check_width(drafted.vocab_size());
     if constexpr (!detail::has_commit<V> && !std::is_empty_v<V>) before_ = verifier_;
     set_verdict(detail::judge_at_node(verifier_, drafted, chance, vocabulary()));
-    measure(drafted);
+    measure<branches>(verifier_, drafted);
     record(drafted);
-  }
-
-  // survivals[i] = P(τ > i | x_1..x_{i+1}) if the rule has survival(); else 1 for an accepted token and 0 for others.
-  // Tokens after one that the target rules out never survive.
-  template <class Drafted>
-  void measure(const Drafted& drafted) {
-    survivals.assign(static_cast<std::size_t>(drafted.gamma()), 0.0);
-    told = !branches && tell(drafted);
-    if constexpr (tells_survival<V> && !branches) {
-      double survival = 1;
-      for (std::size_t i = 0; i < ps.size(); ++i)
-        survivals[i] = survival = verifier_.survival(survival, ps[i], qs[i]);
-      if (!ps.empty()) return;
-    }
-    std::fill_n(survivals.begin(), accepted(), 1.0);
   }
 
   detail::Uncopied<Held> draft_;  // on offer
