@@ -27,9 +27,9 @@ mutant("tree-keeps-other-tokens", "loop/offered_draft.hpp", "tests/law_tree_loop
 
 mutant = promise("a rule is told of a step after all that may throw")
 mutant("committed-before-observed", "loop/step.hpp", "tests/loop/sequence",
-       "    measure<branches>(",
+       "    Base::template measure<branches>(",
        "    detail::commit(verifier_);\n"
-       "    measure<branches>(")
+       "    Base::template measure<branches>(")
 
 mutant = promise("a draft length of a batch is told what drafts cost")
 mutant("draft-time-told-to-nobody", "loop/driver.hpp", "tests/law_clock",
@@ -38,6 +38,10 @@ mutant("draft-time-told-to-nobody", "loop/driver.hpp", "tests/law_clock",
 mutant = promise("what was judged of a text is told to the drafter of this text")
 mutant("judged-of-another-text-told", "loop/driver.hpp", "tests/draft/lifted_drafter",
        "tell_drafter(drafter_, seat.number,", "tell_drafter(drafter_, 0 * seat.number,")
+
+mutant = promise("what was noted of a step that was taken back does not count")
+mutant("notes-of-a-failed-step-kept", "loop/step_base.hpp", "tests/loop/observers tests/loop/log_probabilities",
+       "observer.withdrawn(std::ssize(text_.tokens()));", "(void)observer;")
 
 mutant = promise("a callback is told each token once")
 mutant("text-told-from-its-start", "loop/sequence.hpp", "tests/loop/spec_dec tests/loop/sequence tests/law_faults",
@@ -85,10 +89,10 @@ mutant = promise("a call of a batch that fails can be tried again, with the same
 mutant("batch-luck-not-rewound", "loop/batch_core.hpp", "tests/loop/batch", "rewind(entry.source());", "mark(entry.source());")
 
 mutant = promise("log-probabilities of a prompt are those of its own tokens, and of all of them")
-mutant("prompt-told-of-the-token-before", "loop/log_probabilities.hpp", "tests/loop/prompt_log_probabilities",
+mutant("prompt-told-of-the-token-before", "loop/log_probability_observer.hpp", "tests/loop/prompt_log_probabilities",
        "add(named, at(text, end), options)", "add(named, at(text, end - 1), options)")
 mutant("prompt-told-beside-other-tokens", "loop/step_base.hpp", "tests/loop/prompt_log_probabilities",
-       "    if (wants_prompt()) of_prompt_.begin_at(length);\n", "")
+       "      if (wants_prompt()) of_prompt().begin_at(length);", "      (void)length;")
 mutant("ruled-out-token-of-a-prompt-kept", "loop/sequence.hpp", "tests/loop/prompt_log_probabilities",
        "std::min(kept() + unread, Base::ruled_out())", "kept() + unread")
 mutant("twin-without-its-prompt", "loop/batch_core.hpp", "tests/loop/prompt_log_probabilities",
@@ -125,7 +129,7 @@ mutant = promise("a twin is a sample of its own: it shares neither its text's dr
 mutant("twin-shares-a-memory", "loop/step.hpp", "tests/loop/requests_fork",
        "(!tokens().empty() || !is_fresh(verifier_))", "!tokens().empty()")
 mutant("twin-goes-on-with-a-memory", "loop/step.hpp", "tests/loop/requests_fork",
-       "(other_options || continues_in(context()))", "continues_in(context())")
+       "(other_options || Base::continues_in(context()))", "Base::continues_in(context())")
 mutant("twin-has-the-drafter-of-another-number", "draft/lifted_drafter.hpp", "tests/draft/lifted_drafter",
        "requires(!made && std::copy_constructible<One>)", "requires std::copy_constructible<One>")
 

@@ -16,8 +16,11 @@
 #include "specdec/lists.hpp"
 #include "specdec/loop/draft_limits.hpp"
 #include "specdec/loop/log_probabilities.hpp"
+#include "specdec/loop/log_probability_observer.hpp"
+#include "specdec/loop/observers.hpp"
 #include "specdec/loop/offered_draft.hpp"
 #include "specdec/loop/options.hpp"
+#include "specdec/loop/stats_observer.hpp"
 #include "specdec/loop/step_recorder.hpp"
 #include "specdec/loop/text.hpp"
 #include "specdec/measure/stats.hpp"
@@ -41,8 +44,11 @@ struct Filled {
 
 namespace detail {
 
-/// A text in generation, the draft offered for it, and its statistics. Step adds the rule.
+/// A text in generation, the draft offered for it, and what observes it. Step adds the rule.
+template <class O>
 class StepBase {
+  static constexpr bool reads_prompts = O::template has<LogProbabilityObserver>;
+
  public:
   /// Whether the text is complete. A moved-from text is done.
   bool done() const { return (text_.done() && !owes_prompt()) || room() < 0; }
@@ -52,13 +58,18 @@ class StepBase {
   /// The prompt and the new tokens.
   std::span<const Token> context() const& { return text_.context(); }
   /// Counts and times so far.
-  const Stats& stats() const& { return stats_; }
+  const Stats& stats() const& { return observer<StatsObserver>().stats; }
   /// Log-probabilities of the new tokens so far, for the rows that Options::log_probabilities asks for.
-  const LogProbabilities& log_probabilities() const& { return record_.processed; }
-  const LogProbabilities& raw_log_probabilities() const& { return record_.raw; }
+  const LogProbabilities& log_probabilities() const& { return of_text().processed; }
+  const LogProbabilities& raw_log_probabilities() const& { return of_text().raw; }
   /// Those of the prompt, as far as the target has read it: see Result.
-  const LogProbabilities& prompt_log_probabilities() const& { return of_prompt_.processed; }
-  const LogProbabilities& raw_prompt_log_probabilities() const& { return of_prompt_.raw; }
+  const LogProbabilities& prompt_log_probabilities() const& { return of_prompt().processed; }
+  const LogProbabilities& raw_prompt_log_probabilities() const& { return of_prompt().raw; }
+  /// The text's copy of an observer.
+  template <class T>
+  const T& observer() const& {
+    return observers_.template of<T>();
+  }
   /// After accept(): which tokens of the last Feed the target keeps, by their numbers in the Feed. First the tokens of the
   /// text that were not cached, then the accepted path.
   std::span<const Index> kept_path() const& { return offered_.kept(); }
@@ -71,16 +82,15 @@ class StepBase {
   const LogProbabilities& prompt_log_probabilities() const&& = delete;
   const LogProbabilities& raw_prompt_log_probabilities() const&& = delete;
   std::span<const Index> kept_path() const&& = delete;
-  /// The tokens so far, their statistics, and why the text ended if it has.
+  template <class T>
+  const T& observer() const&& = delete;
+  /// The tokens so far, what the observers tell of them, and why the text ended if it has.
   Result result() const {
-    return {.tokens = {tokens().begin(), tokens().end()},
-            .stats = stats_,
-            .stop_reason = !text_.done() && room() < 0 ? StopReason::context : text_.stop_reason(),
-            .stop_match = text_.stop_match(),
-            .log_probabilities = record_.processed,
-            .raw_log_probabilities = record_.raw,
-            .prompt_log_probabilities = of_prompt_.processed,
-            .raw_prompt_log_probabilities = of_prompt_.raw};
+    Result out{.tokens = {tokens().begin(), tokens().end()},
+               .stop_reason = !text_.done() && room() < 0 ? StopReason::context : text_.stop_reason(),
+               .stop_match = text_.stop_match()};
+    observers_.each([&](const auto& observer) { observer.report(out); });
+    return out;
   }
   /// Between steps: how many tokens of the text the target's context holds.
   Index kept() const { return cached_; }
@@ -102,11 +112,15 @@ class StepBase {
   /// The caller says that the target's context holds the first `length` tokens of the text now.
   void target_holds(Index length) {
     cached_ = length;
-    if (wants_prompt()) of_prompt_.begin_at(length);
+    if constexpr (reads_prompts)
+      if (wants_prompt()) of_prompt().begin_at(length);
   }
   /// Whether rows after the prompt's tokens are still wanted, and whether the target is fed for them before the first step.
   bool wants_prompt() const {
-    return options().log_probabilities.prompt && !done() && tokens().empty() && of_prompt_.end < text_.size();
+    if constexpr (reads_prompts)
+      return options().log_probabilities.prompt && !done() && tokens().empty() &&
+             of_prompt().end < text_.size();
+    return false;
   }
   bool reads_prompt() const { return wants_prompt() && cached_ + 1 < text_.size(); }
   /// What it is fed: the prompt's tokens that are not cached, without the last one. A row after each of them is wanted.
@@ -121,13 +135,17 @@ class StepBase {
   void tell_prompt(const Rows& rows, Index from) {
     const auto matrix = distributions(rows);
     check_width(matrix.vocab_size());
-    of_prompt_.read(matrix, from, text_.context(), options().log_probabilities);
+    if constexpr (reads_prompts) of_prompt().read(matrix, from, text_.context(), options().log_probabilities);
   }
   /// After the last of these rows: which token of the prompt must be read again, with the tokens after it. Asked once.
-  Index ruled_out() { return std::exchange(of_prompt_.ruled_out, unlimited); }
+  Index ruled_out() {
+    if constexpr (reads_prompts) return std::exchange(of_prompt().ruled_out, unlimited);
+    return unlimited;
+  }
   /// Takes over what was told of another text, if its prompt is the same.
   void take_prompt_of(const StepBase& other) {
-    if (wants_prompt() && text_.begins_like(other.text_)) of_prompt_ = other.of_prompt_;
+    if constexpr (reads_prompts)
+      if (wants_prompt() && text_.begins_like(other.text_)) of_prompt() = other.of_prompt();
   }
   /// This copy of a text goes on as its twin: with statistics of its own, and perhaps with other options.
   /// Throws: InvalidArgument if the options are not valid, or have other log_probabilities.
@@ -141,7 +159,7 @@ class StepBase {
     }
     cached_ = filled_ = 0;
     if (tokens().empty()) owe_prompt();
-    stats_ = {};
+    observers_.each([](auto& observer) { observer.forked(); });
     recorder_.forget();
   }
   /// Throws: InvalidArgument if the text cannot go on with this target: its vocabulary is of another size, or a text that has not
@@ -158,8 +176,8 @@ class StepBase {
   ExternalTarget move_to(const ExternalTarget& target) { return std::exchange(target_, target); }
 
  protected:
-  StepBase(const ExternalTarget& target, TokenIds prompt, Options options, Filled filled)
-      : target_(target), text_(prompt, std::move(options)) {
+  StepBase(const ExternalTarget& target, TokenIds prompt, Options options, Filled filled, O observers)
+      : target_(target), text_(prompt, std::move(options)), observers_(std::move(observers)) {
     check_context("prompt", prompt, text_.options());
     if (filled.cached < 0 || filled.cached > prompt.size())
       invalid_argument("cached = ", filled.cached, " is outside 0..", prompt.size(),
@@ -193,7 +211,7 @@ class StepBase {
     if (!limits_) invalid_call("a draft is offered that no limits() were asked for");
     const Feed feed = offered_.make(draft, branches, known, *limits_, text_, cached_, target_.vocabulary);
     const Index longest = offered_.longest(branches, *limits_);
-    stats_.reserve(longest);
+    observers_.each([&](auto& observer) { observer.reserve(longest); });
     recorder_.reserve(longest);
     offered_.place();
     recorder_.begin_target_call(draft_time);
@@ -211,7 +229,9 @@ class StepBase {
   void set_verdict(const NodeVerdict& verdict) { offered_.set_verdict(verdict, text_); }
   template <bool branches, class V, class D>
   void measure(const V& rule, const D& drafted) {
-    recorder_.weighed<branches>(rule, drafted, offered_);
+    recorder_.template weighed<branches>(rule, drafted, offered_);
+    const WeighedStep<D> weighed{drafted, options(), offered_.path(), offered_.emitted()};
+    observers_.each([&](auto& observer) { observer.weighed(weighed); });
   }
 
   // Rows may be wider than the vocabulary: the verdict is checked. Narrower rows belong to another model: an error.
@@ -221,37 +241,23 @@ class StepBase {
                        target_.vocabulary);
   }
 
-  // Records the log-probabilities of the tokens that will be emitted.
-  template <class D>
-  void record(const D& drafted) {
-    const LogProbabilityOptions& wanted = options().log_probabilities;
-    if (!wanted.any()) return;
-    Index node = 0;
-    for (std::size_t i = 0; i < offered_.emitted().size(); ++i) {
-      record_.add(drafted.target(node), offered_.emitted()[i], wanted);
-      if (i < offered_.path().size()) node = offered_.path()[i] + 1;
-    }
-  }
-
   // Appends the accepted tokens and Y to the text. Throws nothing.
   std::span<const Token> enter() {
     offered_.check_weighed();
     recorder_.record(offered_, limits_->nodes);
     const std::span<const Token> emitted = offered_.enter(text_, cached_);
-    const StepRecord& step = last();
-    stats_.add(step, std::ssize(emitted));
-    // Tokens after the end of the text were drafted in vain, and say nothing of the models.
-    const bool ends = step.ending >= 0;
-    const Index judged = ends ? step.ending + 1 : step.drafted;
-    if (recorder_.told())
-      stats_.acceptance.add(recorder_.ps(), recorder_.qs(), judged, ends ? judged : step.asked);
+    const CommittedStep committed{last(), std::ssize(emitted), recorder_.ps(), recorder_.qs(),
+                                  recorder_.told()};
+    observers_.each([&](auto& observer) { observer.committed(committed); });
     limits_.reset();
     return emitted;
   }
 
   void withdraw_offer() { offered_.withdraw(); }
-  // Drops the log-probabilities of a verdict that was taken back.
-  void withdraw_record() { record_.truncate(std::ssize(text_.tokens())); }
+  // What was noted of a verdict that was taken back does not count.
+  void withdraw_record() {
+    observers_.each([this](auto& observer) { observer.withdrawn(std::ssize(text_.tokens())); });
+  }
 
   void stop_text() {
     if (!done()) text_.stop();
@@ -275,21 +281,31 @@ class StepBase {
     limits_.reset();
     cached_ = std::min({cached_, common, text_.size() - 1});
     filled_ = std::min(filled_, common);
-    of_prompt_ = {};
+    observers_.each([](auto& observer) { observer.restarted(); });
     owe_prompt();
   }
 
  private:
   // Whether a text without new tokens has not read its prompt yet, and is to tell the log-probabilities of that.
-  bool owes_prompt() const { return owes_prompt_ && of_prompt_.end < text_.size() && !text_.is_stopped(); }
-  void owe_prompt() {
-    const Options& options = text_.options();
-    owes_prompt_ =
-        options.log_probabilities.prompt && options.max_new_tokens == 0 && cached_ + 1 < text_.size();
+  bool owes_prompt() const {
+    if constexpr (reads_prompts)
+      return of_prompt().owed && of_prompt().end < text_.size() && !text_.is_stopped();
+    return false;
   }
+  void owe_prompt() {
+    if constexpr (reads_prompts)
+      of_prompt().owed =
+          options().log_probabilities.prompt && options().max_new_tokens == 0 && cached_ + 1 < text_.size();
+  }
+  const auto& of_text() const { return observer<LogProbabilityObserver>().of_text; }
+  const auto& of_prompt() const { return observer<LogProbabilityObserver>().of_prompt; }
+  auto& of_prompt() { return observers_.template of<LogProbabilityObserver>().of_prompt; }
 
   void check_context(const char* name, TokenIds prompt, const Options& options) const {
     check_prompt(name, prompt, options, target_.vocabulary, target_.context);
+    if (!reads_prompts && options.log_probabilities.any())
+      invalid_argument(
+          "log_probabilities are asked for, but no LogProbabilityObserver is among the observers");
   }
 
   // How many tokens may be drafted before the target's context is full. Negative: there is not even room for Y.
@@ -304,10 +320,7 @@ class StepBase {
   std::optional<DraftLimits> limits_;  // of the step's draft, once limits() was called
   OfferedDraft offered_;
   StepRecorder recorder_;
-  LogProbabilityRecord record_;
-  PromptRecord of_prompt_;
-  bool owes_prompt_ = false;
-  Stats stats_;
+  O observers_;
 };
 
 }  // namespace detail
