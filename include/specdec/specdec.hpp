@@ -74,6 +74,7 @@
 #include "specdec/sample/steps/top_k.hpp"
 #include "specdec/sample/steps/top_p.hpp"
 #include "specdec/sample/text_processor.hpp"
+#include "specdec/text/stop_strings.hpp"
 #include "specdec/verify/argmax.hpp"
 #include "specdec/verify/block.hpp"
 #include "specdec/verify/greedy_block.hpp"

@@ -280,17 +280,17 @@ TEST_CASE("If a row fails while a token is recorded, the token's entry is remove
   const DenseRow<double> row(p.data(), 3);
   int failures = 0;
   for (Index fails_at = 0;; ++fails_at) {
-    LogProbabilities recorded;
-    TopTokens likeliest;
-    recorded.add(FailingRow{row}, 1, {.top = 1}, likeliest);
+    specdec::detail::LogProbabilityRecord record;
+    LogProbabilities& recorded = record.processed;
+    record.add(recorded, FailingRow{row}, 1, {.top = 1});
     try {
-      recorded.add(FailingRow{row, fails_at}, 0, {.top = 2}, likeliest);
+      record.add(recorded, FailingRow{row, fails_at}, 0, {.top = 2});
       break;  // no look-up was left to fail
     } catch (const std::runtime_error&) {
       ++failures;
     }
     recorded.truncate(1);
-    recorded.add(FailingRow{row}, 2, {.top = 3}, likeliest);
+    record.add(recorded, FailingRow{row}, 2, {.top = 3});
     REQUIRE(recorded.size() == 2);
     CHECK(recorded[0] == std::log(0.5));
     CHECK(recorded[1] == std::log(0.3));

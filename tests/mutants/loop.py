@@ -4,34 +4,32 @@
 from mutants import promise
 
 mutant = promise("the loop emits what was verified, up to a stop token or the budget")
-mutant("correction-not-emitted", "loop/step_base.hpp", "tests/loop/spec_dec tests/loop/sequence tests/law_lossless",
-       "    if (!text_.ends(cut_)) text_.add(", "    if (!text_.ends(cut_) && accepted() == 0) text_.add(")
+mutant("correction-not-emitted", "loop/offered_draft.hpp", "tests/loop/spec_dec tests/loop/sequence tests/law_lossless",
+       "    if (!text.ends(cut_)) text.add(", "    if (!text.ends(cut_) && path_.empty()) text.add(")
 
 mutant = promise("no row is asked for after a text's end")
-mutant("row-after-a-stop-string-asked-for", "loop/step_base.hpp", "tests/law_dead_ends",
-       "return text_.ends(cut);", "return text_.ends(cut) && !cut.match;")
-mutant("row-after-the-condition-asked-for", "loop/step_base.hpp", "tests/law_dead_ends tests/loop/step",
-       "return text_.ends(cut);", "return text_.ends(cut) && cut.stop != StopReason::condition;")
-mutant("condition-shown-another-branch", "loop/step_base.hpp", "tests/loop/step",
-       "path_.set(draft, parent + 1)", "path_.set(draft, k)")
+mutant("row-after-a-stop-string-asked-for", "loop/offered_draft.hpp", "tests/law_dead_ends",
+       "return text.ends(cut);", "return text.ends(cut) && !cut.match;")
+mutant("row-after-the-condition-asked-for", "loop/offered_draft.hpp", "tests/law_dead_ends tests/loop/step",
+       "return text.ends(cut);", "return text.ends(cut) && cut.stop != StopReason::condition;")
+mutant("condition-shown-another-branch", "loop/offered_draft.hpp", "tests/loop/step",
+       "set_path(parent + 1)", "set_path(k)")
 
 mutant = promise("an error about a drafted token costs nothing unless the token is written")
-mutant("error-about-a-drafted-token-thrown", "loop/step_base.hpp", "tests/loop/ends",
-       "      return text_.ends(cut);", "      if (cut.error) std::rethrow_exception(cut.error);\n      return text_.ends(cut);")
+mutant("error-about-a-drafted-token-thrown", "loop/offered_draft.hpp", "tests/loop/ends",
+       "    return text.ends(cut);", "    if (cut.error) std::rethrow_exception(cut.error);\n    return text.ends(cut);")
 
 mutant = promise("after a step a model keeps just the tokens that survived")
-mutant("target-keeps-one-too-many", "loop/step_base.hpp", "tests/loop/spec_dec tests/loop/sequence tests/law_lossless",
-       "cached_ = before + feed_.kept_drafted();", "cached_ = before + 1 + feed_.kept_drafted();")
-mutant("tree-keeps-other-tokens", "loop/feed_buffer.hpp", "tests/law_tree_loop",
-       "kept_.push_back(uncached_ + (last = row) - 1);", "kept_.push_back((last = row) - 1);")
+mutant("target-keeps-one-too-many", "loop/offered_draft.hpp", "tests/loop/spec_dec tests/loop/sequence tests/law_lossless",
+       "cached = before + std::ssize(kept_)", "cached = before + 1 + std::ssize(kept_)")
+mutant("tree-keeps-other-tokens", "loop/offered_draft.hpp", "tests/law_tree_loop",
+       "kept_.push_back(uncached + (last = row) - 1);", "kept_.push_back((last = row) - 1);")
 
 mutant = promise("a rule is told of a step after all that may throw")
 mutant("committed-before-observed", "loop/step.hpp", "tests/loop/sequence",
-       "    measure(drafted);\n"
-       "    record",
+       "    Base::template measure<branches>(",
        "    detail::commit(verifier_);\n"
-       "    measure(drafted);\n"
-       "    record")
+       "    Base::template measure<branches>(")
 
 mutant = promise("a draft length of a batch is told what drafts cost")
 mutant("draft-time-told-to-nobody", "loop/driver.hpp", "tests/law_clock",
@@ -40,6 +38,10 @@ mutant("draft-time-told-to-nobody", "loop/driver.hpp", "tests/law_clock",
 mutant = promise("what was judged of a text is told to the drafter of this text")
 mutant("judged-of-another-text-told", "loop/driver.hpp", "tests/draft/lifted_drafter",
        "tell_drafter(drafter_, seat.number,", "tell_drafter(drafter_, 0 * seat.number,")
+
+mutant = promise("what was noted of a step that was taken back does not count")
+mutant("notes-of-a-failed-step-kept", "loop/step_base.hpp", "tests/loop/observers tests/loop/log_probabilities",
+       "observer.withdrawn(std::ssize(text_.tokens()));", "(void)observer;")
 
 mutant = promise("a callback is told each token once")
 mutant("text-told-from-its-start", "loop/sequence.hpp", "tests/loop/spec_dec tests/loop/sequence tests/law_faults",
@@ -59,8 +61,8 @@ mutant("released-context-fed-from-its-middle", "loop/sequence.hpp", "tests/loop/
        "    Base::target_holds(0);",
        "    turn_ = drafter_turn_ = detail::Turn();")
 mutant("drafts-as-long-as-for-another-target", "loop/step_base.hpp", "tests/loop/requests_turns",
-       "    limits_.nodes = std::min(limits_.nodes, most_drafted());\n"
-       "    limits_.depth = std::min(limits_.depth, most_drafted());\n",
+       "    limits_->nodes = std::min(limits_->nodes, most_drafted());\n"
+       "    limits_->depth = std::min(limits_->depth, most_drafted());\n",
        "")
 mutant("refused-turn-leaves-another-target", "loop/batch.hpp", "tests/loop/requests_turns",
        "[&] { entry.seat().move_to(before); }", "[] {}")
@@ -87,10 +89,10 @@ mutant = promise("a call of a batch that fails can be tried again, with the same
 mutant("batch-luck-not-rewound", "loop/batch_core.hpp", "tests/loop/batch", "rewind(entry.source());", "mark(entry.source());")
 
 mutant = promise("log-probabilities of a prompt are those of its own tokens, and of all of them")
-mutant("prompt-told-of-the-token-before", "loop/log_probabilities.hpp", "tests/loop/prompt_log_probabilities",
+mutant("prompt-told-of-the-token-before", "loop/log_probability_observer.hpp", "tests/loop/prompt_log_probabilities",
        "add(named, at(text, end), options)", "add(named, at(text, end - 1), options)")
 mutant("prompt-told-beside-other-tokens", "loop/step_base.hpp", "tests/loop/prompt_log_probabilities",
-       "    if (wants_prompt()) of_prompt_.begin_at(length);\n", "")
+       "      if (wants_prompt()) of_prompt().begin_at(length);", "      (void)length;")
 mutant("ruled-out-token-of-a-prompt-kept", "loop/sequence.hpp", "tests/loop/prompt_log_probabilities",
        "std::min(kept() + unread, Base::ruled_out())", "kept() + unread")
 mutant("twin-without-its-prompt", "loop/batch_core.hpp", "tests/loop/prompt_log_probabilities",
@@ -127,7 +129,7 @@ mutant = promise("a twin is a sample of its own: it shares neither its text's dr
 mutant("twin-shares-a-memory", "loop/step.hpp", "tests/loop/requests_fork",
        "(!tokens().empty() || !is_fresh(verifier_))", "!tokens().empty()")
 mutant("twin-goes-on-with-a-memory", "loop/step.hpp", "tests/loop/requests_fork",
-       "(other_options || continues_in(context()))", "continues_in(context())")
+       "(other_options || Base::continues_in(context()))", "Base::continues_in(context())")
 mutant("twin-has-the-drafter-of-another-number", "draft/lifted_drafter.hpp", "tests/draft/lifted_drafter",
        "requires(!made && std::copy_constructible<One>)", "requires std::copy_constructible<One>")
 

@@ -26,6 +26,7 @@
 #include "specdec/executor.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/loop/batch_core.hpp"
+#include "specdec/loop/observers.hpp"
 #include "specdec/loop/options.hpp"
 #include "specdec/loop/request.hpp"
 #include "specdec/loop/step.hpp"
@@ -69,6 +70,7 @@ struct BatchOptions {
 /// verifier   copied for each sequence, since it may remember its sequence
 /// length     a draft length, one for all sequences; with each(policy) each sequence gets a copy. A length that measures time
 ///            (CostOptimalLength, EarlyStoppingLength) should be one for all: all sequences wait for the longest draft
+/// observers  copied for each sequence: see Observers. By default the statistics and log-probabilities of a Result
 ///
 /// An engine that runs its model itself, or has its own scheduler, passes an ExternalTarget and splits the step in two:
 ///
@@ -85,7 +87,8 @@ struct BatchOptions {
 ///
 /// A target, drafter or draft length that is passed as an lvalue is used by reference: it must outlive the batch. An rvalue is
 /// moved in. A batch can be moved between calls, and cannot be copied. All calls come from one thread.
-template <class TargetModel, class DraftSource, class V = BlockVerifier, class Length = FixedLength>
+template <class TargetModel, class DraftSource, class V = BlockVerifier, class Length = FixedLength,
+          class O = DefaultObservers>
 class Batch {
   using Target = std::remove_reference_t<TargetModel>;
   static constexpr bool called_here = !std::same_as<std::remove_const_t<Target>, ExternalTarget>;
@@ -95,7 +98,7 @@ class Batch {
                 "copied");
   static_assert(detail::fits_model<Target, called_here>());
   static_assert(detail::can_draft_for_requests<DraftSource>());
-  using Core = detail::BatchCore<TargetModel, DraftSource, V, Length>;
+  using Core = detail::BatchCore<TargetModel, DraftSource, V, Length, O>;
   using Policy = typename Core::Policy;
   using Driver = typename Core::Driver;
   using Entry = typename Core::Entry;
@@ -143,10 +146,12 @@ class Batch {
 
   /// Throws: InvalidArgument if tokens_per_call is below 1, or if copies of a drafter of one text would share a model or a
   /// drafter.
-  Batch(TargetModel&& target, DraftSource&& drafter, V verifier, Length&& length, BatchOptions options = {})
+  Batch(TargetModel&& target, DraftSource&& drafter, V verifier, Length&& length, BatchOptions options = {},
+        O observers = {})
       : core_(std::make_unique<Core>(std::forward<TargetModel>(target), std::forward<DraftSource>(drafter),
                                      std::forward<Length>(length), options.tokens_per_call)),
-        verifier_(std::move(verifier)) {
+        verifier_(std::move(verifier)),
+        observers_(std::move(observers)) {
     if (options.tokens_per_call < 1)
       detail::invalid_argument("tokens_per_call = ", options.tokens_per_call, " is below 1");
     detail::check_copies(core().drafter());
@@ -168,7 +173,7 @@ class Batch {
     check_fits(request.options.gamma);
     const Filled filled{request.cached};
     auto entry = std::make_unique<Entry>(number, detail::described(core().target), verifier_,
-                                         core().own_policy(), std::move(request));
+                                         core().own_policy(), std::move(request), observers_);
     core().fill(*entry, filled);
     core().enter(std::move(entry));
     core().keep_filled(number, filled);
@@ -481,6 +486,7 @@ class Batch {
 
   std::unique_ptr<Core> core_;  // views of a proposal point into it
   V verifier_;
+  [[no_unique_address]] O observers_;
   bool proposed_ = false;
   std::vector<Finished> finished_, all_finished_;
 };
@@ -491,5 +497,8 @@ Batch(T&&, D&&, V = {}, BatchOptions = {}) -> Batch<T, D, V>;
 template <class T, class D, class V, class L>
   requires(!std::same_as<std::remove_cvref_t<L>, BatchOptions>)
 Batch(T&&, D&&, V, L&&, BatchOptions = {}) -> Batch<T, D, V, L>;
+
+template <class T, class D, class V, class L, class... O>
+Batch(T&&, D&&, V, L&&, BatchOptions, Observers<O...>) -> Batch<T, D, V, L, Observers<O...>>;
 
 }  // namespace specdec

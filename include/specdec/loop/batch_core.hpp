@@ -29,7 +29,7 @@
 namespace specdec::inline v0_2_0::detail {
 
 /// The machinery of a Batch, which checks the arguments.
-template <class TargetModel, class DraftSource, class V, class Length>
+template <class TargetModel, class DraftSource, class V, class Length, class O>
 class BatchCore {
  public:
   using Target = std::remove_reference_t<TargetModel>;
@@ -39,7 +39,7 @@ class BatchCore {
   /// Whether the target can give a new sequence a copy of a context.
   static constexpr bool forks_contexts = called_here && can_fork<Target>;
   using Policy = typename Given::Policy;
-  using Driver = detail::Driver<DraftSource, V, Policy>;
+  using Driver = detail::Driver<DraftSource, V, Policy, O>;
   /// Whether twins take over any context.
   static constexpr bool shares_contexts = forks_contexts || forks_draft_contexts<typename Driver::Drafter>;
   using Entry = BatchEntry<typename Driver::Seat, Policy, shares_length, V>;

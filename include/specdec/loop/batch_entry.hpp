@@ -58,13 +58,14 @@ class BatchEntry {
   using Own = OwnPolicy<Policy, shares_policy>;
 
   BatchEntry(Index number, const ExternalTarget& target, const V& verifier, Own own,
-             Request<Source>&& request)
+             Request<Source>&& request, const auto& observers)
       : most_(request.options.gamma),
         source_(std::move(request.source)),
         on_step_(std::move(request.on_step)),
         own_(std::move(own)),
         stays_(request.stays),
-        seat_(target, verifier, request.prompt, std::move(request.options), Filled{request.cached}) {
+        seat_(target, verifier, request.prompt, std::move(request.options), Filled{request.cached},
+              observers) {
     seat_.number = number;
   }
   BatchEntry(const BatchEntry& other, Index number, Twin<Source>&& twin)

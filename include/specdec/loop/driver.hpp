@@ -44,14 +44,14 @@ struct Seat : Step {
 ///   withdraw(seat)               takes back what was not settled
 ///
 /// An error of one text goes into its seat.
-template <class DraftSource, class V, class Policy>
+template <class DraftSource, class V, class Policy, class O>
 class Driver {
  public:
   using Lifted = Lift<DraftSource>;
   using Drafter = std::remove_reference_t<Lifted>;
   using KeepDrafting = detail::KeepDrafting<Policy, remembers_sequence<V>>;
   using Draft = decltype(std::declval<const Drafter&>().drafted(Index{}));
-  using Step = specdec::Step<V, Draft, drafts_trees<Drafter>>;
+  using Step = specdec::Step<V, Draft, drafts_trees<Drafter>, O>;
   using Seat = detail::Seat<Step>;
   /// Drafters may put requests in another order, so each knows its seat.
   template <class Source>

@@ -10,9 +10,6 @@
 
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
-#include "specdec/rows/distribution.hpp"
-#include "specdec/rows/named_row.hpp"
-#include "specdec/rows/read/top_tokens.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 
@@ -71,16 +68,15 @@ class LogProbabilities {
   std::span<const TokenLogProbability> of_ids(Index i) const& { return others(i).first(ids_); }
   std::span<const TokenLogProbability> of_ids(Index i) const&& = delete;
 
-  /// Adds a token, and what else the options ask for. All tokens are added with as many ids.
-  /// Throws: what the row throws. Then call truncate(): the token may have been added in part.
-  template <Distribution R>
-  void add(const R& row, Token token, const LogProbabilityOptions& options, TopTokens& likeliest) {
-    const auto tell = [&](Token x) { others_.push_back({x, log_probability(row, x)}); };
-    ids_ = options.ids.size();
-    for (const Token x : options.ids) tell(x);
-    for (const TopToken& likely : likeliest.of(row, options.top)) tell(likely.token);
+  /// Adds a token. Also these ids, as many for each token, and then the likeliest tokens. log_probability(x) is that of token x.
+  /// Throws: what log_probability throws. Then call truncate(): the token may have been added in part.
+  void add(Token token, std::span<const Token> ids, const auto& likeliest, const auto& log_probability) {
+    const auto tell = [&](Token x) { others_.push_back({x, log_probability(x)}); };
+    ids_ = ids.size();
+    for (const Token x : ids) tell(x);
+    for (const auto& likely : likeliest) tell(likely.token);
     ends_.push_back(std::ssize(others_));
-    values_.push_back(log_probability(row, token));
+    values_.push_back(log_probability(token));
   }
 
   /// Keeps the first `size` tokens.
@@ -117,69 +113,6 @@ inline void check_log_probabilities(const LogProbabilityOptions& options, Index 
     invalid_argument("log_probabilities has top = ", options.top, ", ", options.ids.size(),
                      " ids and prompt = ", options.prompt, ", but asks for neither processed nor raw rows");
 }
-
-/// The log-probabilities that a sequence records.
-struct LogProbabilityRecord {
-  LogProbabilities processed, raw;
-  TopTokens likeliest;
-
-  /// Adds a token. Errors about the row carry the row's name.
-  template <class Named>
-  void add(const Named& row, Token token, const LogProbabilityOptions& options) {
-    row.named([&] {
-      if (options.processed) processed.add(row.unnamed(), token, options, likeliest);
-      if (options.raw) add_raw(row.unnamed(), token, options);
-      return 0;
-    });
-  }
-
-  Index size() const { return std::max(processed.size(), raw.size()); }
-  void truncate(Index size) {
-    processed.truncate(size);
-    raw.truncate(size);
-  }
-
- private:
-  // Needs a row that has unprocessed(): its values before temperature, cuts and hooks.
-  template <class R>
-  void add_raw(const R& row, Token token, const LogProbabilityOptions& options) {
-    if constexpr (KnowsUnprocessed<R>) raw.add(row.unprocessed(), token, options, likeliest);
-    else
-      invalid_argument(
-          "log_probabilities.raw is asked for, but the target's rows do not tell what they were before they "
-          "were processed: rows of specdec::Logits and specdec::ProcessedRows do");
-  }
-};
-
-/// Those of a prompt's last tokens. They are told in parts, as the target reads the prompt.
-struct PromptRecord : LogProbabilityRecord {
-  Index end = 0;                ///< the tokens before this one are told, or will not be
-  Index ruled_out = unlimited;  ///< the first token that its row rules out
-
-  /// No row before the one after token `from` will come. If that leaves a gap, no token before it counts.
-  void begin_at(Index from) {
-    if (end > from) return;
-    truncate(0);
-    end = from + 1;
-  }
-  /// Adds the tokens after token `from` of the text, by the rows after token `from` and the tokens that follow it. Tokens that
-  /// were told before are left out.
-  /// Throws: what the rows throw. The tokens before the one that failed are told then.
-  template <class Rows>
-  void read(const Rows& rows, Index from, std::span<const Token> text, const LogProbabilityOptions& options) {
-    begin_at(from);
-    for (; end <= from + rows.rows(); ++end) {
-      const Index told = size(), i = end - from - 1;
-      const auto tell = [&] {
-        const auto row = rows.row(i);
-        const NamedRow named(row, "target", i);
-        add(named, at(text, end), options);
-        if (named.probability(at(text, end)) == 0) ruled_out = std::min(ruled_out, end);
-      };
-      undo_on_error(tell, [&] { truncate(told); });
-    }
-  }
-};
 
 }  // namespace detail
 }  // namespace specdec

@@ -18,7 +18,7 @@
 #include "specdec/lists.hpp"
 #include "specdec/loop/log_probabilities.hpp"
 #include "specdec/measure/stats.hpp"
-#include "specdec/text/stop_strings.hpp"
+#include "specdec/text/stop_search.hpp"
 #include "specdec/text/token_bytes.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
@@ -91,7 +91,7 @@ inline std::ostream& operator<<(std::ostream& out, StopReason reason) {
 /// What was generated: the new tokens only.
 struct Result {
   std::vector<Token> tokens;
-  Stats stats;
+  Stats stats = {};
   StopReason stop_reason = StopReason::length;
   std::optional<StopMatch> stop_match = {};  ///< the place of the stop string that ended the text, if one did
   /// One value for each token, for the rows that Options::log_probabilities asks for.

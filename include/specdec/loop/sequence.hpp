@@ -32,12 +32,13 @@ namespace detail {
 
 /// What the sequences of a decoder share: the target, the driver with its drafter, and the draft length. The sequences refer to
 /// it, so it stays where it is, also when the decoder moves.
-template <class TargetModel, class DraftSource, class V, class Length>
+template <class TargetModel, class DraftSource, class V, class Length, class O>
 struct Shared {
   using Target = std::remove_reference_t<TargetModel>;
   using Rule = V;
+  using Observers = O;
   using Policy = std::remove_reference_t<Length>;
-  using Driver = detail::Driver<DraftSource, V, Policy>;
+  using Driver = detail::Driver<DraftSource, V, Policy, O>;
 
   Shared(TargetModel&& t, DraftSource&& d, Length&& l)
       : target(std::forward<TargetModel>(t)),
@@ -100,8 +101,10 @@ class Sequence : private Shared::Driver::Seat {
 
  public:
   /// What SpecDec::start calls.
-  Sequence(Shared& shared, typename Shared::Rule rule, TokenIds prompt, Options options, Filled filled)
-      : Base(detail::described(shared.target.model()), std::move(rule), prompt, std::move(options), filled),
+  Sequence(Shared& shared, typename Shared::Rule rule, TokenIds prompt, Options options, Filled filled,
+           typename Shared::Observers observers)
+      : Base(detail::described(shared.target.model()), std::move(rule), prompt, std::move(options), filled,
+             std::move(observers)),
         shared_(&shared) {
     if (filled.cached == 0) return;
     if (!can_adopt<Target>)
@@ -121,6 +124,7 @@ class Sequence : private Shared::Driver::Seat {
   using Base::kept;
   using Base::kept_path;
   using Base::log_probabilities;
+  using Base::observer;
   using Base::prompt_log_probabilities;
   using Base::raw_log_probabilities;
   using Base::raw_prompt_log_probabilities;

@@ -14,6 +14,7 @@
 #include "specdec/draft/lifted_drafter.hpp"
 #include "specdec/draft/one_text_drafter.hpp"
 #include "specdec/error.hpp"
+#include "specdec/loop/observers.hpp"
 #include "specdec/loop/options.hpp"
 #include "specdec/loop/sequence.hpp"
 #include "specdec/loop/step.hpp"
@@ -33,15 +34,17 @@ namespace specdec::inline v0_2_0 {
 /// The target is a Model, or a BatchModel, whose sequence 0 the decoder then uses.
 /// A target, drafter or draft-length policy (draft_length.hpp) that is passed as an lvalue is used by reference: it must
 /// outlive the decoder. An rvalue is moved in. The policy keeps learning from one generation to the next. The verifier is
-/// taken by value: every generation starts with a fresh copy.
+/// taken by value, and so are Observers, if there are others than the statistics and log-probabilities of a Result: every
+/// generation starts with fresh copies.
 /// A decoder can be moved, its sequences go on with what it was moved into. It cannot be copied, nor assigned to.
-template <class TargetModel, class DraftSource, class V = BlockVerifier, class Length = FixedLength>
+template <class TargetModel, class DraftSource, class V = BlockVerifier, class Length = FixedLength,
+          class O = DefaultObservers>
 class SpecDec {
   // Assertions, not constraints: with deduced arguments, compilers would not say which constraint failed.
   static_assert(detail::fits_model<std::remove_reference_t<TargetModel>,
                                    !std::same_as<std::remove_cvref_t<TargetModel>, ExternalTarget>>());
   static_assert(detail::can_draft_for_requests<DraftSource>());
-  using Shared = detail::Shared<TargetModel, DraftSource, V, Length>;
+  using Shared = detail::Shared<TargetModel, DraftSource, V, Length, O>;
   static_assert(detail::fit_together<std::remove_reference_t<TargetModel>,
                                      drafts_trees<std::remove_reference_t<detail::Lift<DraftSource>>>, V,
                                      std::remove_reference_t<Length>>());
@@ -55,10 +58,11 @@ class SpecDec {
       : SpecDec(std::forward<TargetModel>(target), std::forward<DraftSource>(drafter), std::move(verifier),
                 Length{}) {}
 
-  SpecDec(TargetModel&& target, DraftSource&& drafter, V verifier, Length&& length)
+  SpecDec(TargetModel&& target, DraftSource&& drafter, V verifier, Length&& length, O observers = {})
       : shared_(std::make_unique<Shared>(std::forward<TargetModel>(target),
                                          std::forward<DraftSource>(drafter), std::forward<Length>(length))),
-        verifier_(std::move(verifier)) {}
+        verifier_(std::move(verifier)),
+        observers_(std::move(observers)) {}
   SpecDec(SpecDec&&) noexcept = default;
   SpecDec& operator=(SpecDec&&) = delete;  // the sequences of the decoder before would refer to nothing
 
@@ -67,10 +71,10 @@ class SpecDec {
   /// prompt; the tokens are not checked.
   /// Throws: InvalidArgument for an empty prompt, a prompt or stop token outside the target's vocabulary, a
   /// negative max_new_tokens or gamma, a gamma above longest_draft that is not `unlimited`, a `cached` that is
-  /// negative or larger than the prompt, and a verifier that remembers a text; InvalidCall if the decoder was moved away.
+  /// negative or larger than the prompt, log_probabilities without their observer, and a verifier that remembers a text; InvalidCall if the decoder was moved away.
   Sequence start(TokenIds prompt, const Options& options, Filled filled = {}) & {
     detail::check_here(shared_ != nullptr, "decoder");
-    return Sequence(*shared_, verifier_, prompt, options, filled);
+    return Sequence(*shared_, verifier_, prompt, options, filled, observers_);
   }
   void start(TokenIds prompt, const Options& options,
              Filled filled = {}) && = delete;  // the sequence would refer to a dead decoder
@@ -118,6 +122,7 @@ class SpecDec {
  private:
   std::unique_ptr<Shared> shared_;  // the sequences refer to it
   V verifier_;
+  [[no_unique_address]] O observers_;
 };
 
 template <class T, class D, class V = BlockVerifier>
@@ -125,6 +130,9 @@ SpecDec(T&&, D&&, V = {}) -> SpecDec<T, D, V>;
 
 template <class T, class D, class V, class L>
 SpecDec(T&&, D&&, V, L&&) -> SpecDec<T, D, V, L>;
+
+template <class T, class D, class V, class L, class... O>
+SpecDec(T&&, D&&, V, L&&, Observers<O...>) -> SpecDec<T, D, V, L, Observers<O...>>;
 
 /// The baseline: the target alone writes one token per call. Takes SpecDec's options (gamma is ignored), returns a Result.
 /// autoregressive<ArgmaxVerifier>(...) is greedy decoding.

@@ -14,7 +14,10 @@
 #include "specdec/chance/chance.hpp"
 #include "specdec/draft/drafter.hpp"
 #include "specdec/draft/length/draft_length.hpp"
+#include "specdec/loop/log_probability_observer.hpp"
+#include "specdec/loop/observers.hpp"
 #include "specdec/loop/options.hpp"
+#include "specdec/loop/stats_observer.hpp"
 #include "specdec/loop/step_base.hpp"
 #include "specdec/measure/clock.hpp"
 #include "specdec/model/feed.hpp"
@@ -75,6 +78,9 @@ Index vocabulary_of(const auto& rows) {
 
 }  // namespace detail
 
+/// What is observed unless others are asked for: all that a Result shows.
+using DefaultObservers = Observers<StatsObserver, LogProbabilityObserver>;
+
 /// A text, the rule that judges its drafts, and its statistics. The caller does the drafting and calls the target:
 ///
 ///   const DraftLimits limits = step.limits(wanted);   // wanted(most): how many tokens the draft length asks for
@@ -87,17 +93,20 @@ Index vocabulary_of(const auto& rows) {
 /// model and a drafter; Batch drives many texts.
 ///
 /// V is the rule. D is the type of the drafts: a specdec::Draft is held by value; `const Draft&` is referred to. `branches`
-/// says whether drafts may be trees.
-template <class V, class D, bool branches>
-class Step : public detail::StepBase {
+/// says whether drafts may be trees. O are the Observers.
+template <class V, class D, bool branches, class O = DefaultObservers>
+class Step : public detail::StepBase<O> {
+  using Base = detail::StepBase<O>;
   static constexpr bool refers = std::is_lvalue_reference_v<D>;
   using Held = std::conditional_t<refers, const std::remove_reference_t<D>*, D>;
 
  public:
+  using Base::context, Base::done, Base::tokens;
   /// `target` tells the size of the vocabulary and of the target's context.
   /// Throws: InvalidArgument where SpecDec::start does.
-  Step(const ExternalTarget& target, V verifier, TokenIds prompt, Options options, Filled filled = {})
-      : StepBase(branches, target, prompt, std::move(options), filled),
+  Step(const ExternalTarget& target, V verifier, TokenIds prompt, Options options, Filled filled = {},
+       O observers = {})
+      : Base(target, prompt, std::move(options), filled, std::move(observers)),
         fresh_(verifier),
         verifier_(std::move(verifier)) {
     if (!is_fresh(verifier_))
@@ -111,7 +120,7 @@ class Step : public detail::StepBase {
   /// Whether a twin would go on with what the rule remembers of this text: their tokens would not be independent. A text that has
   /// ended goes on only by a next turn, which begins with a fresh rule, or by other options.
   bool shares_memory(bool other_options) const {
-    return remembers_sequence<V> && (other_options || continues_in(context())) &&
+    return remembers_sequence<V> && (other_options || Base::continues_in(context())) &&
            (!tokens().empty() || !is_fresh(verifier_));
   }
 
@@ -122,9 +131,10 @@ class Step : public detail::StepBase {
   template <class Wanted>
   DraftLimits limits(const Wanted& wanted) {
     if (done()) return {.nodes = 0, .depth = 0};
-    if (!has_limits())
-      set_limits(wanted(options().gamma), min_draft_length(verifier_), remembers_sequence<V>);
-    return reserved_limits();
+    if (!Base::has_limits())
+      Base::set_limits(branches, wanted(Base::options().gamma), min_draft_length(verifier_),
+                       remembers_sequence<V>);
+    return Base::reserved_limits();
   }
 
   /// Takes a draft and returns what the target must be fed to judge it. `draft_time` is the time that drafting took. The
@@ -133,8 +143,8 @@ class Step : public detail::StepBase {
   /// Throws: InvalidArgument if the draft exceeds its limits, is no valid tree, or has a token outside both the
   /// target's and the draft's vocabulary. Nothing is offered then.
   Feed offer(D draft, std::chrono::nanoseconds draft_time = {}) {
-    const Feed feed = make_offer(draft.tokens, detail::parents_of(draft),
-                                 detail::vocabulary_of(distributions(draft.rows)), draft_time);
+    const Feed feed = Base::make_offer({draft.tokens, detail::parents_of(draft)}, branches,
+                                       detail::vocabulary_of(distributions(draft.rows)), draft_time);
     if constexpr (refers) draft_.value = &draft;
     else draft_.value.emplace(std::move(draft));
     return feed;
@@ -147,28 +157,29 @@ class Step : public detail::StepBase {
   template <class Rows, class C>
   void weigh(const Rows& rows, C& chance) {
     withdraw_verdict();
-    begin_verdict();
+    Base::begin_verdict();
     detail::stand_at(chance, std::ssize(context()));
     judge(rows, chance);
-    end_verdict();
+    Base::end_verdict();
   }
 
   /// After weigh(): the verdict, for a drafter that observes. `rows` are the rows that were weighed. The views live until
   /// commit() or withdraw().
   template <class Rows>
   Judged<Rows> judged(const Rows& rows) const {
-    return {rows, fed_tokens(), fed_parents(), verdict_on_fed()};
+    const TokenTreeView fed = Base::offered().fed_draft();
+    return {rows, fed.tokens(), fed.parents(), Base::offered().verdict_on_fed()};
   }
 
   /// Appends what weigh() has accepted, x_1..x_τ, Y, to the text. Returns the emitted tokens; the view lives until the next
   /// limits().
   /// Throws: InvalidCall unless a draft was weighed since the last commit(); nothing else.
   std::span<const Token> commit() {
-    check_weighed();
+    const std::span<const Token> emitted = Base::enter();
     detail::commit(verifier_);
     before_.reset();
     draft_.value.reset();
-    return enter();
+    return emitted;
   }
 
   /// weigh() and commit().
@@ -180,16 +191,16 @@ class Step : public detail::StepBase {
 
   /// Takes back the offer, and the verdict on it.
   void withdraw() {
-    withdraw_offer();
+    Base::withdraw_offer();
     withdraw_verdict();
     draft_.value.reset();
   }
 
   /// Goes on from another context with new options: see Sequence::resume.
-  void resume(TokenIds context, Options options) {
+  void resume(TokenIds text, Options options) {
     std::optional<V> fresh;
-    if (!continues_in(context)) fresh = fresh_;
-    go_on(context, std::move(options));
+    if (!Base::continues_in(text)) fresh = fresh_;
+    Base::go_on(text, std::move(options));
     withdraw();  // nothing throws from here on
     if (fresh) verifier_ = std::move(*fresh);
   }
@@ -202,13 +213,13 @@ class Step : public detail::StepBase {
   /// Ends the text here.
   void stop() {
     withdraw();
-    stop_text();
+    Base::stop_text();
   }
 
  private:
   void withdraw_verdict() {
     if (before_) verifier_ = *std::exchange(before_, std::nullopt);
-    withdraw_record();
+    Base::withdraw_record();
   }
 
   const auto& draft() const {
@@ -219,10 +230,12 @@ class Step : public detail::StepBase {
   template <class Rows, class C>
   void judge(const Rows& rows, C& chance) {
     constexpr auto needed = detail::draft_rows_for<V>;
+    const TokenTreeView drafted = Base::offered().draft();
+    const std::span<const Index> of_nodes = Base::offered().rows_of_nodes();
     if constexpr (branches)
-      judge_drafted(Drafted(rows, draft().rows, offered().tokens, offered().parents, needed, rows_of_nodes()),
+      judge_drafted(Drafted(rows, draft().rows, drafted.tokens(), drafted.parents(), needed, of_nodes),
                     chance);
-    else judge_drafted(Drafted(rows, draft().rows, offered().tokens, needed, rows_of_nodes()), chance);
+    else judge_drafted(Drafted(rows, draft().rows, drafted.tokens(), needed, of_nodes), chance);
   }
 
   // A verifier that has commit() changes its memory only in commit(). Any other verifier with members is copied before the
@@ -230,26 +243,10 @@ class Step : public detail::StepBase {
   template <class Drafted, class C>
   void judge_drafted(const Drafted& drafted, C& chance) {
     static_assert(detail::fits_judge<V, Drafted, C>());
-    check_width(drafted.vocab_size());
+    Base::check_width(drafted.vocab_size());
     if constexpr (!detail::has_commit<V> && !std::is_empty_v<V>) before_ = verifier_;
-    set_verdict(detail::judge_at_node(verifier_, drafted, chance, vocabulary()));
-    measure(drafted);
-    record(drafted);
-  }
-
-  // survivals[i] = P(τ > i | x_1..x_{i+1}) if the rule has survival(); else 1 for an accepted token and 0 for others.
-  // Tokens after one that the target rules out never survive.
-  template <class Drafted>
-  void measure(const Drafted& drafted) {
-    survivals.assign(static_cast<std::size_t>(drafted.gamma()), 0.0);
-    told = !branches && tell(drafted);
-    if constexpr (tells_survival<V> && !branches) {
-      double survival = 1;
-      for (std::size_t i = 0; i < ps.size(); ++i)
-        survivals[i] = survival = verifier_.survival(survival, ps[i], qs[i]);
-      if (!ps.empty()) return;
-    }
-    std::fill_n(survivals.begin(), accepted(), 1.0);
+    Base::set_verdict(detail::judge_at_node(verifier_, drafted, chance, Base::vocabulary()));
+    Base::template measure<branches>(verifier_, drafted);
   }
 
   detail::Uncopied<Held> draft_;  // on offer

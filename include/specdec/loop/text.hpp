@@ -13,7 +13,7 @@
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/loop/options.hpp"
-#include "specdec/text/stop_strings.hpp"
+#include "specdec/text/stop_search.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/draft_limit.hpp"
@@ -112,11 +112,10 @@ class Text {
     context_.resize(size);
   }
 
-  /// Appends the tokens and then `last`, up to the cut; drops the rest. Returns the appended tokens.
-  std::span<const Token> append(std::span<const Token> tokens, Token last, const Cut& cut) {
+  /// Appends the tokens that a cut has let in. Returns them, as part of the context.
+  std::span<const Token> append(std::span<const Token> tokens, const Cut& cut) {
     const std::size_t before = context_.size();
-    const auto entered = static_cast<std::size_t>(cut.tokens);
-    for (std::size_t i = 0; i < entered; ++i) context_.push_back(i < tokens.size() ? tokens[i] : last);
+    for (const Token x : tokens) context_.push_back(x);
     search_ = cut.search;
     if (cut.stop != StopReason::length) {
       stop_reason_ = cut.stop;

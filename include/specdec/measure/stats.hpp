@@ -113,6 +113,7 @@ struct Stats {
     add_ranks(step.tree);
     draft_time += step.draft_time;
     target_time += step.target_time;
+    verify_time += step.verify_time;
     step.add_costs_to(draft_cost, target_cost, drafts_every_step_);
     drafts_every_step_ = step.asked > 0;
   }

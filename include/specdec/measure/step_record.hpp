@@ -48,6 +48,7 @@ struct StepRecord {
   /// is that time.
   std::chrono::nanoseconds draft_time{0};
   std::chrono::nanoseconds target_time{0};
+  std::chrono::nanoseconds verify_time{0};
 
   TreeRecord tree = {};
 

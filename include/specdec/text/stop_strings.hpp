@@ -1,9 +1,8 @@
-// Strings that end a text, wherever its tokens break them.
+// The search for strings that end a text, wherever its tokens break them: with it, StopStrings can be made.
 // SPDX-License-Identifier: MIT
 #pragma once
 
 #include <iterator>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,55 +10,17 @@
 #include <vector>
 
 #include "specdec/lists.hpp"
+#include "specdec/text/stop_search.hpp"
 #include "specdec/text/string_matcher.hpp"
-#include "specdec/text/token_bytes.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::inline v0_2_0 {
-
-/// Where a stop string stands in the bytes of the new tokens.
-struct StopMatch {
-  Index string = 0;  ///< which one, by its place in the list
-  Index begin = 0;   ///< how many bytes stand before the string: the text to show to a reader
-  Index end = 0;     ///< how many bytes there are up to the string's end; the last token may go beyond
-
-  friend bool operator==(const StopMatch&, const StopMatch&) = default;
-};
-
-namespace detail {
-
-/// How far a text has been searched.
-struct StopSearch {
-  StringMatcher::State state = 0;
-  Index bytes = 0;  // of the new tokens
-};
-
-/// Stop strings, and the search for them. A base class, so that only the constructor of StopStrings needs the
-/// tokenizer's type.
-class StopSearcher {
- public:
-  explicit StopSearcher(std::vector<std::string> strings) : strings_(std::move(strings)) {}
-  StopSearcher(const StopSearcher&) = delete;
-  StopSearcher& operator=(const StopSearcher&) = delete;
-  virtual ~StopSearcher() = default;
-
-  const std::vector<std::string>& strings() const { return strings_; }
-  /// Searches the bytes of one more token, or some more bytes. Unless they count, strings that are complete there are passed
-  /// over.
-  virtual std::optional<StopMatch> find(StopSearch& search, Token token, bool counts) const = 0;
-  virtual std::optional<StopMatch> find(StopSearch& search, std::string_view bytes, bool counts) const = 0;
-  /// How many of the last searched bytes may be the beginning of a stop string.
-  virtual Index begun(const StopSearch& search) const = 0;
-
- private:
-  std::vector<std::string> strings_;
-};
+namespace specdec::inline v0_2_0::detail {
 
 template <class Bytes>
 class StopSearcherOf final : public StopSearcher {
  public:
-  StopSearcherOf(std::vector<std::string> strings, Bytes bytes)
-      : StopSearcher(std::move(strings)), matcher_(this->strings()), bytes_(std::move(bytes)) {}
+  StopSearcherOf(std::vector<std::string> all, Bytes bytes)
+      : StopSearcher(std::move(all)), matcher_(strings), bytes_(std::move(bytes)) {}
 
   std::optional<StopMatch> find(StopSearch& search, Token token, bool counts) const override {
     const auto& piece = bytes_(token);
@@ -72,7 +33,7 @@ class StopSearcherOf final : public StopSearcher {
       ++search.bytes;
       const Index string = matcher_.string(search.state);
       if (string < 0 || !counts) continue;
-      const Index length = std::ssize(at(this->strings(), string));
+      const Index length = std::ssize(at(strings, string));
       return StopMatch{string, search.bytes - length, search.bytes};
     }
     return std::nullopt;
@@ -85,53 +46,4 @@ class StopSearcherOf final : public StopSearcher {
   Bytes bytes_;
 };
 
-}  // namespace detail
-
-/// Strings that end a text: the text ends with the token that completes a stop string, however the tokens cut the string. If
-/// several strings are complete at one byte, the longest counts. The prompt is not searched.
-///
-///   specdec::Options options{.stop_strings = {{"\n\n", "User:"}, bytes}};
-///
-/// `bytes` is any tokenizer (TokenBytes). It is copied; copies of a StopStrings share it. It is called with every drafted
-/// token and every token that the target adds, on the threads that propose and that verify; an error about a drafted token counts
-/// only if the target accepts the token. A stop token ends the text before its bytes are searched.
-/// Throws: InvalidArgument on an empty string.
-/// Cost: one look-up for each byte searched.
-/// Memory: 1 kB for each byte of the strings.
-class StopStrings {
- public:
-  StopStrings() = default;
-  template <class Bytes>
-  StopStrings(std::vector<std::string> strings, Bytes bytes) {
-    static_assert(detail::fits_token_bytes<Bytes>());
-    if (!strings.empty())
-      searcher_ = std::make_shared<const detail::StopSearcherOf<Bytes>>(std::move(strings), std::move(bytes));
-  }
-
-  bool empty() const { return searcher_ == nullptr; }
-  const std::vector<std::string>& strings() const& {
-    static const std::vector<std::string> none;
-    return empty() ? none : searcher_->strings();
-  }
-  const std::vector<std::string>& strings() const&& = delete;  // the reference would dangle
-
-  /// Searches the bytes of one more token, and stops after the first string that is complete. If `counts` is false, strings
-  /// that the token completes are passed over.
-  std::optional<StopMatch> find(detail::StopSearch& search, Token token, bool counts = true) const {
-    return empty() ? std::nullopt : searcher_->find(search, token, counts);
-  }
-  /// Searches some more bytes.
-  std::optional<StopMatch> find(detail::StopSearch& search, std::string_view bytes,
-                                bool counts = true) const {
-    if (!empty()) return searcher_->find(search, bytes, counts);
-    search.bytes += std::ssize(bytes);
-    return std::nullopt;
-  }
-  /// How many of the last searched bytes may be the beginning of a stop string.
-  Index begun(const detail::StopSearch& search) const { return empty() ? 0 : searcher_->begun(search); }
-
- private:
-  std::shared_ptr<const detail::StopSearcher> searcher_;
-};
-
-}  // namespace specdec
+}  // namespace specdec::detail

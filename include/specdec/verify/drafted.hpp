@@ -69,7 +69,7 @@ enum class DraftRows { needed, unused };
 /// A linear draft is a tree without branches: token k's parent is k − 1. A DraftedTrunk is a line of a tree.
 ///
 /// Shapes: target (γ+1)×V, draft γ×V', γ tokens and, for a tree, γ parents; γ >= 0, V >= 1. A token that only the draft's
-/// vocabulary has gets the target probability 0. The loop gives fewer target rows where a token ends the text (FeedBuffer),
+/// vocabulary has gets the target probability 0. The loop gives fewer target rows where a token ends the text (OfferedDraft),
 /// and then the number of each node's row in rows_of_nodes.
 /// Throws: InvalidArgument, before the rule runs, on wrong shapes, on ids outside both vocabularies, on tokens that
 /// cannot have been drawn (q = 0), on a parent that is not before its child, and on equal siblings that were both chosen

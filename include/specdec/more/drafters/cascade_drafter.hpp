@@ -93,7 +93,7 @@ class CascadeDrafter
   static_assert(detail::fit_together<Value, specdec::drafts_trees<Inner>, V, Policy>());
   static_assert(draws_from_target<V>, "the cascade would report rows that its drafts are not drawn from");
 
-  using Driver = detail::Driver<D, V, Policy>;
+  using Driver = detail::Driver<D, V, Policy, Observers<StatsObserver>>;
   using Seat = typename Driver::Seat;
   using Output = std::remove_cvref_t<detail::OutputOf<Value>>;
   using Row = RowOf<decltype(distributions(std::declval<const Output&>()))>;

@@ -1,0 +1,83 @@
+// Observers watch the steps of a text: what was weighed, what was taken back, what was committed.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <concepts>
+#include <span>
+
+#include "specdec/loop/options.hpp"
+#include "specdec/measure/step_record.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec::inline v0_2_0 {
+
+/// A verdict that may still be taken back.
+template <class Drafted>
+struct WeighedStep {
+  const Drafted& drafted;          ///< what the rule read
+  const Options& options;          ///< of the text
+  std::span<const Index> path;     ///< the numbers of the accepted tokens
+  std::span<const Token> emitted;  ///< the tokens that will enter the text: of the accepted tokens and Y
+};
+
+/// A step that was taken.
+struct CommittedStep {
+  const StepRecord& step;
+  Index emitted = 0;               ///< how many tokens entered the text
+  std::span<const double> ps, qs;  ///< of the drafted tokens of a line, if the rule knew all of them
+  bool told = false;               ///< whether it did
+};
+
+/// The base of an observer, which watches nothing. An observer declares what it watches:
+///
+///   reserve(tokens)    a draft of at most so many tokens is about to be offered
+///   weighed(weighed)   a verdict was made
+///   withdrawn(tokens)  what was noted after the first `tokens` new tokens does not count. May come twice, and without weighed(),
+///                      since another observer may have thrown before
+///   committed(step)    a step was taken
+///   restarted()        the text goes on from another context; its tokens so far are a prompt now
+///   forked()           this is the copy of an observer, for a twin of its text
+///   report(result)     writes into a Result
+///
+/// A step is taken whole or not at all. So only reserve() and weighed() may throw; committed() does not allocate, either; and a copy
+/// is of what counts.
+struct Observer {
+  void reserve(Index /*tokens*/) {}
+  void weighed(const auto& /*weighed*/) {}
+  void withdrawn(Index /*tokens*/) noexcept {}
+  void committed(const CommittedStep&) noexcept {}
+  void restarted() noexcept {}
+  void forked() noexcept {}
+  void report(auto& /*result*/) const {}
+};
+
+/// The observers of a decoder's texts, which are told in this order. Each text gets a copy. No type occurs twice.
+template <std::derived_from<Observer>... O>
+struct Observers : O... {
+  /// Whether there is an observer of type T.
+  template <class T>
+  static constexpr bool has = (std::same_as<T, O> || ...);
+
+  template <class T>
+  const T& of() const {
+    return *this;
+  }
+  template <class T>
+  T& of() {
+    return *this;
+  }
+  /// Calls f with each observer.
+  template <class F>
+  void each(const F& f) {
+    (f(static_cast<O&>(*this)), ...);
+  }
+  template <class F>
+  void each(const F& f) const {
+    (f(static_cast<const O&>(*this)), ...);
+  }
+};
+
+template <class... O>
+Observers(O...) -> Observers<O...>;
+
+}  // namespace specdec
