@@ -82,8 +82,8 @@ mutant("stream-loses-what-it-held", "more/text/text_stream.hpp", "tests/more/tex
        "    detail::StopSearch& search = search_;\n")
 
 mutant = promise("in a batch a text is what it is alone")
-mutant("batch-rows-of-another", "loop/batch_core.hpp", "tests/loop/batch",
-       "firsts_.push_back(expected);", "firsts_.push_back(0);")
+mutant("batch-rows-of-another", "model/call.hpp", "tests/loop/batch",
+       "RowRange(all, at(firsts_, k),", "RowRange(all, 0 * at(firsts_, k),")
 
 mutant = promise("a call of a batch that fails can be tried again, with the same luck")
 mutant("batch-luck-not-rewound", "loop/batch_core.hpp", "tests/loop/batch", "rewind(entry.source());", "mark(entry.source());")
@@ -102,7 +102,7 @@ mutant = promise("beam search finds what plain beam search over the target finds
 mutant("beams-beyond-the-known-rows", "more/search/searched_context.hpp", "tests/more/search/beam_search",
        "std::all_of(nodes.begin()", "std::any_of(nodes.begin()")
 mutant("beam-search-told-others-rows", "more/search/beam_batch.hpp", "tests/more/search/beam_batch",
-       "RowRange(rows, first, feeds_[k].rows)", "RowRange(rows, 0, feeds_[k].rows)")
+       "call_.rows_of(rows, k)", "call_.rows_of(rows, 0)")
 mutant("beams-of-a-failed-call-kept", "more/search/searched_context.hpp", "tests/more/search/beams",
        "    for (const Index node : told_) detail::at(nodes_, node).known = false;\n", "")
 mutant("beam-text-found-twice", "more/search/searched_texts.hpp", "tests/more/search/beam_search", "if (k >= 0) return k;", "")

@@ -21,9 +21,9 @@
 #include "specdec/loop/driver.hpp"
 #include "specdec/loop/request.hpp"
 #include "specdec/model/batch_model.hpp"
+#include "specdec/model/call.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/rows/kinds/dense.hpp"
-#include "specdec/rows/kinds/row_range.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0::detail {
@@ -64,7 +64,7 @@ class BatchCore {
   Index next_number() const { return next_; }
   Index target_calls() const { return target_calls_; }
   Index fed() const { return fed_; }
-  std::span<const BatchFeed> feeds() const { return view_of(feeds_); }
+  std::span<const BatchFeed> feeds() const { return call_.feeds(); }
 
   /// How many sequences are being written.
   Index size() const {
@@ -195,27 +195,27 @@ class BatchCore {
     }
     driver_.draft(std::span(requests_), for_each);
     std::erase_if(stepping_, [](const Entry* entry) { return entry->seat().error != nullptr; });
-    feeds_.clear();
+    call_.clear();
     for (Entry* entry : stepping_) {
-      feeds_.push_back({entry->seat().next_feed, entry->number()});
+      call_.add(entry->seat().next_feed, entry->number());
       entry->in_flight = true;
     }
   }
 
   /// The feeds that are out for these sequences.
   void take_feeds(std::span<const Index> sequences) {
-    auto& [entries, feeds] = taken_;
+    auto& [entries, call] = taken_;
     entries.clear();
-    feeds.clear();
+    call.clear();
     for (std::size_t i = 0; i < sequences.size(); ++i) {
       Entry* const entry = find(sequences, i);
       if (!entry->in_flight)
         invalid_argument("sequences[", i, "] = ", sequences[i], " has no proposal to judge");
       entries.push_back(entry);
-      feeds.push_back({entry->seat().next_feed, entry->number()});
+      call.add(entry->seat().next_feed, entry->number());
     }
-    stepping_.swap(entries);
-    feeds_.swap(feeds);
+    std::swap(stepping_, entries);
+    std::swap(call_, call);
   }
 
   template <class Output, class E>
@@ -307,33 +307,19 @@ class BatchCore {
 
   template <class Rows, class E>
   void judge(const Rows& all, E& for_each) {
-    Index expected = 0;
-    firsts_.clear();
-    for (const BatchFeed& feed : feeds_) {
-      firsts_.push_back(expected);
-      expected += feed.rows;
-    }
-    if (!feeds_.empty()) ++target_calls_;
-    for (std::size_t i = 0; i < feeds_.size(); ++i)
-      if (stepping_[i] != nullptr) fed_ += std::ssize(feeds_[i].tokens);
-    if (all.rows() != expected)
-      invalid_argument("the target returned ", Index{all.rows()}, " rows, expected ", expected);
+    if (!call_.empty()) ++target_calls_;
+    for (const Entry* entry : stepping_)
+      if (entry != nullptr) fed_ += std::ssize(entry->seat().next_feed.tokens);
+    call_.check("target", all);
     for_each(std::ssize(stepping_), [&](Index i) {
       Entry* const entry = stepping_[static_cast<std::size_t>(i)];
       if (entry == nullptr) return;
       if (entry->seat().next_feed.rows > 0) {
-        if (entry->uncached() > 0) entry->tell_part(rows_of(all, i));
-        else Driver::weigh(entry->seat(), rows_of(all, i), entry->source());
+        if (entry->uncached() > 0) entry->tell_part(call_.rows_of(all, i));
+        else Driver::weigh(entry->seat(), call_.rows_of(all, i), entry->source());
       }
       entry->judged = true;
     });
-  }
-
-  // The rows of the i-th feed.
-  template <class Rows>
-  auto rows_of(const Rows& all, Index i) const {
-    const auto k = static_cast<std::size_t>(i);
-    return RowRange(all, firsts_[k], feeds_[k].rows);
   }
 
   // In the order of the feeds: what was learnt, the texts, the models' contexts, the callbacks. The target keeps the contexts as
@@ -357,7 +343,7 @@ class BatchCore {
   void settle(Entry& entry, const Rows& all, Index i) {
     entry.in_flight = false;
     if (entry.uncached() > 0) entry.part_is_fed(tokens_per_call);
-    else driver_.settle(entry.seat(), rows_of(all, i), policy_of(entry));
+    else driver_.settle(entry.seat(), call_.rows_of(all, i), policy_of(entry));
   }
 
   template <class F>
@@ -430,10 +416,8 @@ class BatchCore {
   bool telling_ = false;
   std::vector<Entry*> stepping_;  // of the call; null for one that has left since
   Requests requests_;
-  std::vector<BatchFeed> feeds_;  // of the call
-  std::pair<std::vector<Entry*>, std::vector<BatchFeed>>
-      taken_;                  // the same, of a call that is being looked at
-  std::vector<Index> firsts_;  // the first row of each feed
+  Call call_;
+  std::pair<std::vector<Entry*>, Call> taken_;  // the same, of a call that is being looked at
 };
 
 }  // namespace specdec::detail

@@ -29,6 +29,7 @@
 #include "specdec/loop/step.hpp"
 #include "specdec/measure/stats.hpp"
 #include "specdec/model/batch_model.hpp"
+#include "specdec/model/call.hpp"
 #include "specdec/model/known_tokens.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/over_feeds.hpp"
@@ -37,7 +38,6 @@
 #include "specdec/more/drafters/past_dead_ends.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/dense.hpp"
-#include "specdec/rows/kinds/row_range.hpp"
 #include "specdec/rows/kinds/row_span.hpp"
 #include "specdec/rows/kinds/stored_rows.hpp"
 #include "specdec/rows/read/dead_end.hpp"
@@ -123,7 +123,6 @@ class CascadeDrafter
   struct Part : InnerRequest<Request> {
     Request* outer = nullptr;
     Text* text = nullptr;
-    Index first = 0;      // the first of its rows in a call of the model
     bool goes_on = true;  // whether the draft length and the draft's limits let the draft go on
   };
 
@@ -349,25 +348,20 @@ class CascadeDrafter
 
   template <class P, class E>
   void judge(std::vector<P>& parts, E& for_each) {
-    Index count = 0;
-    feeds_.clear();
-    for (P& part : parts) {
-      part.first = count;
-      count += part.seat->next_feed.rows;
-      feeds_.push_back({part.seat->next_feed, part.seat->number});
-    }
-    decltype(auto) output = model_.forward(std::span<const BatchFeed>(feeds_));
+    call_.clear();
+    for (const P& part : parts) call_.add(part.seat->next_feed, part.seat->number);
+    decltype(auto) output = model_.forward(call_.feeds());
     const auto all = distributions(output);
-    if (all.rows() != count)
-      detail::check_shape("cascade's model", all.rows(), detail::row_size(all), count, vocab_size());
-    const auto rows_of = [&](const P& part) { return RowRange(all, part.first, part.seat->next_feed.rows); };
+    call_.check("cascade's model", all);
     for_each(std::ssize(parts), [&](Index i) {
       const P& part = detail::at(parts, i);
-      weigh(*part.seat, rows_of(part), *part.outer->source);
+      weigh(*part.seat, call_.rows_of(all, i), *part.outer->source);
     });
-    for (P& part : parts) {
-      driver_.settle(*part.seat, rows_of(part), length_of(*part.text));
-      if (!part.seat->error) part.outer->error = detail::error_of([&] { take(part, rows_of(part)); });
+    for (Index i = 0; i < std::ssize(parts); ++i) {
+      P& part = detail::at(parts, i);
+      const auto rows = call_.rows_of(all, i);
+      driver_.settle(*part.seat, rows, length_of(*part.text));
+      if (!part.seat->error) part.outer->error = detail::error_of([&] { take(part, rows); });
     }
     for (const P& part : parts) keep_in_model(*part.seat);
   }
@@ -424,9 +418,9 @@ class CascadeDrafter
   Index gamma_;
   Length length_;
   Texts texts_;
-  std::vector<BatchFeed> feeds_;  // of one call
-  Stats released_;                // of sequences that are no more
-  detail::Turns turns_;           // of a Model and its drafter
+  detail::Call call_;
+  Stats released_;       // of sequences that are no more
+  detail::Turns turns_;  // of a Model and its drafter
   detail::Turn turn_;
 };
 
