@@ -44,8 +44,7 @@ struct NoTexts {
 }  // namespace detail
 
 /// Wraps a model of logits. Target and drafter are then processed alike, and the reported q is the q that tokens were drawn
-/// from. The wrapped model's calls return one matrix of logits in place of probabilities. Around a model for one text this
-/// is a Model, around one for many texts a BatchModel. It takes trees if the model does.
+/// from. The wrapped model's calls return one matrix of logits in place of probabilities. It takes trees if the model does.
 ///
 ///   ProcessedModel target{engine, Chain{Temperature{0.8}, TopP{0.95}}};
 ///   ProcessedModel target{engine, chain, hook};
