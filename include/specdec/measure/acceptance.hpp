@@ -15,7 +15,7 @@
 #include "specdec/types.hpp"
 #include "specdec/verify/block.hpp"
 #include "specdec/verify/draft_limit.hpp"
-#include "specdec/verify/token.hpp"
+#include "specdec/verify/rules/token.hpp"
 
 namespace specdec::inline v0_2_0 {
 
