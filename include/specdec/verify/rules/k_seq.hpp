@@ -76,9 +76,7 @@ struct KSeqVerifier : detail::CallableOnTrees<KSeqVerifier> {
   // Σ min(p/ρ, q). The function is found by the namespace of the rows.
   static constexpr double overlap(const auto& drafted, Index eldest, double rho) {
     const auto p = drafted.target(drafted.parent(eldest) + 1);
-    const double most =
-        lenient_overlap(drafted.draft(eldest), p, 1 / rho);  // include <specdec/rows/read/overlap.hpp>
-    return most / rho;
+    return lenient_overlap(drafted.draft(eldest), p, 1 / rho) / rho;  // include <specdec/verify/k_seq.hpp>
   }
 
   // 1 − (1 − β)^K, by sums alone: std::pow is not constexpr, and would lose the digits of a small β.
