@@ -44,7 +44,6 @@
 #include "specdec/executor.hpp"
 #include "specdec/loop/batch.hpp"
 #include "specdec/loop/spec_dec.hpp"
-#include "specdec/measure/acceptance.hpp"
 #include "specdec/measure/print_stats.hpp"
 #include "specdec/model/batch_model.hpp"
 #include "specdec/model/model_per_sequence.hpp"

@@ -23,9 +23,10 @@ struct WeighedStep {
 /// A step that was taken.
 struct CommittedStep {
   const StepRecord& step;
-  Index emitted = 0;               ///< how many tokens entered the text
-  std::span<const double> ps, qs;  ///< of the drafted tokens of a line, if the rule knew all of them
-  bool told = false;               ///< whether it did
+  Index emitted = 0;  ///< how many tokens entered the text
+  std::span<const double> ps = {},
+                          qs = {};  ///< of the drafted tokens of a line, if the rule knew all of them
+  bool told = false;                ///< whether it did
 };
 
 /// The base of an observer, which watches nothing. An observer declares what it watches:
