@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "specdec/chance/philox.hpp"
-#include "specdec/chance/race_round.hpp"
+#include "specdec/chance/race_rounds.hpp"
 
 namespace specdec::inline v0_2_0 {
 

@@ -1,5 +1,4 @@
-// What a race (race.hpp) decides in a round. Includes no Eigen, and may be used in a constant expression: code for a GPU calls it,
-// too.
+// What ends a race (race.hpp): how many rounds there are, and what one number decides in a round. Includes no Eigen.
 // SPDX-License-Identifier: MIT
 #pragma once
 
