@@ -60,38 +60,22 @@ inline Index rows_of(std::span<const BatchFeed> feeds) {
   return rows;
 }
 
-/// Throws if feed number k of a call is not valid.
-struct FeedCheck {
-  const BatchFeed& feed;
-  std::size_t k;
-
-  /// A feed must begin where its sequence's context ends.
-  void from(Index length) const {
-    if (feed.from != length)
-      invalid_argument("feeds[", k, "].from = ", feed.from, ", but the context of sequence ", feed.sequence,
-                       " holds ", length, " tokens");
-  }
-  /// A feed may want 0 rows: it is a part of a prompt.
-  void rows() const {
-    const Index tokens = std::ssize(feed.tokens);
-    if (feed.rows < 0 || feed.rows > tokens)
-      invalid_argument("feeds[", k, "].rows = ", feed.rows, " is outside 0..", tokens,
-                       ", the number of its tokens");
-  }
-  /// A line continues the context. While a tree is open, it is not known what the context will be.
-  void branches(bool tree_is_open) const {
-    if (feed.parents.empty() && tree_is_open)
-      invalid_call("feeds[", k, "] has no parents while the tree of sequence ", feed.sequence,
-                   " is open: keep() closes it");
-  }
-  /// All of these, and a feed's parents, after a context of `length` tokens and an open tree of `nodes` tokens.
-  void after(Index length, Index nodes) const {
-    from(length);
-    branches(nodes > 0);
-    rows();
-    if (!feed.parents.empty()) check_parents(feed.tokens, feed.parents, nodes);
-  }
-};
+/// Throws if feed number k of a call does not fit after a context of `length` tokens and an open tree of `nodes` tokens. A line
+/// continues the context: while a tree is open, it is not known what the context will be. A feed may want 0 rows, as a part of a
+/// prompt does.
+inline void check_feed(const BatchFeed& feed, std::size_t k, Index length, Index nodes) {
+  if (feed.from != length)
+    invalid_argument("feeds[", k, "].from = ", feed.from, ", but the context of sequence ", feed.sequence,
+                     " holds ", length, " tokens");
+  if (feed.parents.empty() && nodes > 0)
+    invalid_call("feeds[", k, "] has no parents while the tree of sequence ", feed.sequence,
+                 " is open: keep() closes it");
+  const Index tokens = std::ssize(feed.tokens);
+  if (feed.rows < 0 || feed.rows > tokens)
+    invalid_argument("feeds[", k, "].rows = ", feed.rows, " is outside 0..", tokens,
+                     ", the number of its tokens");
+  if (!feed.parents.empty()) check_parents(feed.tokens, feed.parents, nodes);
+}
 
 /// A State for each sequence.
 template <class State>

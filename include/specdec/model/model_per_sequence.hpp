@@ -63,7 +63,7 @@ class ModelPerSequence {
     rows_.clear();
     for (std::size_t k = 0; k < feeds.size(); ++k) {
       const Text* const text = texts_.find(feeds[k].sequence);
-      detail::FeedCheck{feeds[k], k}.after(text ? text->length : 0, text ? text->nodes : 0);
+      detail::check_feed(feeds[k], k, text ? text->length : 0, text ? text->nodes : 0);
     }
     std::size_t fed = 0;
     const auto feed_all = [&] {
