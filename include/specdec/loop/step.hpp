@@ -28,6 +28,7 @@
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/token_ids.hpp"
+#include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/draft_limit.hpp"
 #include "specdec/verify/drafted.hpp"
