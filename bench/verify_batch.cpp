@@ -25,7 +25,7 @@
 #include "specdec/rows/kinds/logits.hpp"
 #include "specdec/rows/numbers.hpp"
 #include "specdec/verify/block.hpp"
-#include "specdec/verify/traversal.hpp"
+#include "specdec/verify/rules/traversal.hpp"
 #include "specdec/verify/verify_batch.hpp"
 #include "verify.hpp"
 

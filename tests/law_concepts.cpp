@@ -197,6 +197,7 @@ TEST_CASE("verifiers take rows that are not an Eigen matrix") {
   CHECK(SampleMatchVerifier{}(Rows(3), tokens, rng).accepted <= 2);
 }
 
+#ifndef SPECDEC_TEST_SOME
 TEST_CASE("verifiers mix kinds of rows") {
   const std::vector<Token> tokens{1};
   std::mt19937_64 rng(1);
@@ -207,6 +208,7 @@ TEST_CASE("verifiers mix kinds of rows") {
   const Verdict v = BlockVerifier{}(Rows(2), OneHotRows(tokens), tokens, rng);
   CHECK((v.accepted == 1 || v.token == 0));
 }
+#endif
 
 TEST_CASE("verifiers need no more of a source of chance than its concept asks for") {
   const std::vector<Token> tokens{1};
@@ -340,9 +342,13 @@ std::vector<Token> text() {
 
 TEST_CASE("a model may hand out its rows by value, by reference, as a map, or for longer than one call") {
   const auto expected = text<ByValue, ByValue>();
+#ifndef SPECDEC_TEST_SOME
   CHECK(text<ByReference, ByMap>() == expected);
+#endif
   CHECK(text<ByMap, Stable>() == expected);
+#ifndef SPECDEC_TEST_SOME
   CHECK(text<Stable, ByReference>() == expected);
+#endif
 }
 
 namespace {
@@ -370,8 +376,10 @@ TEST_CASE(
   for (const Token last : {1, 2, 0, 1, 2})
     for (Token x = 0; x < 3; ++x)
       expected.push_back((x == 0 ? 0.5 : x == 1 ? 0.25 : 0.125) + (x == last) / 8.0);
+#ifndef SPECDEC_TEST_SOME
   CHECK(of_tree<ByValue>() == expected);
   CHECK(of_tree<ByReference>() == expected);
+#endif
   CHECK(of_tree<ByMap>() == expected);
   CHECK(of_tree<Stable>() == expected);
 }
@@ -446,10 +454,14 @@ TEST_CASE("which rules remember their sequence") {
 
 TEST_CASE("any uniform random bit generator will do") {
   // 200 are almost 8 standard deviations.
+#ifndef SPECDEC_TEST_SOME
   CHECK(std::abs(accepted_of_3000<std::mt19937>() - 2000) < 200);
+#endif
   CHECK(std::abs(accepted_of_3000<std::mt19937_64>() - 2000) < 200);
+#ifndef SPECDEC_TEST_SOME
   CHECK(std::abs(accepted_of_3000<std::minstd_rand>() - 2000) < 200);
   CHECK(std::abs(accepted_of_3000<std::ranlux24_base>() - 2000) < 200);
+#endif
   CHECK(std::abs(accepted_of_3000<OddGenerator>() - 2000) < 200);
 }
 

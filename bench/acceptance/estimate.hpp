@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "specdec/measure/acceptance.hpp"
+#include "specdec/more/analysis/acceptance.hpp"
 
 namespace acceptance {
 

@@ -10,7 +10,7 @@
 #include <ranges>
 #include <span>
 #include <specdec/verify/block.hpp>
-#include <specdec/verify/traversal.hpp>
+#include <specdec/verify/rules/traversal.hpp>
 #include <specdec/verify/verify_batch.hpp>
 #include <thread>
 #include <vector>

@@ -10,8 +10,8 @@
 #include <iostream>
 #include <optional>
 #include <set>
-#include <specdec/measure/cost_curve.hpp>
 #include <specdec/more/analysis/speed_up.hpp>
+#include <specdec/more/lengths/cost_curve.hpp>
 #include <sstream>
 #include <stdexcept>
 #include <string>

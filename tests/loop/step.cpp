@@ -1,6 +1,7 @@
 // A step by hand: an offered draft is accepted once, or withdrawn.
 // SPDX-License-Identifier: MIT
 #include <random>
+#include <specdec/more/analysis/measures.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <string>
@@ -181,16 +182,19 @@ TEST_CASE("a drafted token that ends the text is not fed, and neither are the to
 
 TEST_CASE("statistics of acceptance know nothing about tokens after the end of the text", "[loop]") {
   const std::vector<Token> tokens{2, 3, 1};
-  Step<TokenVerifier, Draft<OneHotRows>, false> step({4}, {}, prompt, {.gamma = 3, .stop_tokens = {3}});
+  Measures measures;
+  using Watching = Observers<MeasuresObserver>;
+  Step<TokenVerifier, Draft<OneHotRows>, false, Watching> step(
+      {4}, {}, prompt, {.gamma = 3, .stop_tokens = {3}}, {}, Watching{MeasuresObserver{measures}});
   const Draft<OneHotRows> draft{tokens, OneHotRows(tokens)};
   step.limits([](Index most) { return most; });
   step.offer(draft);
   std::mt19937_64 rng{1};
   RandomChance chance(rng);
   step.accept(RowMajor<double>(RowMajor<double>::Constant(2, 4, 0.25)), chance);
-  CHECK(step.stats().acceptance.drafted == std::vector<Index>{1, 1});
-  CHECK(step.stats().acceptance.token == std::vector<double>{0.25, 0.0625});
-  CHECK(step.stats().acceptance.rate().value == 0.25);
+  CHECK(measures.acceptance.drafted == std::vector<Index>{1, 1});
+  CHECK(measures.acceptance.token == std::vector<double>{0.25, 0.0625});
+  CHECK(measures.acceptance.rate().value == 0.25);
   CHECK(std::vector<double>(step.last().survival.begin(), step.last().survival.end()) ==
         std::vector<double>{0.25, 0.0625, 0});
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/measured.hpp"
 #include "support/message_of.hpp"
 
 namespace test_measure_stats {
@@ -65,35 +66,40 @@ namespace {
 
 // The statistics of many short texts under a rule. Token 0 ends a text, and so does the budget of 11 tokens.
 template <class V>
-Stats of_short_texts(const Eigen::RowVectorXd& p, const Eigen::RowVectorXd& q, V rule, int texts) {
+support::Measured of_short_texts(const Eigen::RowVectorXd& p, const Eigen::RowVectorXd& q, V rule,
+                                 int texts) {
   using Model = testing::TableModel<>;
-  SpecDec decoder{Model::context_free(p), ModelDrafter{Model::context_free(q)}, rule};
   Philox rng{7};
-  Stats stats;
-  const std::vector<Token> prompt{1};
-  for (int n = 0; n < texts; ++n)
-    stats += decoder.generate(prompt, {.max_new_tokens = 11, .gamma = 5, .stop_tokens = {0}}, rng).stats;
-  return stats;
+  support::Measured out;
+  const Options options{.max_new_tokens = 11, .gamma = 5, .stop_tokens = {0}};
+  for (int n = 0; n < texts; ++n) {
+    const support::Measured text =
+        support::measured(Model::context_free(p), ModelDrafter{Model::context_free(q)}, rule,
+                          std::vector<Token>{1}, options, rng);
+    out.stats += text.stats;
+    out.measures += text.measures;
+  }
+  return out;
 }
 
 }  // namespace
 
 TEST_CASE("survival is right where texts end inside of drafts") {
   const Eigen::RowVector3d p{0.3, 0.4, 0.3};
-  const Stats sure = of_short_texts(p, p, BlockVerifier{}, 300);
+  const auto [sure, of_sure, _] = of_short_texts(p, p, BlockVerifier{}, 300);
   const std::vector<double> ones(5, 1.0);
   CHECK(sure.survival() == ones);
-  CHECK(sure.acceptance.token_survival() == ones);
-  CHECK(sure.acceptance.block_survival() == ones);
+  CHECK(of_sure.acceptance.token_survival() == ones);
+  CHECK(of_sure.acceptance.block_survival() == ones);
   CHECK(sure.block_efficiency() < 3.2);  // the ends of the texts are in this number
 
   // The drafter proposes the end too often, or too seldom.
   for (const Eigen::RowVector3d& q : {Eigen::RowVector3d{0.5, 0.2, 0.3}, Eigen::RowVector3d{0.1, 0.6, 0.3}}) {
     const double alpha = p.cwiseMin(q).sum();
-    const Stats stats = of_short_texts(p, q, TokenVerifier{}, 4000);
-    const std::vector<double> counted = stats.survival(), token = stats.acceptance.token_survival();
-    const std::vector<double> block = of_short_texts(p, q, BlockVerifier{}, 4000).survival();
-    const std::vector<double> of_block = stats.acceptance.block_survival();
+    const auto [stats, measures, drafts] = of_short_texts(p, q, TokenVerifier{}, 4000);
+    const std::vector<double> counted = stats.survival(), token = measures.acceptance.token_survival();
+    const std::vector<double> block = of_short_texts(p, q, BlockVerifier{}, 4000).stats.survival();
+    const std::vector<double> of_block = measures.acceptance.block_survival();
     for (std::size_t i = 0; i < 5; ++i) {
       CAPTURE(q, i);
       const double expected = std::pow(alpha, static_cast<double>(i) + 1);
@@ -107,31 +113,32 @@ TEST_CASE("survival is right where texts end inside of drafts") {
 
 TEST_CASE("costs leave out work that a step had to catch up") {
   using std::chrono::seconds;
-  Stats stats;
+  support::Measured run;
   // The first call, and its drafter, are fed a prompt of ten tokens.
-  stats.add({.asked = 2, .drafted = 2, .fed = 12, .draft_time = seconds{9}, .target_time = seconds{90}}, 1);
-  CHECK(stats.draft_cost.sizes() == 0);
-  CHECK(stats.target_cost.sizes() == 0);
-  stats.add({.asked = 2, .drafted = 2, .fed = 3, .draft_time = seconds{4}, .target_time = seconds{30}}, 1);
-  CHECK(stats.draft_cost(2) == 4);
-  CHECK(stats.target_cost(3) == 30);
-  stats.add({.fed = 1, .target_time = seconds{20}}, 1);
-  CHECK(stats.target_cost(1) == 20);
-  CHECK(stats.target_cost(2) == 25);
-  stats.add({.asked = 2, .drafted = 2, .fed = 3, .draft_time = seconds{50}, .target_time = seconds{30}}, 1);
-  CHECK(stats.draft_cost(2) == 4);  // that drafter also had to catch up
-  stats.add({.asked = 2, .drafted = 0, .fed = 1, .draft_time = seconds{1}, .target_time = seconds{20}}, 1);
-  CHECK(stats.draft_cost(0) == 1);
-  stats.add({.asked = 2, .drafted = 2, .fed = 3, .draft_time = seconds{6}, .target_time = seconds{30}}, 1);
-  CHECK(stats.draft_cost(2) == 5);  // its drafter was asked in the step before, and had nothing to catch up
-  CHECK(stats.draft_time == seconds{9 + 4 + 50 + 1 + 6});
-  CHECK(stats.target_time == seconds{90 + 30 + 20 + 30 + 20 + 30});
+  run.add({.asked = 2, .drafted = 2, .fed = 12, .draft_time = seconds{9}, .target_time = seconds{90}}, 1);
+  CHECK(run.measures.draft_cost.sizes() == 0);
+  CHECK(run.measures.target_cost.sizes() == 0);
+  run.add({.asked = 2, .drafted = 2, .fed = 3, .draft_time = seconds{4}, .target_time = seconds{30}}, 1);
+  CHECK(run.measures.draft_cost(2) == 4);
+  CHECK(run.measures.target_cost(3) == 30);
+  run.add({.fed = 1, .target_time = seconds{20}}, 1);
+  CHECK(run.measures.target_cost(1) == 20);
+  CHECK(run.measures.target_cost(2) == 25);
+  run.add({.asked = 2, .drafted = 2, .fed = 3, .draft_time = seconds{50}, .target_time = seconds{30}}, 1);
+  CHECK(run.measures.draft_cost(2) == 4);  // that drafter also had to catch up
+  run.add({.asked = 2, .drafted = 0, .fed = 1, .draft_time = seconds{1}, .target_time = seconds{20}}, 1);
+  CHECK(run.measures.draft_cost(0) == 1);
+  run.add({.asked = 2, .drafted = 2, .fed = 3, .draft_time = seconds{6}, .target_time = seconds{30}}, 1);
+  CHECK(run.measures.draft_cost(2) ==
+        5);  // its drafter was asked in the step before, and had nothing to catch up
+  CHECK(run.stats.draft_time == seconds{9 + 4 + 50 + 1 + 6});
+  CHECK(run.stats.target_time == seconds{90 + 30 + 20 + 30 + 20 + 30});
 }
 
 TEST_CASE("projections follow from counts and times") {
   using std::chrono::milliseconds;
-  Stats stats;
-  CHECK(project(stats, stats.survival()).empty());
+  support::Measured run;
+  CHECK(run.projections().empty());
   const StepRecord step{.asked = 2,
                         .drafted = 2,
                         .accepted = 1,
@@ -139,12 +146,12 @@ TEST_CASE("projections follow from counts and times") {
                         .draft_time = milliseconds{4},
                         .target_time = milliseconds{30}};
   for (int n = 0; n < 8; ++n) {
-    CHECK(project(stats, stats.survival()).empty());  // a size counts as measured after 8 calls
-    stats.add(step, 2);
+    CHECK(run.projections().empty());  // a size counts as measured after 8 calls
+    run.add(step, 2);
   }
-  stats.add(step, 2);  // the drafter was timed 8 times, too
-  for (int n = 0; n < 8; ++n) stats.add({.fed = 1, .target_time = milliseconds{20}}, 1);
-  const auto projections = project(stats, stats.survival(), 3);  // survival is 1, 0, so it is 0 from there on
+  run.add(step, 2);  // the drafter was timed 8 times, too
+  for (int n = 0; n < 8; ++n) run.add({.fed = 1, .target_time = milliseconds{20}}, 1);
+  const auto projections = run.projections(3);  // survival is 1, 0, so it is 0 from there on
   REQUIRE(projections.size() == 4);
   CHECK(projections[0].time_per_token == Approx(0.020));
   CHECK(projections[0].speed_up == Approx(1));
@@ -173,15 +180,18 @@ TEST_CASE("statistics print as a table, and leave the stream's format as it was"
         "drafted                 2      2\n"
         "survival            1.000  0.500\n"
         "0.123457");
-  stats.acceptance.add(Numbers{0.2, 0.4}, Numbers{0.4, 0.4}, 2, 2);
-  stats.acceptance.add(Numbers{0.4, 0.2}, Numbers{0.4, 0.4}, 2, 2);
+  Measures measures;
   out.str("");
-  out << stats;
+  out << measures;
+  CHECK(out.str().empty());
+  measures.acceptance.add(Numbers{0.2, 0.4}, Numbers{0.4, 0.4}, 2, 2);
+  measures.acceptance.add(Numbers{0.4, 0.2}, Numbers{0.4, 0.4}, 2, 2);
+  out << measures << 0.123456789;
   CHECK(out.str().find("expected accepted  1.250 a step under token verification, 1.250 under block\n") !=
         std::string::npos);
   CHECK(out.str().find("acceptance rate    0.750, with 95 % confidence in ") != std::string::npos);
-  CHECK(out.str().find("  expected, token   0.750  0.500\n  expected, block   0.750  0.500\n") !=
-        std::string::npos);
+  CHECK(out.str().find("position                1      2\n  expected, token   0.750  0.500\n"
+                       "  expected, block   0.750  0.500\n0.123457") != std::string::npos);
   out.str("");
   out << Stats{};
   CHECK(out.str().find("position") == std::string::npos);
@@ -189,17 +199,17 @@ TEST_CASE("statistics print as a table, and leave the stream's format as it was"
 
 TEST_CASE("projections work even if no call had a single token") {
   using std::chrono::milliseconds;
-  Stats stats;
+  support::Measured run;
   for (int n = 0; n < 16; ++n) {  // a call over n tokens takes 90 + 10 n ms
     const Index gamma = n % 2 == 0 ? 6 : 8;
-    stats.add({.asked = gamma,
-               .drafted = gamma,
-               .accepted = gamma,
-               .fed = gamma + 1,
-               .target_time = milliseconds{100 + 10 * gamma}},
-              gamma + 1);
+    run.add({.asked = gamma,
+             .drafted = gamma,
+             .accepted = gamma,
+             .fed = gamma + 1,
+             .target_time = milliseconds{100 + 10 * gamma}},
+            gamma + 1);
   }
-  const auto projections = project(stats, stats.survival());
+  const auto projections = run.projections();
   CHECK(projections[0].time_per_token == Approx(0.100));
   CHECK(projections[5].speed_up == Approx(0.100 * 6 / 0.150));
 }
@@ -212,17 +222,17 @@ TEST_CASE("accepted tokens after a stop token are not counted as accepted") {
 }
 
 TEST_CASE("a sum of statistics without variance has an interval, too") {
-  Stats one, other;
+  Acceptance one, other;
   for (int n = 0; n < 5; ++n) {
-    one.acceptance.add(Numbers{0.5}, Numbers{0.5}, 1, 1);
-    other.acceptance.add(Numbers{0.5}, Numbers{0.5}, 1, 1);
+    one.add(Numbers{0.5}, Numbers{0.5}, 1, 1);
+    other.add(Numbers{0.5}, Numbers{0.5}, 1, 1);
   }
   one += other;
-  CHECK(one.acceptance.rate_interval().low == Approx(10 / (10 + 1.96 * 1.96)));
+  CHECK(one.rate_interval().low == Approx(10 / (10 + 1.96 * 1.96)));
 }
 
 TEST_CASE("the sum of two statistics is the statistics of all their steps") {
-  const auto enter = [](Stats& stats, int which) {
+  const auto enter = [](support::Measured& run, int which) {
     const double p = which == 0 ? 0.2 : 0.4;
     const StepRecord step{.asked = 2 + which,
                           .drafted = 1 + which,
@@ -230,21 +240,22 @@ TEST_CASE("the sum of two statistics is the statistics of all their steps") {
                           .fed = 2 + which,
                           .draft_time = std::chrono::milliseconds{3 + which},
                           .target_time = std::chrono::milliseconds{20 + which}};
-    for (int n = 0; n < 3; ++n) stats.add(step, 2);
+    for (int n = 0; n < 3; ++n) run.add(step, 2);
     for (int n = 0; n < 3 + which; ++n)
-      stats.acceptance.add(Numbers{p, 0.1 * n}, Numbers{0.4, 0.4}, 2, 2 + which);
-    stats.verify_time += std::chrono::milliseconds{1};
+      run.measures.acceptance.add(Numbers{p, 0.1 * n}, Numbers{0.4, 0.4}, 2, 2 + which);
+    run.stats.verify_time += std::chrono::milliseconds{1};
   };
-  Stats one, other, both;
+  support::Measured one, other, both;
   enter(one, 0);
   enter(other, 1);
   enter(both, 0);
   enter(both, 1);
-  one += other;
-  CHECK(to_json(one) == to_json(both));
+  one.stats += other.stats;
+  one.measures += other.measures;
+  CHECK(to_json(one.stats, one.measures) == to_json(both.stats, both.measures));
   std::ostringstream a, b;
-  a << one;
-  b << both;
+  a << one.stats << one.measures;
+  b << both.stats << both.measures;
   CHECK(a.str() == b.str());
 }
 

@@ -27,9 +27,9 @@ mutant("tree-keeps-other-tokens", "loop/offered_draft.hpp", "tests/law_tree_loop
 
 mutant = promise("a rule is told of a step after all that may throw")
 mutant("committed-before-observed", "loop/step.hpp", "tests/loop/sequence",
-       "    Base::template measure<branches>(",
+       "    Base::template take_verdict<",
        "    detail::commit(verifier_);\n"
-       "    Base::template measure<branches>(")
+       "    Base::template take_verdict<")
 
 mutant = promise("a draft length of a batch is told what drafts cost")
 mutant("draft-time-told-to-nobody", "loop/round.hpp", "tests/law_clock",

@@ -10,7 +10,7 @@ mutant("worth-tokens-cancelled", "more/analysis/speed_up.hpp", "tests/more/analy
 mutant = promise("expected acceptance is that of the verifiers")
 mutant("survival-greedy-clipped", "more/analysis/survival.hpp", "tests/more/analysis/survival",
        "return bounded(before * bounded(p / q));", "return std::min(1.0, before * bounded(p / q));")
-mutant("block-survival-clipped-twice", "verify/rules/block.hpp", "tests/measure/acceptance",
+mutant("block-survival-clipped-twice", "verify/rules/block.hpp", "tests/more/analysis/acceptance",
        "std::min(1.0, before * (p / q))", "before * std::min(1.0, p / q)")
 
 mutant = promise("keyed agreement is the sum of its definition")
@@ -22,13 +22,13 @@ mutant("projection-one-token-late", "more/analysis/projection.hpp", "tests/more/
        "continued(survival_, gamma - 1,", "continued(survival_, gamma,")
 mutant("survival-after-the-end", "measure/stats.hpp", "tests/measure/stats",
        "std::min({asked, step.accepted + 1, step_emitted})", "std::min({asked, step.accepted + 1})")
-mutant("survival-of-all-drafts", "measure/acceptance.hpp", "tests/measure/acceptance",
+mutant("survival-of-all-drafts", "more/analysis/acceptance.hpp", "tests/more/analysis/acceptance",
        "token_reached_[i] += token_survival;", "token_reached_[i] += 1;")
 mutant("projection-from-one-call", "more/analysis/projection.hpp", "tests/more/analysis/projection",
-       "stats.target_cost.without_rare(few)", "stats.target_cost")
+       "measures.target_cost.without_rare(few)", "measures.target_cost")
 
 mutant = promise("the error of a rate takes into account that tokens of one draft depend on each other")
-mutant("rate-without-covariance", "measure/acceptance.hpp", "tests/measure/acceptance", "- 2 * alpha * product_ ", "")
+mutant("rate-without-covariance", "more/analysis/acceptance.hpp", "tests/more/analysis/acceptance", "- 2 * alpha * product_ ", "")
 
 mutant = promise("a running survival never rises")
 mutant("running-survival-not-falling", "more/lengths/running_survival.hpp", "tests/more/lengths/running_survival",

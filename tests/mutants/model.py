@@ -21,7 +21,8 @@ mutant("twin-keeps-the-way-of-a-tree", "model/fed_texts.hpp", "tests/model/fed_t
 mutant("twin-stays-without-a-context", "model/fed_texts.hpp", "tests/model/fed_texts",
        "model.fork(from, to); }, [&] { texts_.erase(to); });", "model.fork(from, to); }, [] {});")
 mutant("filled-context-not-cached", "model/path_by_path.hpp", "tests/model/fed_texts",
-       "texts_.adopt(sequence, tokens, begin).cached = std::ssize(tokens);", "texts_.adopt(sequence, tokens, begin);")
+       "texts_.adopt(sequence, tokens, begin_text).cached = std::ssize(tokens);",
+       "texts_.adopt(sequence, tokens, begin_text);")
 
 mutant = promise("a model that goes back only so far is never cut further")
 mutant("reread-tree-not-counted", "more/models/reread.hpp", "tests/more/models/reread",
@@ -57,8 +58,8 @@ mutant("head-states-in-another-order", "more/heads/head_model.hpp", "tests/more/
 mutant = promise("each token goes into a drafting layer with the state after the token before it")
 mutant("eagle-own-states-unused", "more/heads/eagle_model.hpp", "tests/more/heads/eagle_model",
        "own.col(task.text->after(task.text->before(token)));", "own.col(0);")
-mutant("eagle-only-the-failed-call-taken-back", "more/heads/eagle_model.hpp", "tests/more/heads/eagle_model",
-       "texts_.leave(feeds, layers_);", "texts_.leave(feeds.first(parts_.size()), layers_);")
+mutant("eagle-only-the-first-feed-taken-back", "model/feeds.hpp", "tests/more/heads/eagle_model",
+       "texts_.leave(feeds, model().inner());", "texts_.leave(feeds.first(1), model().inner());")
 
 mutant = promise("a head that drafts some of the tokens gives the others no probability")
 mutant("part-in-the-order-of-its-columns", "more/heads/draft_vocabulary.hpp", "tests/more/heads/head_model tests/more/heads/eagle_model",

@@ -7,7 +7,7 @@ mutant = promise("a rule that needs honest rows refuses a token that its row can
 mutant("undrawn-token-accepted", "verify/drafted.hpp", "tests/verify/drafted",
        "for (Index i = 0; needs_draft && i < gamma(); ++i)", "for (Index i = 0; false && i < gamma(); ++i)")
 mutant("half-looked-up", "verify/drafted.hpp", "tests/verify/drafted",
-       "return detail::is_probability(rows_.p[k]) && drawn(rows_.q[k]);", "return drawn(rows_.q[k]);")
+       "return detail::is_probability(p_[i]) && drawn(q_[i]);", "return drawn(q_[i]);")
 
 mutant = promise("token verification is lossless")
 mutant("token-correction-from-target", "verify/rules/token.hpp", "tests/verify/token tests/law_lossless",

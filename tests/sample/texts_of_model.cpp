@@ -535,6 +535,7 @@ TEST_CASE(
   CHECK(begun == std::vector<Index>{7, 2, 3, 7, 9, 9, 8, 5, 5});
 }
 
+#ifndef SPECDEC_TEST_SOME
 namespace {
 
 // The processors of each sequence.
@@ -589,5 +590,6 @@ TEST_CASE("texts under processors with state, with trees drafted together, are w
   CHECK(accepted > calls / 2);
   CHECK(large.size() + small.size() == 0);
 }
+#endif
 
 }  // namespace test_sample_texts_of_model

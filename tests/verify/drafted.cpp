@@ -577,6 +577,7 @@ TEST_CASE("NaN in a row of any kind names the row") {
         },
         uniform);
   }
+#ifndef SPECDEC_TEST_SOME
   const auto check_kind = [&](auto layout) {
     check_names_nan(
         [&](const auto& target, const auto& draft) {
@@ -587,6 +588,7 @@ TEST_CASE("NaN in a row of any kind names the row") {
   check_kind(support::AsStridedPointers<Eigen::half>{});
   check_kind(support::AsLogits<float>{});
   check_kind(support::AsSparse<double, std::int64_t>{});
+#endif
   for (Index row = 0; row < 3; ++row) {  // sample-and-match has to be led to the row
     RowMajor<double> target = RowMajor<double>::Zero(3, 4);
     target(0, 1) = target(1, 3) = target(2, 0) = 1;

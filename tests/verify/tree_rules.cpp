@@ -115,17 +115,22 @@ TEST_CASE("all kinds of rows give one law, in every mix") {
         CHECK(largest_difference(outcomes(rule, p, q, in), expected).size < 1e-12);
       };
       same(target.view(), in.draft);
+      same(Logits(logits), draft.view());
+#ifndef SPECDEC_TEST_SOME
       same(in.target, draft.view());
       same(target.view(), draft.view());
       same(Logits(logits), in.draft);
-      same(Logits(logits), draft.view());
+#endif
     };
     check(TraversalVerifier{});
+#ifndef SPECDEC_TEST_SOME
     check(RecursiveRejectionVerifier{});
     check(TrunkAndSpares<BlockVerifier>{});
+#endif
   }
 }
 
+#ifndef SPECDEC_TEST_SOME
 namespace {
 
 // A row that returns its segments as columns of a matrix, not as arrays.
@@ -150,6 +155,7 @@ TEST_CASE("a user's kind of row, in columns, gives the law of the library's rows
       outcomes(TraversalVerifier{}, RowSpan<ColumnRow>(target, 6), RowSpan<ColumnRow>(draft, 6), in);
   CHECK(largest_difference(columns, outcomes(TraversalVerifier{}, in.target, in.draft, in)).size < 1e-12);
 }
+#endif
 
 TEST_CASE(
     "a draft of a smaller vocabulary has the law of a draft that gives the missing tokens probability 0") {
@@ -252,6 +258,7 @@ struct CountedRow {
 
 }  // namespace
 
+#ifndef SPECDEC_TEST_SOME
 TEST_CASE(
     "traversal passes over a row once for each rejected sibling that was drawn and has a younger sibling") {
   Index passes = 0;
@@ -276,6 +283,7 @@ TEST_CASE(
     TraversalVerifier{}(RowSpan(target, 6), OneHotRows(tokens), tokens, parents, rng);
   CHECK(passes == 0);
 }
+#endif
 
 TEST_CASE("K-SEQ passes over a row some fifty times where the tree branches, and never elsewhere") {
   Index passes = 0;
@@ -445,6 +453,7 @@ TEST_CASE("rounding is not mass: where every token of a row was chosen, the law 
   check(RecursiveRejectionVerifier{});
 }
 
+#ifndef SPECDEC_TEST_SOME
 TEST_CASE("rounding is not mass: over float logits of nearly equal rows, each rule's law is the row") {
   std::mt19937_64 rng{5};
   std::normal_distribution<float> normal;
@@ -475,6 +484,7 @@ TEST_CASE("rounding is not mass: over float logits of nearly equal rows, each ru
     CHECK(difference(TraversalVerifier{}) < 1e-6);
   }
 }
+#endif
 
 TEST_CASE("in a tree, rows after a token that the target rules out are not read") {
   std::mt19937_64 rng{3};
@@ -501,6 +511,7 @@ TEST_CASE("a NaN that a decision depends on is an error that names its row") {
   CHECK(said(TrunkAndSpares<BlockVerifier>{}).find("target row 0") != std::string::npos);
 }
 
+#ifndef SPECDEC_TEST_SOME
 TEST_CASE("an id in a target's list that is in no vocabulary is reported as an error of that row") {
   const std::vector<double> p{0.9, 0.1};
   const Eigen::MatrixXd draft = Eigen::MatrixXd::Constant(2, 3, 1.0 / 3);
@@ -521,6 +532,7 @@ TEST_CASE("an id in a target's list that is in no vocabulary is reported as an e
   CHECK(said(TraversalVerifier{}, {2, 2}) == disordered);
   CHECK(said(RecursiveRejectionVerifier{}, {2, 2}) == disordered);
 }
+#endif
 
 TEST_CASE("K-SEQ refuses siblings that were not drawn from one row") {
   std::mt19937_64 rng{3};

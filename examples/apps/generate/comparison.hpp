@@ -29,11 +29,11 @@ namespace generate {
 /// The texts written after all prompts, with their summed counts and times.
 class Run {
  public:
-  void add(specdec::Result result, std::chrono::duration<double> time) {
+  void add(specdec::Result result, const specdec::Measures& measures, std::chrono::duration<double> time) {
     stats_ += result.stats;
     time_ += time;
     efficiencies_.push_back(result.stats.block_efficiency());
-    acceptances_.push_back(result.stats.acceptance);
+    acceptances_.push_back(measures.acceptance);
     outputs_.push_back(std::move(result.tokens));
   }
 
@@ -184,9 +184,11 @@ inline std::vector<Run> run_ways(Pair& pair, const std::vector<Way>& ways, const
         Generator generator(seed);
         Job job{prompt, texts.options, texts.temperature};
         job.options.gamma = ways[w].most();
+        specdec::Measures measures;
+        job.measures = &measures;
         const auto start = std::chrono::steady_clock::now();
         specdec::Result result = writers[w](job, generator, [](auto) {});
-        runs[w].add(std::move(result), std::chrono::steady_clock::now() - start);
+        runs[w].add(std::move(result), measures, std::chrono::steady_clock::now() - start);
       }
       ++seed;
     }

@@ -8,6 +8,7 @@
 #include <functional>
 #include <random>
 #include <span>
+#include <specdec/more/analysis/measures.hpp>
 #include <specdec/specdec.hpp>
 #include <string_view>
 
@@ -25,7 +26,14 @@ struct Job {
   std::span<const Token> prompt;
   specdec::Options options;
   double temperature;
+  specdec::Measures* measures = nullptr;  ///< where the measures of its drafts are added, if anywhere
 };
+
+/// What is observed of a text: what a Result shows, and the measures, if they are asked for.
+inline auto observers_of(const Job& job, specdec::Measures& unwanted) {
+  return specdec::Observers{specdec::StatsObserver{}, specdec::LogProbabilityObserver{},
+                            specdec::MeasuresObserver{job.measures != nullptr ? *job.measures : unwanted}};
+}
 
 /// A rule of verification.
 struct Rule {
@@ -39,7 +47,9 @@ template <class Verifier>
 specdec::Result speculate(Model& target, Drafter& drafter, Length& length, const Job& job,
                           Generator& generator, const OnStep& on_step) {
   const auto generate = [&](auto& policy) {
-    specdec::SpecDec decoder{sampled(target, job.temperature), drafter, Verifier{}, policy};
+    specdec::Measures unwanted;
+    specdec::SpecDec decoder{sampled(target, job.temperature), drafter, Verifier{}, policy,
+                             observers_of(job, unwanted)};
     return decoder.generate(job.prompt, job.options, generator, on_step);
   };
   if constexpr (specdec::remembers_sequence<Verifier>) {

@@ -37,7 +37,9 @@ struct Way {
 
 inline specdec::Result speculate(Model& target, TreeDrafter& drafter, const TreeRule& rule, Length& length,
                                  const Job& job, Generator& generator, const OnStep& on_step) {
-  specdec::SpecDec decoder{sampled(target, job.temperature), drafter, rule, length};
+  specdec::Measures unwanted;
+  specdec::SpecDec decoder{sampled(target, job.temperature), drafter, rule, length,
+                           observers_of(job, unwanted)};
   return decoder.generate(job.prompt, job.options, generator, on_step);
 }
 

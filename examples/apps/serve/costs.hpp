@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <limits>
 #include <span>
+#include <specdec/more/lengths/cost_curve.hpp>
 #include <specdec/specdec.hpp>
 #include <vector>
 

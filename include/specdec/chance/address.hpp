@@ -1,5 +1,5 @@
-// Random numbers that stand at addresses, and what a race does with the two numbers of a round. Includes no Eigen, allocates
-// nothing, and may be used in a constant expression: code for a GPU calls it, too.
+// Random numbers that stand at addresses. Includes no Eigen, allocates nothing, and may be used in a constant expression: code
+// for a GPU calls it, too.
 // Experimental: may change in any version. See .github/CHANGELOG.md.
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -7,12 +7,9 @@
 #include <cstdint>
 
 #include "specdec/chance/philox.hpp"
+#include "specdec/chance/race_rounds.hpp"
 
 namespace specdec::inline v0_2_0 {
-
-/// After so many rounds a race sums the residual instead. The race is memoryless, so this does not change the distribution
-/// of its result. It bounds the time if S + 1 − w is close to 0.
-inline constexpr int max_race_rounds = 64;
 
 /// Where the random numbers of a decision stand. A rule asks questions: a coin, a draw or a race. They are counted from 0 on
 /// in each step. A race has rounds; a coin and a draw have only round 0.
@@ -49,16 +46,6 @@ constexpr AddressedNumbers numbers_at(std::uint64_t seed, const Address& at) {
 }
 
 namespace detail {
-
-/// A round of a race of weight w (race.hpp) with one number v on [0, 1) for both of its decisions. It is lost if v < 1 − w. Else
-/// a token y is drawn. The round is won by y if v < 1 − w + min(1, w)·r/(w·p), with r = (w·p − q)+ at y. Else another follows.
-constexpr double lost_below(double w) { return w < 1 ? 1 - w : 0; }
-constexpr double won_below(double w, double p, double residual) {
-  constexpr double least = 0x1p-1022;  // no 0/0
-  const double weight = w * p;
-  const double share = residual / (weight < least ? least : weight);
-  return w < 1 ? (1 - w) + w * share : share;
-}
 
 /// The numbers of a seed, for sources of chance by address.
 class SeededNumbers {

@@ -18,7 +18,7 @@
 #include <limits>
 #include <optional>
 
-#include "specdec/chance/address.hpp"
+#include "specdec/chance/race_rounds.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/read/residual.hpp"
 

@@ -23,15 +23,16 @@ struct WeighedStep {
 /// A step that was taken.
 struct CommittedStep {
   const StepRecord& step;
-  Index emitted = 0;               ///< how many tokens entered the text
-  std::span<const double> ps, qs;  ///< of the drafted tokens of a line, if the rule knew all of them
-  bool told = false;               ///< whether it did
+  Index emitted = 0;  ///< how many tokens entered the text
+  std::span<const double> ps = {},
+                          qs = {};  ///< of the drafted tokens of a line, if the rule knew all of them
+  bool told = false;                ///< whether it did
 };
 
 /// The base of an observer, which watches nothing. An observer declares what it watches:
 ///
 ///   reserve(tokens)    a draft of at most so many tokens is about to be offered
-///   weighed(weighed)   a verdict was made
+///   weighed(weighed)   a verdict was made; in a Batch perhaps on another thread than those of other texts
 ///   withdrawn(tokens)  what was noted after the first `tokens` new tokens does not count. May come twice, and without weighed(),
 ///                      since another observer may have thrown before
 ///   committed(step)    a step was taken
@@ -39,8 +40,8 @@ struct CommittedStep {
 ///   forked()           this is the copy of an observer, for a twin of its text
 ///   report(result)     writes into a Result
 ///
-/// A step is taken whole or not at all. So only reserve() and weighed() may throw; committed() does not allocate, either; and a copy
-/// is of what counts.
+/// A step is taken whole or not at all. So only reserve() and weighed() may throw; committed() does not allocate, either; and a
+/// copy is of what counts.
 struct Observer {
   void reserve(Index /*tokens*/) {}
   void weighed(const auto& /*weighed*/) {}

@@ -71,7 +71,8 @@ class SpecDec {
   /// prompt; the tokens are not checked.
   /// Throws: InvalidArgument for an empty prompt, a prompt or stop token outside the target's vocabulary, a
   /// negative max_new_tokens or gamma, a gamma above longest_draft that is not `unlimited`, a `cached` that is
-  /// negative or larger than the prompt, log_probabilities without their observer, and a verifier that remembers a text; InvalidCall if the decoder was moved away.
+  /// negative or larger than the prompt, log_probabilities without their observer, and a verifier that remembers a text;
+  /// InvalidCall if the decoder was moved away.
   Sequence start(TokenIds prompt, const Options& options, Filled filled = {}) & {
     detail::check_here(shared_ != nullptr, "decoder");
     return Sequence(*shared_, verifier_, prompt, options, filled, observers_);

@@ -13,14 +13,7 @@ struct StatsObserver : Observer {
   Stats stats = {};
 
   void reserve(Index tokens) { stats.reserve(tokens); }
-  void committed(const CommittedStep& committed) noexcept {
-    const StepRecord& step = committed.step;
-    stats.add(step, committed.emitted);
-    // Tokens after the end of the text were drafted in vain, and say nothing of the models.
-    const bool ends = step.ending >= 0;
-    const Index judged = ends ? step.ending + 1 : step.drafted;
-    if (committed.told) stats.acceptance.add(committed.ps, committed.qs, judged, ends ? judged : step.asked);
-  }
+  void committed(const CommittedStep& committed) noexcept { stats.add(committed.step, committed.emitted); }
   void forked() noexcept { stats = {}; }
   void report(auto& result) const { result.stats = stats; }
 };

@@ -28,6 +28,7 @@
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/token_ids.hpp"
+#include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/draft_limit.hpp"
 #include "specdec/verify/drafted.hpp"
@@ -160,7 +161,6 @@ class Step : public detail::StepBase<O> {
     Base::begin_verdict();
     detail::stand_at(chance, std::ssize(context()));
     judge(rows, chance);
-    Base::end_verdict();
   }
 
   /// After weigh(): the verdict, for a drafter that observes. `rows` are the rows that were weighed. The views live until
@@ -245,8 +245,8 @@ class Step : public detail::StepBase<O> {
     static_assert(detail::fits_judge<V, Drafted, C>());
     Base::check_width(drafted.vocab_size());
     if constexpr (!detail::has_commit<V> && !std::is_empty_v<V>) before_ = verifier_;
-    Base::set_verdict(detail::judge_at_node(verifier_, drafted, chance, Base::vocabulary()));
-    Base::template measure<branches>(verifier_, drafted);
+    const NodeVerdict verdict = detail::judge_at_node(verifier_, drafted, chance, Base::vocabulary());
+    Base::template take_verdict<branches>(verdict, verifier_, drafted);
   }
 
   detail::Uncopied<Held> draft_;  // on offer

@@ -220,16 +220,15 @@ class StepBase {
     offered_.begin_verdict();
     recorder_.begin_verdict();
   }
-  void end_verdict() {
-    recorder_.end_verdict();
-    offered_.end_verdict();
-  }
-  void set_verdict(const NodeVerdict& verdict) { offered_.set_verdict(verdict, text_); }
+  // Throws: what the end of the text throws, and the observers.
   template <bool branches, class V, class D>
-  void measure(const V& rule, const D& drafted) {
+  void take_verdict(const NodeVerdict& verdict, const V& rule, const D& drafted) {
+    offered_.set_verdict(verdict, text_);
     recorder_.template weighed<branches>(rule, drafted, offered_);
     const WeighedStep<D> weighed{drafted, options(), offered_.path(), offered_.emitted()};
     observers_.each([&](auto& observer) { observer.weighed(weighed); });
+    recorder_.end_verdict();
+    offered_.end_verdict();
   }
 
   // Rows may be wider than the vocabulary: the verdict is checked. Narrower rows belong to another model: an error.
@@ -242,10 +241,8 @@ class StepBase {
   // Appends the accepted tokens and Y to the text. Throws nothing.
   std::span<const Token> enter() {
     offered_.check_weighed();
-    recorder_.record(offered_, limits_->nodes);
+    const CommittedStep committed = recorder_.record(offered_, limits_->nodes);
     const std::span<const Token> emitted = offered_.enter(text_, cached_);
-    const CommittedStep committed{last(), std::ssize(emitted), recorder_.ps(), recorder_.qs(),
-                                  recorder_.told()};
     observers_.each([&](auto& observer) { observer.committed(committed); });
     limits_.reset();
     return emitted;

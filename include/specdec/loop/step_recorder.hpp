@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "specdec/lists.hpp"
+#include "specdec/loop/observers.hpp"
 #include "specdec/loop/offered_draft.hpp"
 #include "specdec/measure/clock.hpp"
 #include "specdec/measure/step_record.hpp"
@@ -30,12 +31,6 @@ class StepRecorder {
     readings_.clear();
     return readings_;
   }
-  /// What is known of p and q of the drafted tokens of a line: up to one that the target rules out (p = 0) or that ends the text.
-  std::span<const double> ps() const { return view_of(ps_); }
-  std::span<const double> qs() const { return view_of(qs_); }
-  /// Whether all of these p and q are known.
-  bool told() const { return told_; }
-
   /// Makes room for a draft of so many tokens.
   void reserve(Index tokens) {
     for (std::vector<double>* list : {&ps_, &qs_, &survivals_, &probabilities_})
@@ -66,8 +61,8 @@ class StepRecorder {
     std::fill_n(survivals_.begin(), offered.path().size(), 1.0);
   }
 
-  /// Records the step. Throws nothing.
-  void record(const OfferedDraft& offered, Index asked) {
+  /// Records the step that is about to be committed. Throws nothing.
+  CommittedStep record(const OfferedDraft& offered, Index asked) {
     const TokenTreeView draft = offered.draft();
     const auto read = std::min(std::ssize(readings_.of_rows), draft.size());
     last_ = {.asked = asked,
@@ -81,6 +76,7 @@ class StepRecorder {
              .verify_time = times_.verify,
              .tree = last_.tree,
              .ending = offered.ending()};
+    return {last_, std::ssize(offered.emitted()), view_of(ps_), view_of(qs_), told_};
   }
 
  private:
@@ -130,7 +126,7 @@ class StepRecorder {
   DraftReadings readings_;
   std::vector<double> ps_, qs_, survivals_, probabilities_;
   std::vector<Index> ranks_, children_;  // see TreeRecord
-  bool told_ = false;
+  bool told_ = false;                    // whether p and q of the drafted tokens are known
   Times times_;
 };
 

@@ -7,7 +7,6 @@
 #include <string_view>
 #include <vector>
 
-#include "specdec/measure/acceptance.hpp"
 #include "specdec/measure/clock.hpp"
 #include "specdec/measure/stats.hpp"
 #include "specdec/types.hpp"
@@ -21,15 +20,8 @@ inline void print_totals(std::ostream& out, const Stats& stats) {
       << "emitted            " << stats.emitted << "\n"
       << "drafted, accepted  " << stats.drafted << ", " << stats.accepted << "\n"
       << "block efficiency   " << stats.block_efficiency() << " tokens per target call\n"
-      << "accepted fraction  " << stats.accepted_fraction() << "\n";
-  if (!stats.acceptance.drafted.empty()) {
-    const Interval rate = stats.acceptance.rate_interval();
-    out << "acceptance rate    " << stats.acceptance.rate().value << ", with 95 % confidence in " << rate.low
-        << ".." << rate.high << "\n"
-        << "expected accepted  " << stats.acceptance.expected_token() << " a step under token verification, "
-        << stats.acceptance.expected_block() << " under block\n";
-  }
-  out << "time (ms)          draft " << ms(stats.draft_time) << ", target " << ms(stats.target_time)
+      << "accepted fraction  " << stats.accepted_fraction() << "\n"
+      << "time (ms)          draft " << ms(stats.draft_time) << ", target " << ms(stats.target_time)
       << ", verify " << ms(stats.verify_time) << "\n"
       << "accepted lengths  ";
   for (const Index steps : stats.accepted_lengths) out << " " << steps;
@@ -43,38 +35,44 @@ inline std::vector<Index> numbers_to(Index last) {
   return numbers;
 }
 
-inline void print_positions(std::ostream& out, const Stats& stats) {
-  const auto row = [&](std::string_view name, const auto& values) {
-    out << name << std::string_view("                  ").substr(name.size());
-    for (const auto& value : values) {
-      out.width(7);
-      out << value;
-    }
-    out << "\n";
-  };
-  row("position", numbers_to(std::ssize(stats.drafted_by_position)));
-  row("drafted", stats.drafted_by_position);
-  row("survival", stats.survival());
-  if (!stats.offered_by_rank.empty()) {
-    row("rank of sibling", numbers_to(std::ssize(stats.offered_by_rank)));
-    row("accepted", stats.acceptance_by_rank());
+template <class Values>
+void print_row(std::ostream& out, std::string_view name, const Values& values) {
+  out << name << std::string_view("                  ").substr(name.size());
+  for (const auto& value : values) {
+    out.width(7);
+    out << value;
   }
-  if (stats.acceptance.drafted.empty()) return;
-  row("  expected, token", stats.acceptance.token_survival());
-  row("  expected, block", stats.acceptance.block_survival());
+  out << "\n";
+}
+
+inline void print_positions(std::ostream& out, const Stats& stats) {
+  print_row(out, "position", numbers_to(std::ssize(stats.drafted_by_position)));
+  print_row(out, "drafted", stats.drafted_by_position);
+  print_row(out, "survival", stats.survival());
+  if (stats.offered_by_rank.empty()) return;
+  print_row(out, "rank of sibling", numbers_to(std::ssize(stats.offered_by_rank)));
+  print_row(out, "accepted", stats.acceptance_by_rank());
+}
+
+/// Prints numbers with three decimals. The stream's format is then as it was.
+template <class Print>
+std::ostream& print_fixed(std::ostream& out, const Print& print) {
+  const auto flags = out.flags();
+  const auto precision = out.precision(3);
+  out << std::fixed;
+  print();
+  out.precision(precision);
+  out.flags(flags);
+  return out;
 }
 
 }  // namespace detail
 
 inline std::ostream& operator<<(std::ostream& out, const Stats& stats) {
-  const auto flags = out.flags();
-  const auto precision = out.precision(3);
-  out << std::fixed;
-  detail::print_totals(out, stats);
-  if (!stats.drafted_by_position.empty()) detail::print_positions(out, stats);
-  out.precision(precision);
-  out.flags(flags);
-  return out;
+  return detail::print_fixed(out, [&] {
+    detail::print_totals(out, stats);
+    if (!stats.drafted_by_position.empty()) detail::print_positions(out, stats);
+  });
 }
 
 }  // namespace specdec

@@ -9,9 +9,7 @@
 
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
-#include "specdec/measure/acceptance.hpp"
 #include "specdec/measure/clock.hpp"
-#include "specdec/measure/cost_curve.hpp"
 #include "specdec/measure/step_record.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/draft_limit.hpp"
@@ -28,6 +26,41 @@ inline std::vector<double> shares(const std::vector<Index>& part, const std::vec
   std::vector<double> out(whole.size());
   for (std::size_t i = 0; i < part.size(); ++i) out[i] = ratio(part[i], whole[i]);
   return out;
+}
+
+/// Adds 1 to each of the first `length` positions.
+inline void count(std::vector<Index>& positions, Index length) {
+  resize(positions, std::max(std::ssize(positions), length));
+  for (Index i = 0; i < length; ++i) ++at(positions, i);
+}
+
+/// [i]: P(τ > i), estimated as the product over j <= i of P(τ > j | τ >= j, and the text goes on). reached[j] counts the drafts
+/// that can tell of token j: it was asked for, the tokens before it were accepted, and the text did not end with one of these.
+/// survived[j] counts those drafts among them whose token j was accepted. A text that ends inside a draft, or a draft that is
+/// shorter than others, tells of the tokens up to there, and counts as no rejection after them. The list ends where nothing is
+/// known. After a 0 all is known to be 0.
+///
+/// Source: Kaplan and Meier, "Nonparametric estimation from incomplete observations" (1958). Consistent if the acceptance of a
+/// token does not depend on whether a draft ends before it.
+template <class Survived, class Reached>
+std::vector<double> survival_of(const std::vector<Survived>& survived, const std::vector<Reached>& reached) {
+  std::vector<double> out;
+  double survival = 1;
+  for (std::size_t i = 0; i < reached.size(); ++i) {
+    const auto all = static_cast<double>(reached[i]);
+    if (survival > 0 && all == 0) break;
+    const double here = i < survived.size() ? static_cast<double>(survived[i]) : 0.0;
+    if (survival > 0) survival *= here / all;
+    out.push_back(survival);
+  }
+  return out;
+}
+
+/// a += b, element by element; a grows to the size of b.
+template <class Number>
+void add_elements(std::vector<Number>& a, const std::vector<Number>& b) {
+  a.resize(std::max(a.size(), b.size()));
+  for (std::size_t i = 0; i < b.size(); ++i) a[i] += b[i];
 }
 
 }  // namespace detail
@@ -53,15 +86,7 @@ struct Stats {
   /// (k+1)-th child, and how often this child was accepted. Empty for linear drafts.
   std::vector<Index> offered_by_rank, accepted_by_rank;
 
-  /// The expected acceptance of token and block verification on these drafts. Empty (0 steps) if the rule in use did not
-  /// read the probabilities of the whole draft, and reading them would cost a pass over a row.
-  Acceptance acceptance;
-
   std::chrono::nanoseconds draft_time{0}, target_time{0}, verify_time{0};
-
-  /// Seconds of proposals by their length, and of target calls by their number of tokens. Calls and proposals in which a
-  /// model also read a prompt, or text that was written without it, are left out.
-  CostCurve draft_cost, target_cost;
 
   /// Tokens emitted per target call; 0 before the first call. Ordinary decoding has 1; the most is γ+1.
   double block_efficiency() const { return detail::ratio(emitted, target_calls); }
@@ -74,7 +99,7 @@ struct Stats {
   double accepted_per_step() const { return detail::ratio(accepted, target_calls); }
 
   /// [i]: P(τ > i) as counted, in a text that goes on: see detail::survival_of. The list ends where no step came so far.
-  /// `acceptance` has estimates with less noise for token and block verification.
+  /// Acceptance (more/analysis/acceptance.hpp) has estimates with less noise for token and block verification.
   std::vector<double> survival() const {
     return detail::survival_of(accepted_by_position, reached_by_position);
   }
@@ -92,9 +117,6 @@ struct Stats {
     detail::reserve(accepted_by_position, gamma);
     detail::reserve(offered_by_rank, gamma);
     detail::reserve(accepted_by_rank, gamma);
-    acceptance.reserve(gamma);
-    draft_cost.reserve(gamma);
-    target_cost.reserve(gamma + 1);
   }
 
   /// Adds one step. The first `step_emitted` of its tokens reached the output. Allocates nothing after reserve(step.asked).
@@ -114,8 +136,6 @@ struct Stats {
     draft_time += step.draft_time;
     target_time += step.target_time;
     verify_time += step.verify_time;
-    step.add_costs_to(draft_cost, target_cost, drafts_every_step_);
-    drafts_every_step_ = step.asked > 0;
   }
 
   /// Adds all counts of another generation.
@@ -131,12 +151,9 @@ struct Stats {
     detail::add_elements(accepted_by_position, other.accepted_by_position);
     detail::add_elements(offered_by_rank, other.offered_by_rank);
     detail::add_elements(accepted_by_rank, other.accepted_by_rank);
-    acceptance += other.acceptance;
     draft_time += other.draft_time;
     target_time += other.target_time;
     verify_time += other.verify_time;
-    draft_cost += other.draft_cost;
-    target_cost += other.target_cost;
     return *this;
   }
 
@@ -158,8 +175,6 @@ struct Stats {
     detail::resize(accepted_by_rank, std::ssize(offered_by_rank));
     for (const Index rank : tree.ranks) ++detail::at(accepted_by_rank, rank);
   }
-
-  bool drafts_every_step_ = false;  // whether the last step drafted
 };
 
 }  // namespace specdec

@@ -9,7 +9,6 @@
 
 #include "specdec/error.hpp"
 #include "specdec/measure/clock.hpp"
-#include "specdec/measure/cost_curve.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/draft_limit.hpp"
 
@@ -58,15 +57,6 @@ struct StepRecord {
 
   /// The number of tokens of the longest path of the draft.
   Index depth() const { return tree.depth < 0 ? drafted : tree.depth; }
-
-  /// Adds the times of the step, in seconds, if they show the work of this step only. Nothing is added if the target also
-  /// read a prompt. No draft time is added if the draft model also read text that was written without a draft.
-  /// `after_a_draft`: the step before drafted, too.
-  void add_costs_to(CostCurve& draft_cost, CostCurve& target_cost, bool after_a_draft) const {
-    if (fed != drafted + 1) return;
-    if (asked > 0 && after_a_draft) draft_cost.add(drafted, detail::seconds(draft_time));
-    target_cost.add(fed, detail::seconds(target_time));
-  }
 };
 
 namespace detail {

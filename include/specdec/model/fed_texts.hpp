@@ -42,7 +42,7 @@ class FedTexts {
  public:
   /// Adds all feeds to their texts; after a throw, none. begin(sequence) makes the Text of a new sequence. Returns the feeds
   /// with the node numbers of the model's own trees; they live until the next call.
-  /// Throws: what FeedCheck::after() and begin() throw.
+  /// Throws: what check_feed() and begin() throw.
   template <class Begin, class Model>
   std::span<const BatchFeed> enter(std::span<const BatchFeed> feeds, const Begin& begin, Model&& model) {
     of_model_.assign(feeds.begin(), feeds.end());
@@ -144,7 +144,7 @@ class FedTexts {
   void enter(std::size_t k, Text& text) {
     BatchFeed& feed = of_model_[k];
     before_[k].nodes = text.tree().size();
-    FeedCheck{feed, k}.after(text.length(), before_[k].nodes);
+    check_feed(feed, k, text.length(), before_[k].nodes);
     text.add(feed.tokens, feed.parents);
     feed.parents = text.tree().of_model(feed.parents);
   }

@@ -60,38 +60,22 @@ inline Index rows_of(std::span<const BatchFeed> feeds) {
   return rows;
 }
 
-/// Throws if feed number k of a call is not valid.
-struct FeedCheck {
-  const BatchFeed& feed;
-  std::size_t k;
-
-  /// A feed must begin where its sequence's context ends.
-  void from(Index length) const {
-    if (feed.from != length)
-      invalid_argument("feeds[", k, "].from = ", feed.from, ", but the context of sequence ", feed.sequence,
-                       " holds ", length, " tokens");
-  }
-  /// A feed may want 0 rows: it is a part of a prompt.
-  void rows() const {
-    const Index tokens = std::ssize(feed.tokens);
-    if (feed.rows < 0 || feed.rows > tokens)
-      invalid_argument("feeds[", k, "].rows = ", feed.rows, " is outside 0..", tokens,
-                       ", the number of its tokens");
-  }
-  /// A line continues the context. While a tree is open, it is not known what the context will be.
-  void branches(bool tree_is_open) const {
-    if (feed.parents.empty() && tree_is_open)
-      invalid_call("feeds[", k, "] has no parents while the tree of sequence ", feed.sequence,
-                   " is open: keep() closes it");
-  }
-  /// All of these, and a feed's parents, after a context of `length` tokens and an open tree of `nodes` tokens.
-  void after(Index length, Index nodes) const {
-    from(length);
-    branches(nodes > 0);
-    rows();
-    if (!feed.parents.empty()) check_parents(feed.tokens, feed.parents, nodes);
-  }
-};
+/// Throws if feed number k of a call does not fit after a context of `length` tokens and an open tree of `nodes` tokens. A line
+/// continues the context: while a tree is open, it is not known what the context will be. A feed may want 0 rows, as a part of a
+/// prompt does.
+inline void check_feed(const BatchFeed& feed, std::size_t k, Index length, Index nodes) {
+  if (feed.from != length)
+    invalid_argument("feeds[", k, "].from = ", feed.from, ", but the context of sequence ", feed.sequence,
+                     " holds ", length, " tokens");
+  if (feed.parents.empty() && nodes > 0)
+    invalid_call("feeds[", k, "] has no parents while the tree of sequence ", feed.sequence,
+                 " is open: keep() closes it");
+  const Index tokens = std::ssize(feed.tokens);
+  if (feed.rows < 0 || feed.rows > tokens)
+    invalid_argument("feeds[", k, "].rows = ", feed.rows, " is outside 0..", tokens,
+                     ", the number of its tokens");
+  if (!feed.parents.empty()) check_parents(feed.tokens, feed.parents, nodes);
+}
 
 /// A State for each sequence.
 template <class State>
@@ -109,6 +93,7 @@ class PerSequence {
     return states_.try_emplace(sequence, std::forward<Arguments>(arguments)...).first->second;
   }
   void erase(Index sequence) { states_.erase(sequence); }
+  Index size() const { return std::ssize(states_); }
 
  private:
   std::unordered_map<Index, State> states_;
@@ -120,8 +105,12 @@ class PerSequence {
 ///
 /// W itself is written over feeds, and has these members, which may be private if ModelOverFeeds is a friend of W:
 ///
-///   forward_feeds(feeds)               the rows of the feeds; after a throw all contexts are as before
 ///   texts_, inner()                    the texts of its contexts (FedTexts), and the model that is told of them
+///   begin_text(sequence)               a new one
+///   rows_after(feeds, of_model)        the rows of feeds that texts_ has taken in; of_model is what texts_.enter() returned. After a
+///                                      throw the texts forget them again
+///   forward_feeds(feeds)               in place of the last two, where that order does not fit; after a throw all contexts are as
+///                                      before
 ///   drafts_after(sequence, length)     whether it can_draft (see Model) after a context of so many tokens
 ///   fork_text(from, to)                if W::forks and there is more to do than to copy the text
 ///   adopt_text(sequence, tokens)       if W::adopts
@@ -173,12 +162,14 @@ class ModelOverFeeds {
   {
     return feed({.tokens = tokens, .from = cached_, .rows = rows});
   }
-  decltype(auto) forward(std::span<const Token> tokens, std::span<const Index> parents, Index rows) &
-      requires(one&& trees) {
-        check_parent_count(std::ssize(parents), std::ssize(tokens));
-        return feed({.tokens = tokens, .from = cached_, .rows = rows, .parents = parents});
-      } void truncate(Index length)
-        requires one
+  decltype(auto) forward(std::span<const Token> tokens, std::span<const Index> parents, Index rows)
+    requires(one && trees)
+  {
+    check_parent_count(std::ssize(parents), std::ssize(tokens));
+    return feed({.tokens = tokens, .from = cached_, .rows = rows, .parents = parents});
+  }
+  void truncate(Index length)
+    requires one
   {
     keep(0, length);
   }
@@ -194,6 +185,12 @@ class ModelOverFeeds {
   }
 
  protected:
+  decltype(auto) forward_feeds(std::span<const BatchFeed> feeds) {
+    const auto begin = [this](Index sequence) { return model().begin_text(sequence); };
+    const std::span<const BatchFeed> of_model = model().texts_.enter(feeds, begin, model().inner());
+    const auto ask = [&]() -> decltype(auto) { return model().rows_after(feeds, of_model); };
+    return undo_on_error(ask, [&] { model().texts_.leave(feeds, model().inner()); });
+  }
   void fork_text(Index from, Index to) { model().texts_.fork(from, to, model().inner()); }
 
  private:

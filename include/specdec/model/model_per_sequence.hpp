@@ -9,7 +9,6 @@
 #include <memory>
 #include <span>
 #include <type_traits>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -17,6 +16,7 @@
 #include "specdec/model/batch_model.hpp"
 #include "specdec/model/feeds.hpp"
 #include "specdec/model/model.hpp"
+#include "specdec/model/over_feeds.hpp"
 #include "specdec/model/trees.hpp"
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/rows/kinds/row_span.hpp"
@@ -62,10 +62,8 @@ class ModelPerSequence {
     outputs_.clear();
     rows_.clear();
     for (std::size_t k = 0; k < feeds.size(); ++k) {
-      const auto found = texts_.find(feeds[k].sequence);
-      const bool begins = found == texts_.end();
-      detail::FeedCheck{feeds[k], k}.after(begins ? 0 : found->second.length,
-                                           begins ? 0 : found->second.nodes);
+      const Text* const text = texts_.find(feeds[k].sequence);
+      detail::check_feed(feeds[k], k, text ? text->length : 0, text ? text->nodes : 0);
     }
     std::size_t fed = 0;
     const auto feed_all = [&] {
@@ -80,22 +78,20 @@ class ModelPerSequence {
   }
 
   void keep(Index sequence, Index length) {
-    const auto found = texts_.find(sequence);
-    if (found == texts_.end()) return;
-    Text& text = found->second;
-    text.model.keep(sequence, length);
-    text.length = std::clamp<Index>(length, 0, text.length);
-    text.nodes = 0;
+    Text* const text = texts_.find(sequence);
+    if (text == nullptr) return;
+    text->model.keep(sequence, length);
+    text->length = std::clamp<Index>(length, 0, text->length);
+    text->nodes = 0;
   }
   void keep(Index sequence, std::span<const Index> path)
     requires takes_trees<M>
   {
-    const auto found = texts_.find(sequence);
-    if (found == texts_.end()) return;
-    Text& text = found->second;
-    text.model.keep(sequence, path);
-    text.length += std::ssize(path);
-    text.nodes = 0;
+    Text* const text = texts_.find(sequence);
+    if (text == nullptr) return;
+    text->model.keep(sequence, path);
+    text->length += std::ssize(path);
+    text->nodes = 0;
   }
 
   void release(Index sequence) { texts_.erase(sequence); }
@@ -104,14 +100,14 @@ class ModelPerSequence {
   void fork(Index from, Index to)
     requires copies_context<M>
   {
-    const auto found = texts_.find(from);
-    if (found == texts_.end()) return;
-    Text& twin = texts_.try_emplace(to, found->second).first->second;
+    const Text* const text = texts_.find(from);
+    if (text == nullptr) return;
+    Text& twin = texts_.make(to, *text);
     twin.nodes = 0;
     if constexpr (takes_trees<M>) twin.model.keep(to, std::span<const Index>{});
   }
 
-  Index size() const { return std::ssize(texts_); }
+  Index size() const { return texts_.size(); }
 
  private:
   struct Text {
@@ -121,7 +117,7 @@ class ModelPerSequence {
   };
 
   void feed(const BatchFeed& feed) {
-    Text& text = texts_.try_emplace(feed.sequence, prototype_).first->second;
+    Text& text = texts_.make(feed.sequence, prototype_);
     take_rows(text.model.forward(std::span<const BatchFeed>(&feed, 1)), feed);
     (feed.parents.empty() ? text.length : text.nodes) += std::ssize(feed.tokens);
   }
@@ -144,7 +140,7 @@ class ModelPerSequence {
   }
 
   M prototype_;
-  std::unordered_map<Index, Text> texts_;
+  detail::PerSequence<Text> texts_;
   std::vector<Kept> outputs_;
   std::vector<Row> rows_;  // of the last call
 };

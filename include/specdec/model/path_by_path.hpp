@@ -101,22 +101,18 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
   static constexpr bool adopts = can_adopt<Bare>;
 
  private:
-  static Text begin(Index) { return {}; }
+  static Text begin_text(Index) { return {}; }
 
-  auto forward_feeds(std::span<const BatchFeed> feeds) {
+  auto rows_after(std::span<const BatchFeed> feeds, std::span<const BatchFeed>) {
     for (const BatchFeed& feed : feeds) detail::check_tokens("tokens", feed.tokens, this->vocab_size());
-    texts_.enter(feeds, begin, this->inner());
-    const auto ask = [&] {
-      begin_call(feeds);
-      while (begin_round(feeds)) take_rows(this->inner().forward(detail::view_of(round_)));
-      return rows_.in_places(this->vocab_size());
-    };
-    return detail::undo_on_error(ask, [&] { texts_.leave(feeds, this->inner()); });
+    begin_call(feeds);
+    while (begin_round(feeds)) take_rows(this->inner().forward(detail::view_of(round_)));
+    return rows_.in_places(this->vocab_size());
   }
 
   void adopt_text(Index sequence, std::span<const Token> tokens) {
     this->inner().adopt(sequence, tokens);
-    texts_.adopt(sequence, tokens, begin).cached = std::ssize(tokens);
+    texts_.adopt(sequence, tokens, begin_text).cached = std::ssize(tokens);
   }
 
   void begin_call(std::span<const BatchFeed> feeds) {

@@ -5,8 +5,8 @@
 //   forward(tokens, parents, rows)   adds `tokens` to the tree after the context. The tree's tokens have numbers from 0 on,
 //                                    which go on across calls. tokens[k] follows an earlier token, number parents[k]; if
 //                                    parents[k] = −1, it follows the context. Returns the next-token rows after each of
-//                                    the last `rows` tokens. A row depends only on the context and on the tokens on the
-//                                    way to its token.
+//                                    the last `rows` tokens, of the type that forward(tokens, rows) returns. A row depends
+//                                    only on the context and on the tokens on the way to its token.
 //   keep(path)                       path[0] < path[1] < ... are numbers of tokens, and each token follows the one before
 //                                    it. Adds these tokens to the context and forgets the rest of the tree. Must not throw.
 //

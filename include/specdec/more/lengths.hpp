@@ -4,6 +4,7 @@
 
 #include "specdec/more/lengths/batch_costs.hpp"
 #include "specdec/more/lengths/confident_length.hpp"
+#include "specdec/more/lengths/cost_curve.hpp"
 #include "specdec/more/lengths/cost_optimal_length.hpp"
 #include "specdec/more/lengths/early_stopping_length.hpp"
 #include "specdec/more/lengths/entropy_length.hpp"

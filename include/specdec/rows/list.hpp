@@ -63,6 +63,32 @@ void check_sum(const R& row, const char* advice) {
     invalid_distribution("the probabilities of a list of ", size, " tokens sum to ", sum, ": ", advice);
 }
 
+/// Throws if a list has more tokens than its vocabulary, or if that is negative.
+inline void check_list_size(Index tokens, Index vocab_size) {
+  if (vocab_size < 0) invalid_argument("a list has a vocabulary of ", vocab_size, " tokens");
+  if (tokens > vocab_size) invalid_argument("a list has ", tokens, " tokens of a vocabulary of ", vocab_size);
+}
+
+/// The most probable token of a list, which may be in any order: the lowest id among equals.
+///
+/// Throws: InvalidDistribution on a number that is negative or NaN, and if no token has positive probability.
+template <ListedRow R>
+Token likeliest_of(const R& row) {
+  Token likeliest = -1;
+  double most = 0;
+  for (Index k = 0; k < row.support_size(); ++k) {
+    const Token x = row.support(k);
+    const double p = row.listed(k);
+    if (!(p >= 0)) invalid_distribution("the probability of token ", x, " is ", p);
+    if (p < most || p == 0 || (p == most && x > likeliest)) continue;
+    likeliest = x;
+    most = p;
+  }
+  if (!(most > 0)) invalid_distribution("no token has positive probability");
+  check_id(likeliest, row.vocab_size());
+  return likeliest;
+}
+
 /// Throws if the ids of a list do not ascend or lie outside the vocabulary. Rows without a list pass.
 ///
 /// Cost: O(k) for a list of k ids.

@@ -128,9 +128,6 @@ concept HoldsDrawnToken = requires(const R& row) { row.give_away(); };
 /// held() is a variant: the kind of the row is known at run time only.
 template <class R>
 concept RowOfSomeKind = requires(const R& row) { row.held().index(); };
-
-// ---- Rows of logits
-
 /// over(copy) is the row over a copy of its logits.
 template <class R>
 concept MovesToCopy = requires(const R& row) { row.over(row.logits().data()); };
@@ -145,9 +142,6 @@ concept NormalisesItself = requires(const R& row) {
   row.log_sum_exp();
   row.is_argmax();
 };
-
-// ---- Names
-
 /// named(f) calls f(); errors get the row's name.
 template <class R>
 concept HasName = requires(const R& row, void (*f)()) { row.named(f); };
@@ -184,7 +178,7 @@ template <class P, class Q, class Pair>
 concept SettlesRaces =
     requires(const P& p, const Q& q, const Pair& pair) { unnamed(p).settle(1.0, unnamed(q), pair); };
 
-// ---- Matrices and samplers
+// ---- Matrices, copies and samplers
 
 template <class M>
 concept HasRows = requires(const M& matrix) {
@@ -197,6 +191,11 @@ inline constexpr bool looks_up_together =
 template <class M>
 concept LooksUpFromAnyRow = requires(const M& matrix, TokenIds tokens, std::span<double> out, Index first) {
   matrix.probabilities(tokens, out, first);
+};
+/// uniform(like): a RowCopy that also writes rows in which all tokens are equally likely.
+template <class Copy, class R, class View>
+concept MakesUniform = requires(Copy& copy, const R& like) {
+  { copy.uniform(like) } -> std::same_as<View>;
 };
 /// draw(uniform): a sampler that may take several random numbers for a draw, to read less of the row.
 template <class S, class Uniform>

@@ -44,8 +44,7 @@ struct NoTexts {
 }  // namespace detail
 
 /// Wraps a model of logits. Target and drafter are then processed alike, and the reported q is the q that tokens were drawn
-/// from. The wrapped model's calls return one matrix of logits in place of probabilities. Around a model for one text this
-/// is a Model, around one for many texts a BatchModel. It takes trees if the model does.
+/// from. The wrapped model's calls return one matrix of logits in place of probabilities. It takes trees if the model does.
 ///
 ///   ProcessedModel target{engine, Chain{Temperature{0.8}, TopP{0.95}}};
 ///   ProcessedModel target{engine, chain, hook};
@@ -167,13 +166,15 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
  private:
   auto forward_feeds(std::span<const BatchFeed> feeds) {
     steps_.ask(feeds);
-    if constexpr (has_hook) return changed(feeds);
+    if constexpr (has_hook) return Base::forward_feeds(feeds);
     else return view(ask(feeds), feeds);
   }
+  auto begin_text(Index sequence) { return texts_.begin_text(sequence); }
 
   void adopt_text(Index sequence, std::span<const Token> tokens) {
     this->inner().adopt(sequence, tokens);
-    if constexpr (has_hook) texts_.adopt(sequence, tokens);
+    if constexpr (has_hook)
+      texts_.adopt(sequence, tokens, [this](Index number) { return begin_text(number); });
   }
 
   // Calls the model. Logits that it returns by value are kept until the next call.
@@ -192,23 +193,19 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
   }
 
   // Lets the hook or the processor change a copy of the logits.
-  auto changed(std::span<const BatchFeed> feeds) {
-    const std::span<const BatchFeed> of_model = texts_.enter(feeds, this->inner());
-    const auto change = [&] {
-      const auto& logits = ask(of_model);
-      texts_.taken(feeds);
-      const Index rows = detail::rows_of(feeds);
-      copy(logits, rows);
-      if constexpr (of_columns) {
-        const Index first = logits.first(), size = this->vocab_size();
-        texts_.change(feeds, [&](Index i) { return LogitsRef(output_.row(i), first, size); });
-        return LogitColumns(output_.topRows(rows), first, texts_.errors());
-      } else {
-        texts_.change(feeds, [this](Index i) { return LogitsRef(output_.row(i)); });
-        return texts_.with_errors(detail::ChangedRows(steps_.of(output_.topRows(rows)), numbers(logits)));
-      }
-    };
-    return detail::undo_on_error(change, [&] { texts_.leave(feeds, this->inner()); });
+  auto rows_after(std::span<const BatchFeed> feeds, std::span<const BatchFeed> of_model) {
+    const auto& logits = ask(of_model);
+    texts_.taken(feeds);
+    const Index rows = detail::rows_of(feeds);
+    copy(logits, rows);
+    if constexpr (of_columns) {
+      const Index first = logits.first(), size = this->vocab_size();
+      texts_.change(feeds, [&](Index i) { return LogitsRef(output_.row(i), first, size); });
+      return LogitColumns(output_.topRows(rows), first, texts_.errors());
+    } else {
+      texts_.change(feeds, [this](Index i) { return LogitsRef(output_.row(i)); });
+      return texts_.with_errors(detail::ChangedRows(steps_.of(output_.topRows(rows)), numbers(logits)));
+    }
   }
 
   template <class Matrix>

@@ -80,14 +80,7 @@ class TextsOfModel : public FedTexts<typename LogitsChanger<Hook, Logits>::Text>
  public:
   explicit TextsOfModel(Hook hook) : changer_(std::move(hook)) {}
 
-  template <class Model>
-  std::span<const BatchFeed> enter(std::span<const BatchFeed> feeds, Model& model) {
-    return TextsOfModel::FedTexts::enter(feeds, begin(), model);
-  }
-  void adopt(Index sequence, std::span<const Token> tokens) {
-    TextsOfModel::FedTexts::adopt(sequence, tokens, begin());
-  }
-
+  Text begin_text(Index sequence) { return changer_.begin(sequence); }
   void check_number(Index sequence) { changer_.begin(sequence); }
 
   /// A processor of the twin's own goes through the text again: a copy might refer to what the other processor refers to.
@@ -121,10 +114,6 @@ class TextsOfModel : public FedTexts<typename LogitsChanger<Hook, Logits>::Text>
   }
 
  private:
-  auto begin() {
-    return [this](Index sequence) { return changer_.begin(sequence); };
-  }
-
   LogitsChanger<Hook, Logits> changer_;
   RowErrors<keeps_errors> errors_;
 };

@@ -1,4 +1,4 @@
-// K-SEQ, ready to be called on rows. Without rows and Eigen: specdec/verify/rules/k_seq.hpp.
+// K-SEQ, ready to be called on rows, with the sum that it needs of them. Without rows and Eigen: specdec/verify/rules/k_seq.hpp.
 // SPDX-License-Identifier: MIT
 #pragma once
 

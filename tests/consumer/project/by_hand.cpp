@@ -2,7 +2,8 @@
 #include "by_hand.hpp"
 
 #include <random>
-#include <specdec/verify/token.hpp>
+#include <specdec/verify/rules/token.hpp>
+#include <specdec/verify/verifier.hpp>
 #include <vector>
 
 int accepted_by_hand() {

@@ -8,11 +8,13 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/measured.hpp"
 #include "support/message_of.hpp"
 
 namespace test_more_analysis_projection {
 
 using namespace specdec;
+using support::Measured;
 
 TEST_CASE("a constant acceptance rate and cost ratio give the closed form") {
   for (const double alpha : {0.1, 0.5, 0.9})
@@ -68,8 +70,8 @@ namespace {
 std::chrono::milliseconds call_over(Index n) { return std::chrono::milliseconds{20 + n}; }
 
 // A run of steps with drafts of these lengths, `each` of each. At most four tokens of a draft are accepted.
-Stats run_of(std::initializer_list<Index> lengths, int each) {
-  Stats stats;
+Measured run_of(std::initializer_list<Index> lengths, int each) {
+  Measured stats;
   for (const Index gamma : lengths)
     for (int n = 0; n < each; ++n) {
       const Index accepted = std::min<Index>(gamma, std::min(n % 6, n % 5));
@@ -84,9 +86,9 @@ Stats run_of(std::initializer_list<Index> lengths, int each) {
   return stats;
 }
 
-double true_speed_up(const Stats& stats, Index gamma) {
+double true_speed_up(const Measured& run, Index gamma) {
   double tokens = 1;
-  for (Index i = 0; i < gamma; ++i) tokens += stats.survival()[static_cast<std::size_t>(i)];
+  for (Index i = 0; i < gamma; ++i) tokens += run.stats.survival()[static_cast<std::size_t>(i)];
   const auto cost = [](Index n) { return static_cast<double>(call_over(n).count()); };
   return tokens * cost(1) / (cost(gamma + 1) + static_cast<double>(gamma));
 }
@@ -94,14 +96,14 @@ double true_speed_up(const Stats& stats, Index gamma) {
 }  // namespace
 
 TEST_CASE("a single shorter call changes no projection, and the range tells that its price is not known") {
-  const Stats run = run_of({4}, 200);
-  const auto before = project(run, run.survival(), 4);
+  const Measured run = run_of({4}, 200);
+  const auto before = run.projections(4);
   for (const int ms :
        {12, 23, 80}) {  // the last call of the text: its budget is nearly spent, and it may stall
-    Stats longer = run;
+    Measured longer = run;
     longer.add(
         {.asked = 2, .drafted = 2, .accepted = 2, .fed = 3, .target_time = std::chrono::milliseconds{ms}}, 3);
-    const Projection p = project(longer, longer.survival(), 4)[4];
+    const Projection p = longer.projections(4)[4];
     CHECK(p.speed_up == Approx(before[4].speed_up).epsilon(0.02));
     CHECK(p.speed_up_range.low < true_speed_up(run, 4));
     CHECK(p.speed_up_range.high > true_speed_up(run, 4));
@@ -110,8 +112,8 @@ TEST_CASE("a single shorter call changes no projection, and the range tells that
 }
 
 TEST_CASE("where all sizes are measured nothing is left open but longer drafts") {
-  const Stats run = run_of({0, 1, 2, 3, 4}, 100);
-  const auto projections = project(run, run.survival(), 6);
+  const Measured run = run_of({0, 1, 2, 3, 4}, 100);
+  const auto projections = run.projections(6);
   for (Index gamma = 0; gamma <= 4; ++gamma) {
     CAPTURE(gamma);
     const Projection& p = projections[static_cast<std::size_t>(gamma)];
@@ -127,16 +129,16 @@ TEST_CASE("where all sizes are measured nothing is left open but longer drafts")
 }
 
 TEST_CASE("the range holds the truth, whichever sizes of calls were measured") {
-  const Stats all = run_of({0, 1, 2, 3, 4, 5, 6}, 80);
+  const Measured all = run_of({0, 1, 2, 3, 4, 5, 6}, 80);
   for (unsigned measured = 1; measured < 128; ++measured) {
-    Stats some = all;
-    some.target_cost = some.draft_cost = CostCurve{};
+    Measured some = all;
+    some.measures.target_cost = some.measures.draft_cost = CostCurve{};
     for (Index gamma = 0; gamma <= 6; ++gamma)
       for (int n = 0; n < 8 && (measured >> gamma & 1) != 0; ++n) {
-        some.target_cost.add(gamma + 1, static_cast<double>(call_over(gamma + 1).count()));
-        some.draft_cost.add(gamma, static_cast<double>(gamma));
+        some.measures.target_cost.add(gamma + 1, static_cast<double>(call_over(gamma + 1).count()));
+        some.measures.draft_cost.add(gamma, static_cast<double>(gamma));
       }
-    const auto projections = project(some, some.survival(), 6);
+    const auto projections = some.projections(6);
     REQUIRE(projections.size() == 7);
     for (const Projection& p : projections) {
       CAPTURE(measured, p.gamma);
@@ -154,7 +156,7 @@ TEST_CASE("the range holds the truth, whichever sizes of calls were measured") {
 TEST_CASE("the ranges of a short run with random lengths are in order") {
   for (unsigned seed = 0; seed < 20; ++seed) {
     std::mt19937_64 rng(seed);
-    Stats stats;
+    Measured stats;
     for (int step = 0; step < 60; ++step) {  // the drafter finds all tokens or none
       const auto asked = static_cast<Index>(rng() % 13);
       const Index drafted = rng() % 2 == 0 ? asked : 0;
@@ -166,7 +168,7 @@ TEST_CASE("the ranges of a short run with random lengths are in order") {
                  .target_time = std::chrono::milliseconds(20 + drafted)},
                 drafted / 2 + 1);
     }
-    for (const Projection& p : project(stats, stats.survival())) {
+    for (const Projection& p : stats.projections()) {
       CAPTURE(seed, p.gamma);
       CHECK(p.time_range.low <= p.time_per_token * (1 + 1e-12));
       CHECK(p.time_per_token <= p.time_range.high * (1 + 1e-12));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/measured.hpp"
 
 namespace test_more_analysis_stats_json {
 
@@ -23,8 +24,9 @@ bool holds(const std::string& text, const std::string& part) { return text.find(
 }  // namespace
 
 TEST_CASE("statistics as JSON have exactly this text") {
-  Stats stats;
-  const std::string nothing = to_json(stats);
+  support::Measured run;
+  const std::string nothing = to_json(run.stats);
+  CHECK(nothing == to_json(run.stats, run.measures));
   CHECK(
       nothing ==
       R"({"target_calls":0,"drafted":0,"accepted":0,"emitted":0,"block_efficiency":0,"accepted_fraction":0,)"
@@ -34,13 +36,13 @@ TEST_CASE("statistics as JSON have exactly this text") {
       R"("counted":{"expected_accepted":0,"survival":[],"projections":[]}})");
 
   for (int n = 0; n < 8; ++n) {
-    stats.add(
+    run.add(
         {.asked = 1, .drafted = 1, .accepted = 1, .fed = 2, .target_time = std::chrono::milliseconds{1500}},
         2);
-    stats.add({.fed = 1, .target_time = std::chrono::seconds{1}}, 1);
+    run.add({.fed = 1, .target_time = std::chrono::seconds{1}}, 1);
   }
-  stats.acceptance.add(Numbers{0.25}, Numbers{0.5}, 1, 1);
-  const std::string json = to_json(stats);
+  run.measures.acceptance.add(Numbers{0.25}, Numbers{0.5}, 1, 1);
+  const std::string json = to_json(run.stats, run.measures);
   CHECK(holds(json, R"({"target_calls":16,"drafted":8,"accepted":8,"emitted":24,"block_efficiency":1.5,)"));
   CHECK(holds(json, R"("accepted_lengths":[8,8],"asked_by_position":[8],)"));
   CHECK(holds(json, R"("target_cost":[{"tokens":1,"seconds":1},{"tokens":2,"seconds":1.5}],)"));

@@ -14,6 +14,7 @@
 #include <random>
 #include <set>
 #include <span>
+#include <specdec/more/analysis/measures.hpp>
 #include <specdec/more/ranks.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
@@ -290,10 +291,12 @@ TEST_CASE(
     for (const Index ranks : {1, 3})
       support::rethrow_first(support::on_ranks(ranks, [&](ThreadRank& rank) {
         std::vector<Result> alone;
+        Measures measured_alone;
         Index calls_alone = 0;
         for (std::size_t n = 0; n < prompts.size(); ++n) {
           ShardedModel model{model_of(rank, target), rank, seeds(std::ssize(alone)), chain, sharded};
-          SpecDec decoder{model, std::remove_cvref_t<decltype(drafter)>(drafter), rule};
+          SpecDec decoder{model, std::remove_cvref_t<decltype(drafter)>(drafter), rule, FixedLength{},
+                          Observers{StatsObserver{}, MeasuresObserver{measured_alone}}};
           std::mt19937_64 source(n);
           const Result result = decoder.generate(prompts[n], options, source);
           alone.push_back(result);
@@ -302,8 +305,13 @@ TEST_CASE(
         const Index exchanges_alone = rank.exchanges();
         for (const Index tokens_per_call : {unlimited, gamma + 4}) {
           ShardedModel model{ManyColumnsModel(model_of(rank, target)), rank, seeds, chain, sharded};
-          Batch batch{model, std::remove_cvref_t<decltype(drafter)>(drafter), rule,
-                      BatchOptions{.tokens_per_call = tokens_per_call}};
+          Measures measured;
+          Batch batch{model,
+                      std::remove_cvref_t<decltype(drafter)>(drafter),
+                      rule,
+                      FixedLength{},
+                      BatchOptions{.tokens_per_call = tokens_per_call},
+                      Observers{StatsObserver{}, MeasuresObserver{measured}}};
           for (std::size_t n = 0; n < prompts.size(); ++n) {
             batch.add(prompts[n], options, std::mt19937_64(n));
             if (n % 2 == 0) batch.step();
@@ -314,11 +322,13 @@ TEST_CASE(
             ++texts;
             const Result& expected = alone[static_cast<std::size_t>(finished.sequence)];
             if (finished.result.tokens != expected.tokens) throw std::logic_error("another text than alone");
-            // Uses the probabilities of all drafted tokens, even those that the rule did not ask for.
-            if (finished.result.stats.acceptance.block_survival() !=
-                expected.stats.acceptance.block_survival())
-              throw std::logic_error("another acceptance than alone");
           }
+          // Uses the probabilities of all drafted tokens, even those that the rule did not ask for.
+          const auto survival = measured.acceptance.block_survival(),
+                     expected_survival = measured_alone.acceptance.block_survival();
+          if (!std::ranges::equal(survival, expected_survival,
+                                  [](double a, double b) { return std::abs(a - b) < 1e-12; }))
+            throw std::logic_error("another acceptance than alone");
           if (texts != std::ssize(prompts)) throw std::logic_error("a text is lost");
           if (tokens_per_call != unlimited) continue;
           // What a call exchanges regardless of its texts is exchanged once for all texts.

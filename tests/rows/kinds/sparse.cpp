@@ -106,10 +106,10 @@ TEST_CASE("the argmax of a sparse row is the lowest id among equals, and always 
   CHECK(argmax({0.5, 0.5, 0}) == 2);
   CHECK(argmax({0, 0, 1}) == 7);
   CHECK(message_of([&] { argmax({0, 0, 0}); }) == "no token has positive probability");
-  CHECK(message_of([&] { argmax({0.5, -0.25, 0.75}); }) == "a probability is -0.25");
+  CHECK(message_of([&] { argmax({0.5, -0.25, 0.75}); }) == "the probability of token 5 is -0.25");
   CHECK(message_of([&] {
           argmax({0.5, 0.5, std::numeric_limits<double>::quiet_NaN()});
-        }) == "a probability is nan");
+        }) == "the probability of token 7 is nan");
   CHECK(message_of([&] { Row({}, {}, 8).argmax(); }) == "no token has positive probability");
 }
 
@@ -118,7 +118,7 @@ TEST_CASE("a sparse row needs a probability for every id") {
   const std::vector<double> p{1};
   CHECK(message_of([&] { Row(ids, p, 8); }) == "specdec: a sparse row has 2 ids, but 1 probabilities");
   const std::vector<double> two{0.5, 0.5};
-  CHECK(message_of([&] { Row(ids, two, 1); }) == "specdec: a sparse row has 2 tokens of a vocabulary of 1");
+  CHECK(message_of([&] { Row(ids, two, 1); }) == "specdec: a list has 2 tokens of a vocabulary of 1");
 }
 
 TEST_CASE("a sparse row that was cut and not renormalised is refused where a draw reads all of it") {
@@ -266,7 +266,7 @@ TEST_CASE("a sparse row over a negative vocabulary is named in the error") {
   const std::vector<Token> ids{1};
   const std::vector<double> p{1};
   CHECK(support::message_of([&] { SparseRow<double>(ids, p, -1); }) ==
-        "specdec: a sparse row has a vocabulary of -1 tokens");
+        "specdec: a list has a vocabulary of -1 tokens");
 }
 
 }  // namespace test_rows_sparse

@@ -32,9 +32,9 @@
 #include "specdec/verify/block.hpp"
 #include "specdec/verify/draft_limit.hpp"
 #include "specdec/verify/drafted.hpp"
-#include "specdec/verify/greedy_block.hpp"
-#include "specdec/verify/lenient.hpp"
-#include "specdec/verify/token.hpp"
+#include "specdec/verify/rules/greedy_block.hpp"
+#include "specdec/verify/rules/lenient.hpp"
+#include "specdec/verify/rules/token.hpp"
 
 namespace specdec::inline v0_2_0 {
 

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "specdec/lists.hpp"
-#include "specdec/measure/cost_curve.hpp"
-#include "specdec/measure/estimate.hpp"
 #include "specdec/measure/stats.hpp"
+#include "specdec/more/analysis/measures.hpp"
+#include "specdec/more/lengths/cost_curve.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/draft_limit.hpp"
 
@@ -139,20 +139,20 @@ std::vector<Projection> project(std::span<const double> survival, std::span<cons
 }
 
 /// Projections for a run, from the costs that it measured. `survival` is P(τ > i): stats.survival(),
-/// stats.acceptance.token_survival() or stats.acceptance.block_survival(). Empty if no size of target calls was measured.
+/// measures.acceptance.token_survival() or measures.acceptance.block_survival(). Empty if no size of target calls was measured.
 ///
 /// A size of calls counts as measured if it occurred 8 times, and a position if 8 drafts reached it: one shorter last call tells
 /// nothing of what calls cost. Other sizes are estimated (see CostCurve), and the ranges hold all that they can be
 /// (CostCurve::bounds). If all target calls had one size, every size is taken to cost as much as this one; this flatters long
 /// drafts, and the ranges are wide. So let a run draft any length by chance, 0 included: examples/write/project_gamma.cpp. An empty
 /// draft costs 0 unless it was measured.
-inline std::vector<Projection> project(const Stats& stats, std::span<const double> survival,
-                                       Index most = 16) {
+inline std::vector<Projection> project(const Stats& stats, const Measures& measures,
+                                       std::span<const double> survival, Index most = 16) {
   using enum detail::Beyond;
   constexpr Index few = 8;
-  const CostCurve target = stats.target_cost.without_rare(few);
+  const CostCurve target = measures.target_cost.without_rare(few);
   if (!(target(1) > 0)) return {};
-  CostCurve draft = stats.draft_cost.without_rare(few);
+  CostCurve draft = measures.draft_cost.without_rare(few);
   if (!draft.measured(0)) draft.add(0, 0);
   std::vector<double> proposed = detail::shares(stats.drafted_by_position, stats.asked_by_position);
   // The shares are of different drafts, so by chance one may be larger than the one before. Probabilities do not rise.

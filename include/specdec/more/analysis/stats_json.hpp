@@ -11,9 +11,10 @@
 #include <string_view>
 #include <vector>
 
-#include "specdec/measure/estimate.hpp"
 #include "specdec/measure/stats.hpp"
+#include "specdec/more/analysis/measures.hpp"
 #include "specdec/more/analysis/projection.hpp"
+#include "specdec/more/lengths/cost_curve.hpp"
 
 namespace specdec::inline v0_2_0 {
 namespace detail {
@@ -107,24 +108,24 @@ inline void write_projections(JsonWriter& json, const std::vector<Projection>& p
   json.close(']');
 }
 
-inline void write_rule(JsonWriter& json, const Stats& stats, double expected,
+inline void write_rule(JsonWriter& json, const Stats& stats, const Measures& measures, double expected,
                        const std::vector<double>& survival) {
   json.open('{');
   json.key("expected_accepted").value(expected);
   json.key("survival").value(survival);
   json.key("projections");
-  write_projections(json, project(stats, survival));
+  write_projections(json, project(stats, measures, survival));
   json.close('}');
 }
 
 }  // namespace detail
 
-/// All statistics as one JSON object in one line: the counts, the times and costs in seconds, and the acceptance rate with
+/// All statistics, and what was measured, as one JSON object in one line: the counts, the times and costs in seconds, and the acceptance rate with
 /// its 95 % interval. P(τ > i) and the projections for γ = 0..16 come three times: as counted for the rule in use
 /// ("counted"), and as expected for token and block verification ("token" and "block"). "acceptance_rate", "token" and
 /// "block" are absent if nothing is known of them. A range is a list of its two ends: see Projection. Numbers read back exactly;
 /// NaN and infinity are null.
-inline std::string to_json(const Stats& stats) {
+inline std::string to_json(const Stats& stats, const Measures& measures = {}) {
   const auto seconds = [](std::chrono::nanoseconds t) { return std::chrono::duration<double>(t).count(); };
   detail::JsonWriter json;
   json.open('{');
@@ -147,12 +148,12 @@ inline std::string to_json(const Stats& stats) {
   json.key("target_seconds").value(seconds(stats.target_time));
   json.key("verify_seconds").value(seconds(stats.verify_time));
   json.key("draft_cost");
-  detail::write_costs(json, stats.draft_cost);
+  detail::write_costs(json, measures.draft_cost);
   json.key("target_cost");
-  detail::write_costs(json, stats.target_cost);
+  detail::write_costs(json, measures.target_cost);
   json.key("counted");
-  detail::write_rule(json, stats, stats.accepted_per_step(), stats.survival());
-  const Acceptance& acceptance = stats.acceptance;
+  detail::write_rule(json, stats, measures, stats.accepted_per_step(), stats.survival());
+  const Acceptance& acceptance = measures.acceptance;
   if (!acceptance.drafted.empty()) {
     const Interval rate = acceptance.rate_interval();
     json.key("acceptance_rate").open('{');
@@ -162,9 +163,9 @@ inline std::string to_json(const Stats& stats) {
     json.key("high").value(rate.high);
     json.close('}');
     json.key("token");
-    detail::write_rule(json, stats, acceptance.expected_token(), acceptance.token_survival());
+    detail::write_rule(json, stats, measures, acceptance.expected_token(), acceptance.token_survival());
     json.key("block");
-    detail::write_rule(json, stats, acceptance.expected_block(), acceptance.block_survival());
+    detail::write_rule(json, stats, measures, acceptance.expected_block(), acceptance.block_survival());
   }
   json.close('}');
   return json.text();

@@ -21,7 +21,7 @@
 #include "specdec/error.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/drafted.hpp"
-#include "specdec/verify/greedy_block.hpp"
+#include "specdec/verify/rules/greedy_block.hpp"
 #include "specdec/verify/verifier.hpp"
 
 namespace specdec::inline v0_2_0 {

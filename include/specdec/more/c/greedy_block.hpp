@@ -11,7 +11,7 @@
 #include "specdec/error.hpp"
 #include "specdec/more/c/specdec.h"
 #include "specdec/types.hpp"
-#include "specdec/verify/greedy_block.hpp"
+#include "specdec/verify/rules/greedy_block.hpp"
 
 struct specdec_greedy_block {  // NOLINT: a name in C
   specdec::GreedyBlockVerifier rule;

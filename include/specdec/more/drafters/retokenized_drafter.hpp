@@ -19,12 +19,9 @@
 #include "specdec/draft/draft.hpp"
 #include "specdec/draft/drafter.hpp"
 #include "specdec/draft/for_one_text.hpp"
-#include "specdec/draft/lifted_drafter.hpp"
 #include "specdec/draft/model_drafter.hpp"
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
-#include "specdec/model/batch_model.hpp"
-#include "specdec/model/model.hpp"
 #include "specdec/model/over_feeds.hpp"
 #include "specdec/more/text/text_tokenizer.hpp"
 #include "specdec/rows/kinds/one_hot.hpp"
@@ -69,8 +66,6 @@ template <class M, class TargetTokenizer, class DraftTokenizer>
 class RetokenizedDrafter : public detail::ForOneText<RetokenizedDrafter<M, TargetTokenizer, DraftTokenizer>,
                                                      detail::OverFeeds<M>::one_text> {
   using Base = detail::ForOneText<RetokenizedDrafter, detail::OverFeeds<M>::one_text>;
-  using Value = std::remove_reference_t<M>;
-  static_assert(detail::fits_model<Value>());
 
   // A sequence, and its draft.
   struct Text {
@@ -99,12 +94,10 @@ class RetokenizedDrafter : public detail::ForOneText<RetokenizedDrafter<M, Targe
 
   RetokenizedDrafter(M&& model, TargetTokenizer&& target, DraftTokenizer&& draft, Index window = usual_window)
       : vocab_size_(model.vocab_size()),
-        drafter_(ModelDrafter<M>(std::forward<M>(model))),
+        drafter_(std::forward<M>(model)),
         target_(std::forward<TargetTokenizer>(target)),
         draft_(std::forward<DraftTokenizer>(draft)),
-        window_(checked(window)) {
-    if (Base::one_text) detail::serve_one(drafter_);
-  }
+        window_(checked(window)) {}
 
   using Base::draft;
   /// The model writes on all texts, with one call for a token of each. The text that it has written is then encoded.
@@ -241,7 +234,7 @@ class RetokenizedDrafter : public detail::ForOneText<RetokenizedDrafter<M, Targe
   }
 
   Index vocab_size_;  // the model's
-  detail::Lift<ModelDrafter<M>> drafter_;
+  ModelDrafter<M> drafter_;
   TargetTokenizer target_;
   DraftTokenizer draft_;
   std::size_t window_;

@@ -149,17 +149,14 @@ class EagleModel
 
   Index state_size() const { return layer().state_size(); }
 
-  Logits forward_feeds(std::span<const BatchFeed> feeds) {
+  Text begin_text(Index) const { return Text(state_size()); }
+
+  Logits rows_after(std::span<const BatchFeed> feeds, std::span<const BatchFeed>) {
     for (const BatchFeed& feed : feeds) detail::check_tokens("tokens", feed.tokens, vocab_size());
     const Index rows = detail::rows_of(feeds);
-    texts_.enter(
-        feeds, [this](Index) { return Text(state_size()); }, layers_);
-    const auto call = [&] {
-      detail::make_room(logits_, rows, vocab_size());
-      list_tasks(feeds);
-      while (plan_call()) call_layer();
-    };
-    detail::undo_on_error(call, [&] { texts_.leave(feeds, layers_); });
+    detail::make_room(logits_, rows, vocab_size());
+    list_tasks(feeds);
+    while (plan_call()) call_layer();
     return Logits(logits_.data(), rows, vocab_size(), Eigen::OuterStride<>(vocab_size()));
   }
 

@@ -185,15 +185,12 @@ class HeadModel
     Index after(Index i) const { return text->column(first + 1 + i); }
   };
 
-  Logits forward_feeds(std::span<const BatchFeed> feeds) {
+  Text begin_text(Index) const { return Text(head_.state_size()); }
+
+  Logits rows_after(std::span<const BatchFeed> feeds, std::span<const BatchFeed>) {
     for (const BatchFeed& feed : feeds) detail::check_tokens("tokens", feed.tokens, vocab_size());
-    texts_.enter(
-        feeds, [this](Index) { return Text(head_.state_size()); }, inner());
-    const auto call = [&] {
-      make_tasks(feeds);
-      while (next_level()) run();
-    };
-    detail::undo_on_error(call, [&] { texts_.leave(feeds, inner()); });
+    make_tasks(feeds);
+    while (next_level()) run();
     return Logits(logits_.data(), rows_, vocab_size(), Eigen::OuterStride<>(vocab_size()));
   }
 

@@ -9,8 +9,8 @@
 
 #include "specdec/draft/drafter.hpp"
 #include "specdec/error.hpp"
-#include "specdec/measure/cost_curve.hpp"
 #include "specdec/measure/step_record.hpp"
+#include "specdec/more/lengths/cost_curve.hpp"
 #include "specdec/more/lengths/trials.hpp"
 #include "specdec/types.hpp"
 

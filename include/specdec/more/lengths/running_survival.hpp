@@ -8,8 +8,8 @@
 
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
-#include "specdec/measure/cost_curve.hpp"
 #include "specdec/measure/step_record.hpp"
+#include "specdec/more/lengths/cost_curve.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/draft_limit.hpp"
 

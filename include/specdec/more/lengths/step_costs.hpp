@@ -7,8 +7,8 @@
 
 #include "specdec/draft/drafter.hpp"
 #include "specdec/measure/clock.hpp"
-#include "specdec/measure/cost_curve.hpp"
 #include "specdec/measure/step_record.hpp"
+#include "specdec/more/lengths/cost_curve.hpp"
 #include "specdec/more/lengths/trials.hpp"
 #include "specdec/types.hpp"
 

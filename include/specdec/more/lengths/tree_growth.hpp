@@ -10,9 +10,9 @@
 
 #include "specdec/draft/growing_draft.hpp"
 #include "specdec/lists.hpp"
-#include "specdec/measure/cost_curve.hpp"
 #include "specdec/measure/step_record.hpp"
 #include "specdec/more/lengths/acceptance_by_probability.hpp"
+#include "specdec/more/lengths/cost_curve.hpp"
 #include "specdec/more/lengths/survival_by_confidence.hpp"
 #include "specdec/types.hpp"
 

@@ -129,15 +129,12 @@ class CommonTokens : public detail::WrapsModel<CommonTokens<M>, M> {
     return map;
   }
 
-  auto forward_feeds(std::span<const BatchFeed> feeds) {
-    const auto begin = [this](Index) { return detail::SpelledText(*spellings_); };
-    texts_.enter(feeds, begin, this->inner());
+  detail::SpelledText begin_text(Index) const { return detail::SpelledText(*spellings_); }
+
+  auto rows_after(std::span<const BatchFeed> feeds, std::span<const BatchFeed>) {
     std::optional<Matrix> rows;
-    const auto fill = [&] {
-      begin_call(feeds);
-      if (!of_model_.empty()) rows.emplace(ask());
-    };
-    detail::undo_on_error(fill, [&] { texts_.leave(feeds, this->inner()); });
+    begin_call(feeds);
+    if (!of_model_.empty()) rows.emplace(ask());
     for (const BatchFeed& feed : feeds)
       if (feed.parents.empty()) texts_.at(feed.sequence).close_line();
     return detail::CommonTokensRows<Matrix>(rows, places_, map_, otherwise_);

@@ -123,7 +123,7 @@ class Replayed : public detail::WrapsModel<Replayed<M>, M, false> {
   explicit Replayed(M&& model, const ReplayedOptions& options = {})
       : Base(std::forward<M>(model)), options_(checked(options)) {
     // Saves the empty state now: later somebody else may have used the model.
-    if constexpr (Base::one_text) texts_.begin(0, begin());
+    if constexpr (Base::one_text) texts_.begin(0, [this](Index only) { return begin_text(only); });
   }
 
   /// This does not know tokens that the model was fed directly.
@@ -131,15 +131,13 @@ class Replayed : public detail::WrapsModel<Replayed<M>, M, false> {
   static constexpr bool forks = std::copy_constructible<Snapshot>;
 
  private:
-  decltype(auto) forward_feeds(std::span<const BatchFeed> feeds) {
-    texts_.enter(feeds, begin(), this->inner());
-    const auto ask = [&]() -> decltype(auto) {
-      for (const BatchFeed& feed : feeds) restore_if_unknown(feed.sequence);
-      if (begin_call_ahead(feeds)) run();
-      begin_call(feeds);
-      return run();
-    };
-    return detail::undo_on_error(ask, [&] { texts_.leave(feeds, this->inner()); });
+  Text begin_text(Index sequence) { return Text(options_.snapshots, saving(sequence)); }
+
+  decltype(auto) rows_after(std::span<const BatchFeed> feeds, std::span<const BatchFeed>) {
+    for (const BatchFeed& feed : feeds) restore_if_unknown(feed.sequence);
+    if (begin_call_ahead(feeds)) run();
+    begin_call(feeds);
+    return run();
   }
 
   // The model keeps its states of both by their numbers: the twin begins with what is saved of the other's state now.
@@ -169,10 +167,6 @@ class Replayed : public detail::WrapsModel<Replayed<M>, M, false> {
   }
   auto saving(Index sequence) {
     return [this, sequence](Snapshot& snapshot) { save(sequence, snapshot); };
-  }
-
-  auto begin() {
-    return [this](Index sequence) { return Text(options_.snapshots, saving(sequence)); };
   }
 
   void restore_if_unknown(Index sequence) {

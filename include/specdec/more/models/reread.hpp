@@ -113,17 +113,11 @@ class Reread : public detail::WrapsModel<Reread<M>, M> {
   static constexpr bool keeps_context = true;
 
  private:
-  auto begin() const {
-    return [this](Index) { return detail::RereadText(this->reach()); };
-  }
+  detail::RereadText begin_text(Index) const { return detail::RereadText(this->reach()); }
 
-  decltype(auto) forward_feeds(std::span<const BatchFeed> feeds) {
-    const std::span<const BatchFeed> of_model = texts_.enter(feeds, begin(), this->inner());
-    const auto ask = [&]() -> decltype(auto) {
-      read_again(of_model);
-      return call(of_model);
-    };
-    return detail::undo_on_error(ask, [&] { texts_.leave(feeds, this->inner()); });
+  decltype(auto) rows_after(std::span<const BatchFeed>, std::span<const BatchFeed> of_model) {
+    read_again(of_model);
+    return call(of_model);
   }
 
   // Feeds the tokens before each feed that the model has lost.

@@ -96,15 +96,12 @@ class Windowed : public detail::WrapsModel<Windowed<M>, M, false> {
   static constexpr bool keeps_context = true;
 
  private:
-  auto forward_feeds(std::span<const BatchFeed> feeds) {
-    texts_.enter(
-        feeds, [this](Index) { return Text(first_); }, this->inner());
-    const auto ask = [&] {
-      begin_call(feeds);
-      while (begin_round(feeds)) take_rows(this->inner().forward(detail::view_of(round_)));
-      return rows_.in_places(this->vocab_size());
-    };
-    return detail::undo_on_error(ask, [&] { texts_.leave(feeds, this->inner()); });
+  Text begin_text(Index) const { return Text(first_); }
+
+  auto rows_after(std::span<const BatchFeed> feeds, std::span<const BatchFeed>) {
+    begin_call(feeds);
+    while (begin_round(feeds)) take_rows(this->inner().forward(detail::view_of(round_)));
+    return rows_.in_places(this->vocab_size());
   }
 
   // Where the window begins in a context of `length` tokens.

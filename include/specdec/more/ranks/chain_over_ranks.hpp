@@ -72,7 +72,7 @@ class CutsOverRanks {
 /// from that of the whole row by rounding, and so may the limit of TopNSigma; between ranks they do not differ.
 template <RowStep Steps, class C>
 class ChainOverRanks {
-  static_assert(Communicator<C>);
+  static_assert(Communicator<C>, "the communicator is no specdec::Communicator");
 
  public:
   /// The communicator must outlive the object.

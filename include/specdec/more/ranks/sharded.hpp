@@ -59,7 +59,7 @@ namespace specdec::inline v0_2_0 {
 /// Cost: each rank gives 5 + 2·rows numbers at the start, and 1 + 2·rows·draws to draw ahead. A few vectors of that size.
 template <DistributionMatrix M, class C>
 class Shards {
-  static_assert(Communicator<C>);
+  static_assert(Communicator<C>, "the communicator is no specdec::Communicator");
 
  public:
   /// Looks up tokens[i], if there is one, in row i.

@@ -81,7 +81,7 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
   friend typename Base::Functions;
   using Bare = std::remove_reference_t<M>;
   static_assert(detail::can_be_wrapped<Bare>());
-  static_assert(Communicator<C>);
+  static_assert(Communicator<C>, "the communicator is no specdec::Communicator");
   using Output = std::remove_cvref_t<detail::OutputOf<Bare>>;
   static_assert(detail::is_logit_columns<Output>,
                 "the model's forward() returns no specdec::LogitColumns, the logits of this rank's tokens");

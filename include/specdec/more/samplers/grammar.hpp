@@ -86,7 +86,7 @@ struct TakenBack<M> {
 /// Cost: the matcher's own; a pass over its mask and the logits that it forbids. No allocation of its own in steady state.
 template <class M>
 class Grammar {
-  static_assert(GrammarMatcher<M>);
+  static_assert(GrammarMatcher<M>, "the matcher is no specdec::GrammarMatcher");
 
  public:
   explicit Grammar(M matcher) : matcher_(detail::Advancing<M>{std::move(matcher)}) {}

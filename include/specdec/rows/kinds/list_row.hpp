@@ -114,12 +114,7 @@ class ListRow {
   /// The most probable token, the lowest id among equals.
   ///
   /// Throws: InvalidDistribution on NaN, and if no token has positive probability.
-  Token argmax() const {
-    const Index best = first_largest([this](Index k) { return listed(k); });
-    if (best < 0 || !(listed(best) > 0)) detail::invalid_distribution("no token has positive probability");
-    detail::check_id(id_at(best), vocab_size_);
-    return id_at(best);
-  }
+  Token argmax() const { return detail::likeliest_of(InPlace{*this}); }
 
  private:
   // The list for a sampler: it draws a place, in whatever order the list has.
@@ -135,9 +130,7 @@ class ListRow {
 
   ListRow(std::span<const T> list, Id T::*id, S T::*value, Index vocab_size, bool logits)
       : list_(list), id_(id), value_(value), vocab_size_(vocab_size), logits_(logits) {
-    if (vocab_size < 0) detail::invalid_argument("a list has a vocabulary of ", vocab_size, " tokens");
-    if (size() > vocab_size)
-      detail::invalid_argument("a list has ", size(), " tokens of a vocabulary of ", vocab_size);
+    detail::check_list_size(size(), vocab_size);
   }
 
   Index size() const { return std::ssize(list_); }
@@ -159,23 +152,14 @@ class ListRow {
     return k;
   }
 
-  // The place of the largest f(k), the lowest id among equals; −1 in an empty list.
-  template <class F>
-  Index first_largest(const F& f) const {
-    Index best = -1;
-    for (Index k = 0; k < size(); ++k) {
-      if (std::isnan(f(k)))
-        detail::invalid_distribution(logits_ ? "the logit" : "the probability", " of token ", id_at(k),
-                                     " is nan");
-      if (best < 0 || f(k) > f(best) || (f(k) == f(best) && id_at(k) < id_at(best))) best = k;
-    }
-    return best;
-  }
-
   void normalise(double inverse_temperature) {
-    largest_ = first_largest([this](Index k) { return value(k); });
-    if (largest_ >= 0 && std::isinf(value(largest_)) && value(largest_) > 0)
-      detail::invalid_distribution("the logit of token ", id_at(largest_), " is ", value(largest_));
+    for (Index k = 0; k < size(); ++k) {
+      const double l = value(k);
+      if (!(l < std::numeric_limits<double>::infinity()))
+        detail::invalid_distribution("the logit of token ", id_at(k), " is ", l);
+      if (largest_ < 0 || l > value(largest_) || (l == value(largest_) && id_at(k) < id_at(largest_)))
+        largest_ = k;
+    }
     if (largest_ < 0 || std::isinf(value(largest_))) {
       largest_ = -1;  // a dead end: all probabilities are 0
       return;

@@ -19,7 +19,7 @@ namespace specdec::inline v0_2_0 {
 /// Throws: InvalidArgument if the vocabulary of a row is larger than vocab_size.
 template <class Row>
 class RowSpan {
-  static_assert(Distribution<Row>);
+  static_assert(Distribution<Row>, "the row is no specdec::Distribution");
 
  public:
   RowSpan(std::span<const Row> rows, Index vocab_size) : rows_(rows), vocab_size_(vocab_size) {

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <algorithm>
 #include <concepts>
 #include <iterator>
 #include <span>
@@ -34,10 +33,7 @@ class SparseRow {
     if (ids.size() != probabilities.size())
       detail::invalid_argument("a sparse row has ", ids.size(), " ids, but ", probabilities.size(),
                                " probabilities");
-    if (vocab_size < 0) detail::invalid_argument("a sparse row has a vocabulary of ", vocab_size, " tokens");
-    if (support_size() > vocab_size)
-      detail::invalid_argument("a sparse row has ", support_size(), " tokens of a vocabulary of ",
-                               vocab_size);
+    detail::check_list_size(support_size(), vocab_size);
   }
   template <detail::OwningTemporary Temporary>
   SparseRow(Temporary&& ids, std::span<const S> probabilities, Index vocab_size) = delete;
@@ -73,16 +69,7 @@ class SparseRow {
   /// The most probable token, the lowest id among equals.
   ///
   /// Throws: InvalidDistribution on NaN, and if no token has positive probability.
-  Token argmax() const {
-    Index best = -1;
-    for (Index k = 0; k < support_size(); ++k) {
-      if (!(listed(k) >= 0)) detail::invalid_distribution("a probability is ", listed(k));
-      if (listed(k) > (best < 0 ? 0.0 : listed(best))) best = k;
-    }
-    if (best < 0) detail::invalid_distribution("no token has positive probability");
-    detail::check_id(support(best), vocab_size_);
-    return support(best);
-  }
+  Token argmax() const { return detail::likeliest_of(*this); }
 
  private:
   std::span<const Id> ids_;

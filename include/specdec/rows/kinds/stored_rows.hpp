@@ -66,9 +66,7 @@ class StoredRows {
 
   /// Adds a row of this size in which all tokens are equally likely. False if this is not possible for rows of this type.
   bool add_uniform([[maybe_unused]] const Row& like) {
-    if constexpr (requires(RowCopy<Row>& copy) {
-                    { copy.uniform(like) } -> std::same_as<Stored>;
-                  }) {
+    if constexpr (detail::MakesUniform<RowCopy<Row>, Row, Stored>) {
       while (copies_.size() <= rows_.size()) copies_.emplace_back();
       rows_.push_back(copies_[rows_.size()].uniform(like));
       return true;

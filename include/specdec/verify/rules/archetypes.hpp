@@ -47,6 +47,8 @@ struct AnyDrafted {
   AnyRow target(Index i) const;
   AnyRow draft(Index i) const;
   void look_up_all() const;
+  template <class... Words>
+  void check(bool holds, const Words&... words) const;
 };
 
 /// Whether the rule judges lines, and whether it can do so without a change of itself.

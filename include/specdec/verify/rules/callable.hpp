@@ -27,7 +27,7 @@ consteval bool fits_tokens() {
 }
 
 // verify() and verify_undrafted() are found by the namespace of the rule, where a call is compiled: a program that calls a rule
-// includes specdec/verify/verifier.hpp, or the header of the rule in specdec/verify/, which includes it.
+// includes specdec/verify/verifier.hpp. specdec/verify/block.hpp and k_seq.hpp include both.
 
 /// Gives a rule for lines its call operator: rule(target, draft, tokens, source). It calls verify(), which says so if the source is
 /// missing. If the rule needs no draft rows (needs_draft), `draft` may be left out. A rule that remembers its sequence must be a variable: a temporary would lose

@@ -220,12 +220,9 @@ class GreedyBlockWithin : public detail::Callable<GreedyBlockWithin<longest>> {
 
   // Backward pass: the longest prefix with a won race.
   constexpr Verdict decide(const auto& drafted, auto& chance) {
-    const Index gamma = drafted.gamma();
-    if (const std::optional<Token> y = drafted.race(chance, at(gamma).g, gamma)) return {gamma, *y};
-    for (Index i = gamma - 1;; --i) {
-      if (at(i).g == 0) continue;
-      if (const std::optional<Token> y = race(drafted, chance, i)) return {i, *y};
-    }
+    for (Index i = drafted.gamma();; --i)
+      if (at(i).g != 0 || i == drafted.gamma())
+        if (const std::optional<Token> y = race(drafted, chance, i)) return {i, *y};
   }
 
   // The race of row i, with the modified target if there are live modifications.

@@ -73,10 +73,10 @@ struct KSeqVerifier : detail::CallableOnTrees<KSeqVerifier> {
     }
   }
 
-  // Σ min(p/ρ, q). The function is found by the namespace of the rows: include <specdec/rows/read/overlap.hpp>.
+  // Σ min(p/ρ, q). The function is found by the namespace of the rows.
   static constexpr double overlap(const auto& drafted, Index eldest, double rho) {
     const auto p = drafted.target(drafted.parent(eldest) + 1);
-    return lenient_overlap(drafted.draft(eldest), p, 1 / rho) / rho;
+    return lenient_overlap(drafted.draft(eldest), p, 1 / rho) / rho;  // include <specdec/verify/k_seq.hpp>
   }
 
   // 1 − (1 − β)^K, by sums alone: std::pow is not constexpr, and would lose the digits of a small β.

@@ -11,10 +11,15 @@
 
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
-#include "specdec/measure/estimate.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0 {
+
+/// The numbers from low to high: a confidence interval, or all that a number can be by what is known.
+struct Interval {
+  double low = 0;
+  double high = 1;
+};
 
 /// A mean of values that lose weight over time. Call fade() once per step, before you add the values of the step.
 class FadingMean {
@@ -75,8 +80,9 @@ inline double checked_decay(double decay) {
 /// largest_size; if a cost is negative, infinite or NaN.
 class CostCurve {
  public:
-  /// `decay` is the fraction of a cost's weight that is left after another cost is added; 1 forgets nothing.
-  explicit CostCurve(double decay = 1) : decay_(detail::checked_decay(decay)) {}
+  CostCurve() = default;
+  /// `decay` is the fraction of a cost's weight that is left after another cost is added; 1, the default, forgets nothing.
+  explicit CostCurve(double decay) : decay_(detail::checked_decay(decay)) {}
 
   /// Sets the decay from now on.
   void decay(double decay) { decay_ = detail::checked_decay(decay); }
@@ -193,7 +199,7 @@ class CostCurve {
     return (1 - share) * value(a) + share * value(b);
   }
 
-  double decay_;
+  double decay_ = 1;
   std::vector<FadingMean> means_;
 };
 

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: MIT
 #include <cmath>
 #include <random>
+#include <specdec/more/analysis/acceptance.hpp>
 #include <specdec/more/drafters/prompt_lookup.hpp>
 #include <specdec/specdec.hpp>
 #include <utility>
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/measured.hpp"
 #include "support/message_of.hpp"
 #include "support/rules.hpp"
 
-namespace test_measure_acceptance {
+namespace test_more_analysis_acceptance {
 
 using namespace specdec;
 using namespace specdec::testing;
@@ -133,13 +135,16 @@ TEST_CASE("on the paper's toy models both expectations and the rate are right un
   const std::vector<Token> prompt{0};
   for (const Rule& rule : {Rule{TokenVerifier{}}, Rule{SampleMatchVerifier{}}, Rule{BlockVerifier{}}}) {
     CAPTURE(rule.rule.index());
-    SpecDec decoder{target, ModelDrafter{TableModel<>::context_free(row({2 / 3.0, 1 / 3.0}))}, rule};
+    Measures measures;
+    SpecDec decoder{target, ModelDrafter{TableModel<>::context_free(row({2 / 3.0, 1 / 3.0}))}, rule,
+                    FixedLength{}, Observers{StatsObserver{}, MeasuresObserver{measures}}};
     double token = 0, block = 0, rate = 0, accepted = 0;
     enumerate([&](Enumerator& chance) {
+      measures = {};
       auto sequence = decoder.start(prompt, {.max_new_tokens = 100, .gamma = 2});
       sequence.step(chance);
       sequence.step(chance);
-      const Acceptance& a = sequence.stats().acceptance;
+      const Acceptance& a = measures.acceptance;
       CHECK(a.steps == 2);
       CHECK(a.drafted == std::vector<Index>{2, 2});
       token += chance.probability() * a.expected_token();
@@ -171,11 +176,11 @@ std::pair<TableModel<>, TableModel<>> stretches() {
   return {TableModel<>(p, 1), TableModel<>(q, 1)};
 }
 
-Stats run_on_stretches(Index gamma) {
+support::Measured run_on_stretches(Index gamma) {
   auto [target, draft] = stretches();
-  SpecDec decoder{target, ModelDrafter{draft}, TokenVerifier{}};
   Philox rng{3};
-  return decoder.generate(std::vector<Token>{0}, {.max_new_tokens = 40'000, .gamma = gamma}, rng).stats;
+  return support::measured(target, ModelDrafter{draft}, TokenVerifier{}, std::vector<Token>{0},
+                           {.max_new_tokens = 40'000, .gamma = gamma}, rng);
 }
 
 double tokens_per_call(const Acceptance& acceptance, Index gamma) {
@@ -187,10 +192,12 @@ double tokens_per_call(const Acceptance& acceptance, Index gamma) {
 }  // namespace
 
 TEST_CASE("a run tells of its own draft length, and where easy and hard stretches alternate not of others") {
-  const Stats longer = run_on_stretches(8), shorter = run_on_stretches(2);
-  CHECK(tokens_per_call(longer.acceptance, 8) == Approx(longer.block_efficiency()).epsilon(0.02));
-  CHECK(tokens_per_call(shorter.acceptance, 2) == Approx(shorter.block_efficiency()).epsilon(0.02));
-  const double foretold = tokens_per_call(longer.acceptance, 2) / shorter.block_efficiency();
+  const auto longer = run_on_stretches(8), shorter = run_on_stretches(2);
+  CHECK(tokens_per_call(longer.measures.acceptance, 8) ==
+        Approx(longer.stats.block_efficiency()).epsilon(0.02));
+  CHECK(tokens_per_call(shorter.measures.acceptance, 2) ==
+        Approx(shorter.stats.block_efficiency()).epsilon(0.02));
+  const double foretold = tokens_per_call(longer.measures.acceptance, 2) / shorter.stats.block_efficiency();
   CHECK(foretold > 0.86);  // as the comment of Acceptance says: 11 % too few
   CHECK(foretold < 0.92);
 }
@@ -214,10 +221,11 @@ static_assert(!constant_time_probability<LogitsRow<float>>);
 TEST_CASE(
     "if look-ups cost a pass over the row, estimates are made only under rules that read the rows anyway") {
   const auto steps = [&](auto verifier) {
-    SpecDec decoder{Engine{}, ModelDrafter{Engine{}}, verifier};
     std::mt19937_64 rng{1};
     const std::vector<Token> prompt{0};
-    return decoder.generate(prompt, {.max_new_tokens = 50, .gamma = 3}, rng).stats.acceptance;
+    return support::measured(Engine{}, ModelDrafter{Engine{}}, verifier, prompt,
+                             {.max_new_tokens = 50, .gamma = 3}, rng)
+        .measures.acceptance;
   };
   using Reading = support::AnyOf<true, BlockVerifier, GreedyBlockVerifier>;
   using Looking = support::AnyOf<true, TokenVerifier, SampleMatchVerifier>;
@@ -228,23 +236,22 @@ TEST_CASE(
 }
 
 TEST_CASE("a rule that looks nothing up gives no estimate, not even of empty drafts") {
-  SpecDec decoder{Engine{.row = Eigen::RowVector3f(5, 0, -1)}, PromptLookupDrafter{}, TokenVerifier{}};
   std::mt19937_64 rng{1};
-  const Stats stats =
-      decoder.generate(std::vector<Token>{1, 2}, {.max_new_tokens = 50, .gamma = 3}, rng).stats;
+  const auto [stats, measures, drafts] =
+      support::measured(Engine{.row = Eigen::RowVector3f(5, 0, -1)}, PromptLookupDrafter{}, TokenVerifier{},
+                        std::vector<Token>{1, 2}, {.max_new_tokens = 50, .gamma = 3}, rng);
   CHECK(stats.accepted > 0);
   CHECK(stats.accepted_lengths[0] > 0);  // some drafts were empty
-  CHECK(stats.acceptance.steps == 0);
+  CHECK(measures.acceptance.steps == 0);
 }
 
 TEST_CASE("a draft with q = 0, which sample-and-match accepts, is in no estimate") {
   auto model = TableModel<>::context_free(row({0.5, 0.5}));
-  SpecDec decoder{model, Liar{}, SampleMatchVerifier{}};
   std::mt19937_64 rng{1};
-  const std::vector<Token> prompt{0};
-  const Stats stats = decoder.generate(prompt, {.max_new_tokens = 50, .gamma = 1}, rng).stats;
+  const auto [stats, measures, drafts] = support::measured(
+      model, Liar{}, SampleMatchVerifier{}, std::vector<Token>{0}, {.max_new_tokens = 50, .gamma = 1}, rng);
   CHECK(stats.accepted > 0);
-  CHECK(stats.acceptance.drafted.empty());
+  CHECK(measures.acceptance.drafted.empty());
 }
 
 TEST_CASE("impossible drafts are named in the error, and nothing is recorded") {
@@ -274,4 +281,4 @@ TEST_CASE("impossible drafts are named in the error, and nothing is recorded") {
   CHECK(acceptance.rate_interval(1e100).low <= acceptance.rate_interval(1e100).high);
 }
 
-}  // namespace test_measure_acceptance
+}  // namespace test_more_analysis_acceptance

@@ -11,7 +11,8 @@
 
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
-#include "specdec/measure/estimate.hpp"
+#include "specdec/measure/stats.hpp"
+#include "specdec/more/lengths/cost_curve.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/draft_limit.hpp"
 #include "specdec/verify/rules/block.hpp"
@@ -19,44 +20,11 @@
 
 namespace specdec::inline v0_2_0 {
 
-namespace detail {
-
-/// Adds 1 to each of the first `length` positions.
-inline void count(std::vector<Index>& positions, Index length) {
-  resize(positions, std::max(std::ssize(positions), length));
-  for (Index i = 0; i < length; ++i) ++at(positions, i);
-}
-
-/// [i]: P(τ > i), estimated as the product over j <= i of P(τ > j | τ >= j, and the text goes on). reached[j] counts the drafts
-/// that can tell of token j: it was asked for, the tokens before it were accepted, and the text did not end with one of these.
-/// survived[j] counts those drafts among them whose token j was accepted. A text that ends inside a draft, or a draft that is
-/// shorter than others, tells of the tokens up to there, and counts as no rejection after them. The list ends where nothing is
-/// known. After a 0 all is known to be 0.
-///
-/// Source: Kaplan and Meier, "Nonparametric estimation from incomplete observations" (1958). Consistent if the acceptance of a
-/// token does not depend on whether a draft ends before it.
-template <class Survived, class Reached>
-std::vector<double> survival_of(const std::vector<Survived>& survived, const std::vector<Reached>& reached) {
-  std::vector<double> out;
-  double survival = 1;
-  for (std::size_t i = 0; i < reached.size(); ++i) {
-    const auto all = static_cast<double>(reached[i]);
-    if (survival > 0 && all == 0) break;
-    const double here = i < survived.size() ? static_cast<double>(survived[i]) : 0.0;
-    if (survival > 0) survival *= here / all;
-    out.push_back(survival);
-  }
-  return out;
-}
-
-/// a += b, element by element; a grows to the size of b.
-template <class Number>
-void add_elements(std::vector<Number>& a, const std::vector<Number>& b) {
-  a.resize(std::max(a.size(), b.size()));
-  for (std::size_t i = 0; i < b.size(); ++i) a[i] += b[i];
-}
-
-}  // namespace detail
+/// A number and its standard error.
+struct Estimate {
+  double value = 0;
+  double standard_error = 0;
+};
 
 /// Estimates of acceptance from the probabilities of the drafted tokens alone, for any rule in use. They need no pass over a
 /// row, and have less noise than a count of the accepted tokens.
@@ -67,7 +35,7 @@ void add_elements(std::vector<Number>& a, const std::vector<Number>& b) {
 ///
 /// All estimates are of the places of the texts where this run began its drafts. Another draft length begins them at other
 /// places. Where easy and hard stretches of a text alternate, long drafts pass over the easy places. So a run with long drafts
-/// foretells too few tokens for short drafts: 11 % too few where stretches of ten tokens alternate (tests/measure/acceptance.cpp).
+/// foretells too few tokens for short drafts: 11 % too few where stretches of ten tokens alternate (tests/more/analysis/acceptance.cpp).
 /// A run with the other length shows the truth.
 struct Acceptance {
   Index steps = 0;                   ///< drafts seen, empty drafts included

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include <limits>
-#include <specdec/specdec.hpp>
+#include <specdec/more/lengths/cost_curve.hpp>
 
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
 
-namespace test_measure_cost_curve {
+namespace test_more_lengths_cost_curve {
 
 using namespace specdec;
 
@@ -175,4 +175,4 @@ TEST_CASE("only sizes with an added cost count as measured, size 0 among them") 
   CHECK_FALSE(curve.measured(-1));
 }
 
-}  // namespace test_measure_cost_curve
+}  // namespace test_more_lengths_cost_curve

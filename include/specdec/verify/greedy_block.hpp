@@ -1,6 +1,0 @@
-// Greedy block verification, ready to be called on rows. Without rows and Eigen: specdec/verify/rules/greedy_block.hpp.
-// SPDX-License-Identifier: MIT
-#pragma once
-
-#include "specdec/verify/rules/greedy_block.hpp"
-#include "specdec/verify/verifier.hpp"
