@@ -6,6 +6,7 @@
 #include <concepts>
 #include <cstddef>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <span>
 #include <type_traits>
@@ -60,8 +61,6 @@ class BatchCore {
   bool contains(Index number) const { return by_number_.contains(number); }
   /// Whether callbacks are being called.
   bool telling() const { return telling_; }
-  /// A number that was never used.
-  Index next_number() const { return next_; }
   Index target_calls() const { return target_calls_; }
   Index fed() const { return fed_; }
   std::span<const BatchFeed> feeds() const { return call_.feeds(); }
@@ -83,6 +82,23 @@ class BatchCore {
     return found->second;
   }
 
+  /// −1: a number that was never used. Throws if the number is out of range, or in use.
+  Index new_number(Index number) const {
+    constexpr Index most = std::numeric_limits<Index>::max() - 1;
+    if (number < -1 || number > most) invalid_argument("number = ", number, " is outside -1..", most);
+    if (number < 0) number = next_;
+    check_number(number);
+    return number;
+  }
+  void check_number(Index number) const {
+    if (contains(number)) invalid_argument("there is a sequence ", number, " in the batch already");
+  }
+  /// Throws unless a call has room for a draft and one more token.
+  void check_fits(Index gamma) const {
+    if (tokens_per_call != unlimited && gamma >= tokens_per_call)
+      invalid_argument("gamma = ", gamma,
+                       " and one more token do not fit in a call of tokens_per_call = ", tokens_per_call);
+  }
   /// Throws unless the target may hold the first filled.cached tokens of a text of this size.
   static void check_filled(Filled filled, Index size) {
     if (filled.cached < 0 || filled.cached > size)
