@@ -238,7 +238,8 @@ class Drafted {
     std::span<const Index> rows_of_nodes;
     detail::DraftRows use;
   };
-  explicit Drafted(const Given& of, auto... parents)
+  template <class... Parents>
+  explicit Drafted(const Given& of, Parents... parents)
       : target_(of.target),
         draft_(of.draft),
         tokens_(compared(of.tokens, of.target, of.draft)),
