@@ -236,7 +236,8 @@ class Drafted {
     std::span<const Index> rows_of_nodes;
     detail::DraftRows use;
   };
-  explicit Drafted(const GivenDraft& of, auto... parents)
+  template <class... Parents>
+  explicit Drafted(const GivenDraft& of, Parents... parents)
       : target_(of.target),
         draft_(of.draft),
         tokens_(compared(of.tokens, of.target, of.draft)),
