@@ -32,11 +32,11 @@ mutant("committed-before-observed", "loop/step.hpp", "tests/loop/sequence",
        "    Base::template take_verdict<")
 
 mutant = promise("a draft length of a batch is told what drafts cost")
-mutant("draft-time-told-to-nobody", "loop/driver.hpp", "tests/law_clock",
+mutant("draft-time-told-to-nobody", "loop/round.hpp", "tests/law_clock",
        "std::forward<Draft>(draft), time)", "std::forward<Draft>(draft), std::chrono::nanoseconds{0})")
 
 mutant = promise("what was judged of a text is told to the drafter of this text")
-mutant("judged-of-another-text-told", "loop/driver.hpp", "tests/draft/lifted_drafter",
+mutant("judged-of-another-text-told", "loop/round.hpp", "tests/draft/lifted_drafter",
        "tell_drafter(drafter_, seat.number,", "tell_drafter(drafter_, 0 * seat.number,")
 
 mutant = promise("what was noted of a step that was taken back does not count")
@@ -67,7 +67,7 @@ mutant("drafts-as-long-as-for-another-target", "loop/step_base.hpp", "tests/loop
 mutant("refused-turn-leaves-another-target", "loop/batch.hpp", "tests/loop/requests_turns",
        "[&] { entry.seat().move_to(before); }", "[] {}")
 mutant("named-text-keeps-its-proposal", "loop/batch_core.hpp", "tests/loop/requests_turns",
-       "if (Entry& entry = *find(sequence); entry.in_flight) withdraw(entry);", "(void)sequence;")
+       "if (Entry& entry = *find(sequence); entry.seat().in_flight.value > 0) withdraw(entry);", "(void)sequence;")
 
 mutant = promise("a stop string ends the text in the token that completes it, wherever tokens break it")
 mutant("stop-string-begins-anew-each-token", "loop/text.hpp", "tests/text/stop_strings",
@@ -82,8 +82,8 @@ mutant("stream-loses-what-it-held", "more/text/text_stream.hpp", "tests/more/tex
        "    detail::StopSearch& search = search_;\n")
 
 mutant = promise("in a batch a text is what it is alone")
-mutant("batch-rows-of-another", "loop/batch_core.hpp", "tests/loop/batch",
-       "firsts_.push_back(expected);", "firsts_.push_back(0);")
+mutant("batch-rows-of-another", "model/call.hpp", "tests/loop/batch",
+       "RowRange(all, at(firsts_, k),", "RowRange(all, 0 * at(firsts_, k),")
 
 mutant = promise("a call of a batch that fails can be tried again, with the same luck")
 mutant("batch-luck-not-rewound", "loop/batch_core.hpp", "tests/loop/batch", "rewind(entry.source());", "mark(entry.source());")
@@ -93,8 +93,8 @@ mutant("prompt-told-of-the-token-before", "loop/log_probability_observer.hpp", "
        "add(named, at(text, end), options)", "add(named, at(text, end - 1), options)")
 mutant("prompt-told-beside-other-tokens", "loop/step_base.hpp", "tests/loop/prompt_log_probabilities",
        "      if (wants_prompt()) of_prompt().begin_at(length);", "      (void)length;")
-mutant("ruled-out-token-of-a-prompt-kept", "loop/sequence.hpp", "tests/loop/prompt_log_probabilities",
-       "std::min(kept() + unread, Base::ruled_out())", "kept() + unread")
+mutant("ruled-out-token-of-a-prompt-kept", "loop/round.hpp", "tests/loop/prompt_log_probabilities",
+       "std::min(this->kept(), this->ruled_out())", "this->kept()")
 mutant("twin-without-its-prompt", "loop/batch_core.hpp", "tests/loop/prompt_log_probabilities",
        "      twin.seat().take_prompt_of(other.seat());\n", "")
 
@@ -102,15 +102,15 @@ mutant = promise("beam search finds what plain beam search over the target finds
 mutant("beams-beyond-the-known-rows", "more/search/searched_context.hpp", "tests/more/search/beam_search",
        "std::all_of(nodes.begin()", "std::any_of(nodes.begin()")
 mutant("beam-search-told-others-rows", "more/search/beam_batch.hpp", "tests/more/search/beam_batch",
-       "RowRange(rows, first, feeds_[k].rows)", "RowRange(rows, 0, feeds_[k].rows)")
+       "call_.rows_of(rows, k)", "call_.rows_of(rows, 0)")
 mutant("beams-of-a-failed-call-kept", "more/search/searched_context.hpp", "tests/more/search/beams",
        "    for (const Index node : told_) detail::at(nodes_, node).known = false;\n", "")
 mutant("beam-text-found-twice", "more/search/searched_texts.hpp", "tests/more/search/beam_search", "if (k >= 0) return k;", "")
 
 mutant = promise("of drafts made together a draft length is told what a token costs all texts")
-mutant("whole-draft-time-told-to-each", "loop/driver.hpp", "tests/law_clock",
+mutant("whole-draft-time-told-to-each", "loop/round.hpp", "tests/law_clock",
        "if (all.tokens > 0) time =", "if (all.tokens < 0) time =")
-mutant("draft-time-shared-once", "loop/driver.hpp", "tests/law_clock", "time * all.count *", "time *")
+mutant("draft-time-shared-once", "loop/round.hpp", "tests/law_clock", "time * all.count *", "time *")
 
 mutant = promise("a number is one text's for life")
 mutant("number-given-again", "loop/batch_core.hpp", "tests/loop/requests tests/loop/requests_turns",
@@ -118,11 +118,11 @@ mutant("number-given-again", "loop/batch_core.hpp", "tests/loop/requests tests/l
 
 mutant = promise("the target keeps its contexts as they are until all drafters have seen its rows")
 mutant("target-keeps-before-all-have-seen", "loop/batch_core.hpp", "tests/draft/lifted_drafter tests/loop/batch",
-       "if (entry != nullptr) settle(*entry, all, i);",
+       "if (entry != nullptr) round_.settle(entry->seat(), call_.rows_of(all, i), policy_of(*entry));",
        "if (entry != nullptr) {\n"
-       "        settle(*entry, all, i);\n"
+       "        round_.settle(entry->seat(), call_.rows_of(all, i), policy_of(*entry));\n"
        "        if constexpr (called_here)\n"
-       "          if (!entry->seat().error) keep_in_target(entry->seat());\n"
+       "          if (!entry->seat().error) Round::keep_in(target, entry->seat());\n"
        "      }")
 
 mutant = promise("a twin is a sample of its own: it shares neither its text's drafter nor what a rule remembers of it")

@@ -20,6 +20,7 @@
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/model/batch_model.hpp"
+#include "specdec/model/call.hpp"
 #include "specdec/model/feeds.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/turn.hpp"
@@ -30,24 +31,18 @@
 namespace specdec::inline v0_2_0 {
 namespace detail {
 
-/// One draft's rows. A draft model's call may return the rows of many drafts.
+/// One draft's rows.
 template <class Matrix>
-class RowsOfDraft {
- public:
-  /// The draft's rows begin at row `first`.
-  RowsOfDraft(const Matrix& rows, Index first, Index vocab_size)
-      : rows_(rows), first_(first), vocab_size_(vocab_size) {}
+struct RowsOfDraft {
+  Matrix rows;
+  Index vocab_size;
 
   /// Throws: InvalidArgument where the model returned a row of another vocabulary size.
   auto row(Index i) const {
-    auto row = rows_.row(first_ + i);
-    check_shape("draft model", rows_.rows(), row.vocab_size(), rows_.rows(), vocab_size_);
+    auto row = rows.row(i);
+    check_shape("draft model", rows.rows(), row.vocab_size(), rows.rows(), vocab_size);
     return row;
   }
-
- private:
-  const Matrix& rows_;
-  Index first_, vocab_size_;
 };
 
 }  // namespace detail
@@ -130,7 +125,8 @@ class ModelDrafter : public detail::ForOneText<ModelDrafter<M, Strategy>, detail
     for (std::size_t r = 0; r < requests.size(); ++r)
       requests[r].error = detail::error_of([&] { asked_[r] = &begin(requests[r]); });
     const auto withdraw = [this] {
-      for (std::size_t k = 0; k < feeds_.size(); ++k) fed(k).cached.withdraw(model_, feeds_[k].sequence);
+      for (std::size_t k = 0; k < growing_.size(); ++k)
+        fed(k).cached.withdraw(model_, call_.feeds()[k].sequence);
     };
     const auto call_once = [&] { detail::undo_on_error([&] { call(requests); }, withdraw); };
     if constexpr (can_fork<Value>)
@@ -232,9 +228,8 @@ class ModelDrafter : public detail::ForOneText<ModelDrafter<M, Strategy>, detail
   Context& fed(std::size_t k) const { return *asked_[growing_[k]]; }
 
   void begin_call() {
-    feeds_.clear();
+    call_.clear();
     growing_.clear();
-    rows_ = 0;
   }
 
   // Collects parts of the contexts, as many tokens as a call may have. Returns false if the next calls of the drafts have room for
@@ -260,11 +255,11 @@ class ModelDrafter : public detail::ForOneText<ModelDrafter<M, Strategy>, detail
       if (part <= 0) continue;
       feed.tokens = detail::first(feed.tokens, part);
       feed.rows = 0;
-      feeds_.push_back(feed);
+      call_.add(feed, feed.sequence);
       growing_.push_back(r);
       left -= part;
     }
-    return unread > most && !feeds_.empty();
+    return unread > most && !call_.empty();
   }
 
   // Collects the feeds of the drafts that still grow. Returns false if no draft does.
@@ -276,12 +271,13 @@ class ModelDrafter : public detail::ForOneText<ModelDrafter<M, Strategy>, detail
       Context& context = *asked_[r];
       if (!std::exchange(context.calls, false) && !context.growth.next()) continue;
       go_on(requests[r], context);
-      feeds_.push_back(context.cached.feed(model_, requests[r].sequence, requests[r].context,
-                                           context.growth.wish(), vocab_size(), context.replaced));
+      const Index sequence = requests[r].sequence;
+      call_.add(context.cached.feed(model_, sequence, requests[r].context, context.growth.wish(),
+                                    vocab_size(), context.replaced),
+                sequence);
       growing_.push_back(r);
-      rows_ += feeds_.back().rows;
     }
-    return !feeds_.empty();
+    return !call_.empty();
   }
 
   // Once for a draft: rolls the cache back to the context. Empties the cache of a Model that is new or that others used
@@ -299,17 +295,15 @@ class ModelDrafter : public detail::ForOneText<ModelDrafter<M, Strategy>, detail
 
   template <class Request>
   void call(std::span<Request> requests) {
-    decltype(auto) output = model_.forward(std::span<const BatchFeed>(feeds_));
-    for (std::size_t k = 0; k < feeds_.size(); ++k) fed(k).cached.taken(feeds_[k], fed(k).growth.wish());
+    decltype(auto) output = model_.forward(call_.feeds());
+    const auto feeds = call_.feeds();
+    for (std::size_t k = 0; k < feeds.size(); ++k) fed(k).cached.taken(feeds[k], fed(k).growth.wish());
     const auto rows = distributions(output);
-    if (rows.rows() != rows_)
-      detail::check_shape("draft model", rows.rows(), detail::row_size(rows), rows_, vocab_size());
-    Index first = 0;
-    for (std::size_t k = 0; k < feeds_.size(); ++k) {
-      if (feeds_[k].rows == 0) continue;
-      take(requests[growing_[k]], fed(k).growth, detail::RowsOfDraft(rows, first, vocab_size()));
-      first += feeds_[k].rows;
-    }
+    call_.check("draft model", rows);
+    for (std::size_t k = 0; k < feeds.size(); ++k)
+      if (feeds[k].rows > 0)
+        take(requests[growing_[k]], fed(k).growth,
+             detail::RowsOfDraft{call_.rows_of(rows, static_cast<Index>(k)), vocab_size()});
   }
 
   template <class Request, class Rows>
@@ -325,10 +319,9 @@ class ModelDrafter : public detail::ForOneText<ModelDrafter<M, Strategy>, detail
   detail::Turns turns_;  // of a Model
   detail::Turn turn_;
   detail::PerSequence<Context> contexts_;
-  std::vector<Context*> asked_;       // of each request
-  std::vector<BatchFeed> feeds_;      // of one call
+  std::vector<Context*> asked_;  // of each request
+  detail::Call call_;
   std::vector<std::size_t> growing_;  // the request of each feed
-  Index rows_ = 0;                    // how many rows the feeds ask for
   Index families_ = 0;
 };
 

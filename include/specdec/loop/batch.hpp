@@ -100,16 +100,16 @@ class Batch {
   static_assert(detail::can_draft_for_requests<DraftSource>());
   using Core = detail::BatchCore<TargetModel, DraftSource, V, Length, O>;
   using Policy = typename Core::Policy;
-  using Driver = typename Core::Driver;
+  using Round = typename Core::Round;
   using Entry = typename Core::Entry;
-  static_assert(detail::fit_together<Target, drafts_trees<typename Driver::Drafter>, V, Policy>());
+  static_assert(detail::fit_together<Target, drafts_trees<typename Round::Drafter>, V, Policy>());
   static_assert(
       Core::shares_length || detail::serves_one_text<Policy>,
       "this draft length counts the texts that it serves: pass the policy, not specdec::each(policy)");
 
  public:
   /// One text in generation: its tokens, its statistics, and the tokens that the target keeps.
-  using Sequence = typename Driver::Step;
+  using Sequence = typename Round::Step;
   /// A sequence's source of random numbers: any generator; for KeyedVerifier a Keyed.
   using Source = typename Entry::Source;
   using Request = specdec::Request<Source>;
@@ -127,7 +127,7 @@ class Batch {
 
    private:
     friend Batch;
-    Paused(std::unique_ptr<Entry> entry, detail::StateOf<typename Driver::Drafter> state)
+    Paused(std::unique_ptr<Entry> entry, detail::StateOf<typename Round::Drafter> state)
         : entry_(std::move(entry)), state_(std::move(state)) {}
 
     Entry& entry() const {
@@ -136,7 +136,7 @@ class Batch {
     }
 
     std::unique_ptr<Entry> entry_;
-    detail::StateOf<typename Driver::Drafter> state_;
+    detail::StateOf<typename Round::Drafter> state_;
   };
 
   Batch(TargetModel&& target, DraftSource&& drafter, V verifier = {}, BatchOptions options = {})
@@ -211,7 +211,7 @@ class Batch {
     core().withdraw(*core().find(sequence));
     core().take_over_contexts();  // its twins
     std::unique_ptr<Entry> entry = core().remove(sequence);
-    entry->target_holds(0);
+    entry->seat().target_holds(0);
     entry->twin_of = -1;
     if constexpr (called_here) core().target.release(sequence);
     return {std::move(entry), detail::take_state(core().drafter(), sequence)};
@@ -226,7 +226,7 @@ class Batch {
     Entry& entry = paused.entry();
     const Index number = entry.number();
     check_number(number);
-    check_fits(entry.most());
+    check_fits(entry.seat().most());
     core().check_filled(filled, std::ssize(entry.seat().context()));
     const ExternalTarget target = detail::described(core().target);
     entry.seat().check_target(target);
@@ -290,7 +290,6 @@ class Batch {
     core().leave_call(entry);
     if constexpr (called_here) core().target.keep(sequence, entry.seat().kept());
     core().drafter().keep(sequence, entry.seat().kept());
-    entry.fit_into(core().tokens_per_call);
     return sequence;
   }
   Index add_turn(Paused&& paused, TokenIds text, const Options& options, Filled filled = {}) {

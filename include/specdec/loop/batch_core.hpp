@@ -18,12 +18,12 @@
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/loop/batch_entry.hpp"
-#include "specdec/loop/driver.hpp"
 #include "specdec/loop/request.hpp"
+#include "specdec/loop/round.hpp"
 #include "specdec/model/batch_model.hpp"
+#include "specdec/model/call.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/rows/kinds/dense.hpp"
-#include "specdec/rows/kinds/row_range.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0::detail {
@@ -39,15 +39,15 @@ class BatchCore {
   /// Whether the target can give a new sequence a copy of a context.
   static constexpr bool forks_contexts = called_here && can_fork<Target>;
   using Policy = typename Given::Policy;
-  using Driver = detail::Driver<DraftSource, V, Policy, O>;
+  using Round = detail::Round<DraftSource, V, Policy, O>;
   /// Whether twins take over any context.
-  static constexpr bool shares_contexts = forks_contexts || forks_draft_contexts<typename Driver::Drafter>;
-  using Entry = BatchEntry<typename Driver::Seat, Policy, shares_length, V>;
+  static constexpr bool shares_contexts = forks_contexts || forks_draft_contexts<typename Round::Drafter>;
+  using Entry = BatchEntry<typename Round::Seat, Policy, shares_length, V>;
 
   BatchCore(TargetModel&& t, DraftSource&& drafter, Length&& length, Index most)
       : target(std::forward<TargetModel>(t)),
         tokens_per_call(most),
-        driver_(std::forward<DraftSource>(drafter)),
+        round_(std::forward<DraftSource>(drafter)),
         length_(std::forward<Length>(length)) {}
   BatchCore(const BatchCore&) = delete;
   BatchCore& operator=(const BatchCore&) = delete;
@@ -56,7 +56,7 @@ class BatchCore {
   TargetModel target;
   const Index tokens_per_call;  ///< the most
 
-  typename Driver::Drafter& drafter() { return driver_.drafter(); }
+  typename Round::Drafter& drafter() { return round_.drafter(); }
   bool contains(Index number) const { return by_number_.contains(number); }
   /// Whether callbacks are being called.
   bool telling() const { return telling_; }
@@ -64,7 +64,7 @@ class BatchCore {
   Index next_number() const { return next_; }
   Index target_calls() const { return target_calls_; }
   Index fed() const { return fed_; }
-  std::span<const BatchFeed> feeds() const { return view_of(feeds_); }
+  std::span<const BatchFeed> feeds() const { return call_.feeds(); }
 
   /// How many sequences are being written.
   Index size() const {
@@ -97,18 +97,20 @@ class BatchCore {
   static void fill(Entry& entry, Filled filled) {
     const Index size = std::ssize(entry.seat().context());
     check_filled(filled, size);
-    entry.target_holds(std::min(filled.cached, size - 1));
+    entry.seat().target_holds(std::min(filled.cached, size - 1));
   }
   /// The context may hold more than the caller says. If the target cannot note the tokens, the text is read anew.
   void keep_filled(Index number, Filled filled) {
-    Entry& entry = *find(number);
-    if constexpr (called_here && knows_its_context<Target> && can_adopt<Target>) {
-      const auto note = [&] { target.adopt(number, first(entry.seat().context(), entry.seat().kept())); };
-      if (filled.cached > 0 && error_of(note)) entry.target_holds(0);
+    if constexpr (called_here) {
+      if (filled.cached == 0) return;
+      auto& seat = find(number)->seat();
+      const auto note = [&] {
+        if constexpr (knows_its_context<Target> && can_adopt<Target>)
+          target.adopt(number, first(seat.context(), seat.kept()));
+      };
+      if (error_of(note)) seat.target_holds(0);
+      target.keep(number, seat.kept());
     }
-    entry.fit_into(tokens_per_call);
-    if constexpr (called_here)
-      if (filled.cached > 0) target.keep(number, entry.seat().kept());
   }
 
   /// Takes an entry in. If it throws, the batch is as before and the entry is still the caller's.
@@ -116,8 +118,7 @@ class BatchCore {
     if (entries_.size() == entries_.capacity()) entries_.reserve(2 * entries_.size() + 1);
     const Index number = entry->number();
     by_number_.emplace(number, entry.get());
-    entry->fit_into(tokens_per_call);  // nothing throws from here on
-    next_ = std::max(next_, number + 1);
+    next_ = std::max(next_, number + 1);  // nothing throws from here on
     entries_.push_back(std::move(entry));
   }
 
@@ -148,7 +149,7 @@ class BatchCore {
   /// tokens that each may be fed. Drafts are drawn after the choice, so no drawn token influences it.
   void admit() {
     for (const auto& entry : entries_)
-      if (entry->in_flight) withdraw(*entry);
+      if (entry->seat().in_flight.value > 0) withdraw(*entry);
     take_over_contexts();
     ask_shared_length();
     stepping_.clear();
@@ -162,7 +163,7 @@ class BatchCore {
   void admit(std::span<const Index> sequences) {
     for (std::size_t i = 0; i < sequences.size(); ++i) find(sequences, i);  // all, before anything changes
     for (const Index sequence : sequences)
-      if (Entry& entry = *find(sequence); entry.in_flight) withdraw(entry);
+      if (Entry& entry = *find(sequence); entry.seat().in_flight.value > 0) withdraw(entry);
     take_over_contexts();
     ask_shared_length();
     stepping_.clear();
@@ -180,9 +181,8 @@ class BatchCore {
 
   /// A proposal may be out, or the last step may have failed.
   void withdraw(Entry& entry) {
-    entry.in_flight = entry.judged = false;
     rewind(entry.source());
-    driver_.withdraw(entry.seat());
+    round_.withdraw(entry.seat());
   }
 
   template <class E>
@@ -190,32 +190,32 @@ class BatchCore {
     requests_.clear();
     for (Entry* entry : stepping_) {
       if (entry->uncached() > 0) continue;
-      requests_.push_back(Driver::request_of(entry->seat(), policy_of(*entry), entry->source()));
+      requests_.push_back(Round::request_of(entry->seat(), policy_of(*entry), entry->source()));
       requests_.back().limits.tokens_per_call = tokens_per_call;
     }
-    driver_.draft(std::span(requests_), for_each);
+    round_.draft(std::span(requests_), for_each);
     std::erase_if(stepping_, [](const Entry* entry) { return entry->seat().error != nullptr; });
-    feeds_.clear();
+    call_.clear();
     for (Entry* entry : stepping_) {
-      feeds_.push_back({entry->seat().next_feed, entry->number()});
-      entry->in_flight = true;
+      call_.add(entry->seat().next_feed, entry->number());
+      entry->seat().in_flight.value = 1;
     }
   }
 
   /// The feeds that are out for these sequences.
   void take_feeds(std::span<const Index> sequences) {
-    auto& [entries, feeds] = taken_;
+    auto& [entries, call] = taken_;
     entries.clear();
-    feeds.clear();
+    call.clear();
     for (std::size_t i = 0; i < sequences.size(); ++i) {
       Entry* const entry = find(sequences, i);
-      if (!entry->in_flight)
+      if (entry->seat().in_flight.value == 0)
         invalid_argument("sequences[", i, "] = ", sequences[i], " has no proposal to judge");
       entries.push_back(entry);
-      feeds.push_back({entry->seat().next_feed, entry->number()});
+      call.add(entry->seat().next_feed, entry->number());
     }
-    stepping_.swap(entries);
-    feeds_.swap(feeds);
+    std::swap(stepping_, entries);
+    std::swap(call_, call);
   }
 
   template <class Output, class E>
@@ -232,7 +232,7 @@ class BatchCore {
       for (const auto& twin : entries_) {
         if (twin->twin_of < 0) continue;
         const Entry& other = *find(twin->twin_of);
-        if (twin->waits && !other.over() && !other.is_read()) continue;
+        if (twin->waits && !other.over() && other.seat().unread() > 0) continue;
         if (!other.seat().error) take_over_contexts(other, *twin);
         twin->twin_of = -1;
       }
@@ -240,11 +240,11 @@ class BatchCore {
 
   void forget(Index sequence) {
     if constexpr (called_here) target.release(sequence);
-    driver_.drafter().release(sequence);
+    round_.drafter().release(sequence);
   }
 
  private:
-  using Requests = std::vector<typename Driver::template Request<typename Entry::Source>>;
+  using Requests = std::vector<typename Round::template Request<typename Entry::Source>>;
 
   // The i-th of these sequences, which must not be among those before it.
   Entry* find(std::span<const Index> sequences, std::size_t i) const {
@@ -262,11 +262,14 @@ class BatchCore {
     if (entry.over() || entry.waits_for_turn()) return true;
     withdraw(entry);
     if (entry.twin_of >= 0) return true;  // it waits
-    if constexpr (shares_length) entry.seat().forget_limits();
-    const Index count = entry.uncached() > 0 ? std::min(entry.uncached(), left) : entry.most_fed(wanted_);
-    if (entry.seat().error) return true;
+    auto& seat = entry.seat();
+    if constexpr (shares_length) seat.forget_limits();
+    entry.fit_into(tokens_per_call);
+    const bool is_part = entry.uncached() > 0;
+    const Index count = is_part ? std::min(entry.uncached(), left) : entry.most_fed(wanted_);
+    if (seat.error) return true;
     if (count > left || count == 0) return false;
-    if (entry.uncached() > 0) entry.feed_part(count);
+    if (is_part) seat.next_feed = seat.next_part(count);
     stepping_.push_back(&entry);
     left -= count;
     return true;
@@ -280,7 +283,7 @@ class BatchCore {
       for (const auto& entry : entries_) {
         if (entry->over() || entry->waits_for_turn()) continue;
         const DraftedText own = entry->seat().drafted_text();
-        most = std::max(most, entry->most());
+        most = std::max(most, entry->seat().most());
         text = {std::max(text.context, own.context), std::max(text.room, own.room)};
       }
       Policy& policy = length_;
@@ -298,7 +301,7 @@ class BatchCore {
   template <class Rows>
   void settle_judged(const Rows& rows) {
     for (Entry* entry : stepping_)
-      if (entry != nullptr && !entry->judged) {
+      if (entry != nullptr && entry->seat().in_flight.value != 2) {
         if constexpr (called_here) target.keep(entry->number(), entry->seat().next_feed.from);
         withdraw(*entry);
       }
@@ -307,33 +310,14 @@ class BatchCore {
 
   template <class Rows, class E>
   void judge(const Rows& all, E& for_each) {
-    Index expected = 0;
-    firsts_.clear();
-    for (const BatchFeed& feed : feeds_) {
-      firsts_.push_back(expected);
-      expected += feed.rows;
-    }
-    if (!feeds_.empty()) ++target_calls_;
-    for (std::size_t i = 0; i < feeds_.size(); ++i)
-      if (stepping_[i] != nullptr) fed_ += std::ssize(feeds_[i].tokens);
-    if (all.rows() != expected)
-      invalid_argument("the target returned ", Index{all.rows()}, " rows, expected ", expected);
+    if (!call_.empty()) ++target_calls_;
+    for (const Entry* entry : stepping_)
+      if (entry != nullptr) fed_ += std::ssize(entry->seat().next_feed.tokens);
+    call_.check("target", all);
     for_each(std::ssize(stepping_), [&](Index i) {
-      Entry* const entry = stepping_[static_cast<std::size_t>(i)];
-      if (entry == nullptr) return;
-      if (entry->seat().next_feed.rows > 0) {
-        if (entry->uncached() > 0) entry->tell_part(rows_of(all, i));
-        else Driver::weigh(entry->seat(), rows_of(all, i), entry->source());
-      }
-      entry->judged = true;
+      if (Entry* const entry = at(stepping_, i))
+        Round::weigh(entry->seat(), call_.rows_of(all, i), entry->source());
     });
-  }
-
-  // The rows of the i-th feed.
-  template <class Rows>
-  auto rows_of(const Rows& all, Index i) const {
-    const auto k = static_cast<std::size_t>(i);
-    return RowRange(all, firsts_[k], feeds_[k].rows);
   }
 
   // In the order of the feeds: what was learnt, the texts, the models' contexts, the callbacks. The target keeps the contexts as
@@ -341,11 +325,12 @@ class BatchCore {
   template <class Rows>
   void settle(const Rows& all) {
     for (Index i = 0; i < std::ssize(stepping_); ++i) {
-      Entry*& entry = stepping_[static_cast<std::size_t>(i)];
-      if (entry != nullptr && !std::exchange(entry->judged, false)) entry = nullptr;
-      if (entry != nullptr) settle(*entry, all, i);
+      Entry*& entry = at(stepping_, i);
+      if (entry != nullptr && entry->seat().in_flight.value != 2) entry = nullptr;
+      if (entry != nullptr) round_.settle(entry->seat(), call_.rows_of(all, i), policy_of(*entry));
     }
-    if constexpr (called_here) for_each_settled([this](Entry& entry) { keep_in_target(entry); });
+    if constexpr (called_here)
+      for_each_settled([this](Entry& entry) { Round::keep_in(target, entry.seat()); });
     take_over_contexts();
     telling_ = true;
     for_each_settled([](Entry& entry) { entry.tell(); });  // throws nothing
@@ -353,24 +338,10 @@ class BatchCore {
     stepping_.clear();
   }
 
-  template <class Rows>
-  void settle(Entry& entry, const Rows& all, Index i) {
-    entry.in_flight = false;
-    if (entry.uncached() > 0) entry.part_is_fed(tokens_per_call);
-    else driver_.settle(entry.seat(), rows_of(all, i), policy_of(entry));
-  }
-
   template <class F>
   void for_each_settled(const F& f) {
     for (Entry* const entry : stepping_)
       if (entry != nullptr && !entry->seat().error) f(*entry);
-  }
-
-  void keep_in_target(const Entry& entry) {
-    const auto& seat = entry.seat();
-    if constexpr (takes_trees<Target>)
-      if (!seat.next_feed.parents.empty()) return target.keep(entry.number(), seat.kept_path());
-    if (seat.next_feed.rows > 0) target.keep(entry.number(), seat.kept());
   }
 
   // Either text may have got another turn since the fork.
@@ -388,8 +359,7 @@ class BatchCore {
       target.fork(other.number(), twin.number());
     });
     if (!error) target.keep(twin.number(), shared);
-    twin.target_holds(error ? 0 : shared);
-    twin.fit_into(tokens_per_call);
+    twin.seat().target_holds(error ? 0 : shared);
   }
 
   // Removes the sequences that are over: all of them, or none if there is no memory for their results.
@@ -420,7 +390,7 @@ class BatchCore {
         if (entry->twin_of >= 0 && !contains(entry->twin_of)) entry->twin_of = -1;
   }
 
-  Driver driver_;
+  Round round_;
   Length length_;
   std::vector<std::unique_ptr<Entry>> entries_;  // the sequence that has waited longest comes first
   std::unordered_map<Index, Entry*> by_number_;
@@ -430,10 +400,8 @@ class BatchCore {
   bool telling_ = false;
   std::vector<Entry*> stepping_;  // of the call; null for one that has left since
   Requests requests_;
-  std::vector<BatchFeed> feeds_;  // of the call
-  std::pair<std::vector<Entry*>, std::vector<BatchFeed>>
-      taken_;                  // the same, of a call that is being looked at
-  std::vector<Index> firsts_;  // the first row of each feed
+  Call call_;
+  std::pair<std::vector<Entry*>, Call> taken_;  // the same, of a call that is being looked at
 };
 
 }  // namespace specdec::detail

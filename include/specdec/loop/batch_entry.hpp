@@ -14,7 +14,6 @@
 #include "specdec/chance/any_generator.hpp"
 #include "specdec/chance/keyed.hpp"
 #include "specdec/error.hpp"
-#include "specdec/lists.hpp"
 #include "specdec/loop/options.hpp"
 #include "specdec/loop/request.hpp"
 #include "specdec/loop/step_base.hpp"
@@ -59,8 +58,7 @@ class BatchEntry {
 
   BatchEntry(Index number, const ExternalTarget& target, const V& verifier, Own own,
              Request<Source>&& request, const auto& observers)
-      : most_(request.options.gamma),
-        source_(std::move(request.source)),
+      : source_(std::move(request.source)),
         on_step_(std::move(request.on_step)),
         own_(std::move(own)),
         stays_(request.stays),
@@ -69,8 +67,7 @@ class BatchEntry {
     seat_.number = number;
   }
   BatchEntry(const BatchEntry& other, Index number, Twin<Source>&& twin)
-      : most_(twin.options ? twin.options->gamma : other.most_),
-        source_(std::move(twin.source)),
+      : source_(std::move(twin.source)),
         on_step_(std::move(twin.on_step)),
         own_(other.own_),
         stays_(other.stays_),
@@ -84,8 +81,6 @@ class BatchEntry {
   BatchEntry& operator=(const BatchEntry&) = delete;
 
   Index number() const { return seat_.number; }
-  /// The most tokens of a draft (Options::gamma).
-  Index most() const { return most_; }
   Source& source() { return source_; }
   Policy& policy() { return own_.policy; }
   Seat& seat() { return seat_; }
@@ -106,45 +101,17 @@ class BatchEntry {
       if (context.back() != text[i]) invalid_argument("text[", i, "] = ", text[i], " is no token");
     }
     seat_.resume(TokenIds(context), options);
-    most_ = options.gamma;  // nothing throws from here on
-    reported_ = false;
-    reads_to_ = 0;
+    reported_ = seat_.in_parts = false;  // nothing throws from here on
   }
 
-  /// If a call has no room for all that the target must still read, or if the rows after the prompt's tokens are wanted, it is
-  /// fed in parts before the next step.
+  /// Parts begin if a call has no room for all that the target must still read, or if the rows after the prompt's tokens are wanted.
   void fit_into(Index tokens_per_call) {
-    const Index size = std::ssize(seat_.context());
-    const bool fits = tokens_per_call == unlimited || size - seat_.kept() <= tokens_per_call - most_;
-    reads_to_ = fits && !seat_.reads_prompt() ? 0 : size - 1;
+    if (uncached() > 0) return;
+    const bool fits = tokens_per_call == unlimited || seat_.unread() < tokens_per_call - seat_.most();
+    seat_.in_parts = !fits || seat_.reads_prompt();
   }
   /// How many tokens are still to be fed in parts.
-  Index uncached() const { return std::max(reads_to_ - seat_.kept(), Index{0}); }
-  void feed_part(Index count) {
-    seat_.next_feed = {.tokens = part(seat_.context(), seat_.kept(), count),
-                       .from = seat_.kept(),
-                       .rows = seat_.wants_prompt() ? count : 0};
-  }
-  /// Records the log-probabilities of the tokens that follow the part's tokens.
-  template <class Rows>
-  void tell_part(const Rows& rows) {
-    seat_.error = error_of([&] { seat_.tell_prompt(rows, seat_.kept()); });
-  }
-  /// The target has taken in what feed_part() said.
-  void part_is_fed(Index tokens_per_call) {
-    if (seat_.error) return;
-    seat_.target_holds(seat_.kept() + std::ssize(seat_.next_feed.tokens));
-    if (uncached() > 0) return;
-    target_holds(std::min(seat_.kept(), seat_.ruled_out()));
-    fit_into(tokens_per_call);
-  }
-  /// The target's context holds the first `length` tokens of the text, and no part is on its way.
-  void target_holds(Index length) {
-    reads_to_ = 0;
-    seat_.target_holds(length);
-  }
-  /// Whether the target has read all tokens but the last.
-  bool is_read() const { return seat_.kept() + 1 >= std::ssize(seat_.context()); }
+  Index uncached() const { return seat_.in_parts ? seat_.unread() : 0; }
 
   /// The most tokens that the next step may feed. `wanted_of_all`: what a draft length of all texts asks for.
   Index most_fed(Index wanted_of_all) {
@@ -164,19 +131,15 @@ class BatchEntry {
     });
   }
 
-  bool in_flight = false;  ///< whether a feed is with the target
-  bool judged = false;     ///< whether the rows of the last feed have been weighed
-  Index twin_of = -1;      ///< the text whose contexts this one is to take over; −1: none
-  bool waits = false;      ///< whether it waits until that text is read: the target copies its context, too
+  Index twin_of = -1;  ///< the text whose contexts this one is to take over; −1: none
+  bool waits = false;  ///< whether it waits until that text is read: the target copies its context, too
 
  private:
-  Index most_;
   Source source_;
   OnStep on_step_;
   Own own_;
   bool stays_, reported_ = false;
   Seat seat_;
-  Index reads_to_ = 0;  // the target is fed the tokens before this one in parts, before the next step
 };
 
 }  // namespace specdec::detail

@@ -13,15 +13,14 @@
 #include "specdec/draft/drafter.hpp"
 #include "specdec/error.hpp"
 #include "specdec/executor.hpp"
-#include "specdec/loop/driver.hpp"
 #include "specdec/loop/options.hpp"
+#include "specdec/loop/round.hpp"
 #include "specdec/loop/step.hpp"
 #include "specdec/measure/stats.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/over_feeds.hpp"
 #include "specdec/model/turn.hpp"
-#include "specdec/model/uncopied.hpp"
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
@@ -30,7 +29,7 @@
 namespace specdec::inline v0_2_0 {
 namespace detail {
 
-/// What the sequences of a decoder share: the target, the driver with its drafter, and the draft length. The sequences refer to
+/// What the sequences of a decoder share: the target, the round with its drafter, and the draft length. The sequences refer to
 /// it, so it stays where it is, also when the decoder moves.
 template <class TargetModel, class DraftSource, class V, class Length, class O>
 struct Shared {
@@ -38,21 +37,21 @@ struct Shared {
   using Rule = V;
   using Observers = O;
   using Policy = std::remove_reference_t<Length>;
-  using Driver = detail::Driver<DraftSource, V, Policy, O>;
+  using Round = detail::Round<DraftSource, V, Policy, O>;
 
   Shared(TargetModel&& t, DraftSource&& d, Length&& l)
       : target(std::forward<TargetModel>(t)),
-        driver(std::forward<DraftSource>(d)),
+        round(std::forward<DraftSource>(d)),
         length(std::forward<Length>(l)),
         target_turns(Turns::of<TargetModel>(target.model())),
-        drafter_turns(Turns::of<typename Driver::Lifted>(driver.drafter())) {
-    serve_one(driver.drafter());
+        drafter_turns(Turns::of<typename Round::Lifted>(round.drafter())) {
+    serve_one(round.drafter());
   }
   Shared(const Shared&) = delete;
   Shared& operator=(const Shared&) = delete;
 
   OverFeeds<TargetModel> target;
-  Driver driver;
+  Round round;
   Length length;
   Turns target_turns, drafter_turns;
 };
@@ -92,10 +91,10 @@ struct Shared {
 /// Throws: what models, drafter and verifier throw. The sequence, the statistics and both contexts are then as before the
 /// step, and the step can be tried again, from propose() on. Only the generator has moved on.
 template <class Shared>
-class Sequence : private Shared::Driver::Seat {
+class Sequence : private Shared::Round::Seat {
   using Target = typename Shared::Target;
-  using Driver = typename Shared::Driver;
-  using Base = typename Driver::Seat;
+  using Round = typename Shared::Round;
+  using Base = typename Round::Seat;
   // Of a target that is no model SpecDec has said what is missing.
   static constexpr bool calls_target = detail::TakesCalls<Target>;
 
@@ -220,16 +219,16 @@ class Sequence : private Shared::Driver::Seat {
                   "RowPointers or another specdec::DistributionMatrix, with as many rows as the Feed "
                   "asks for");
     if (done()) return {};
-    if (reading_.value > 0) return take_prompt(rows), std::span<const Token>();
-    if (!Base::offers()) detail::invalid_call("accept() has no proposal to judge: propose() first");
-    if (!drafter_turn_.lasts(shared_->drafter_turns)) {
+    if (Base::in_flight.value == 0)
+      detail::invalid_call("accept() has no proposal to judge: propose() first");
+    if (Base::offers() && !drafter_turn_.lasts(shared_->drafter_turns)) {
       withdraw();
       detail::invalid_call(
           "the drafter, or a model that it refers to, was used elsewhere between propose() and "
           "accept(): sequences that run side by side need a decoder each, with a drafter of its own");
     }
-    Driver::weigh(*this, rows, source);
-    shared_->driver.settle(*this, rows, shared_->length);
+    Round::weigh(*this, rows, source);
+    shared_->round.settle(*this, rows, shared_->length);
     rethrow();
     return Base::last_emitted;
   }
@@ -251,7 +250,7 @@ class Sequence : private Shared::Driver::Seat {
   /// Throws: InvalidArgument where SpecDec::start does. The sequence is then unchanged.
   void resume(TokenIds text, Options options) {
     Base::resume(text, std::move(options));  // nothing throws from here on
-    reading_.value = 0;
+    Base::in_flight.value = 0;
     if constexpr (calls_target)
       if (turn_.lasts(shared_->target_turns)) keep_in_target(kept());
     if (drafter_turn_.lasts(shared_->drafter_turns)) drafter().keep(Base::number, kept());
@@ -288,21 +287,16 @@ class Sequence : private Shared::Driver::Seat {
     if (done()) return {};
     take_target();
     auto&& chance = as_chance(source);
-    const auto step = [&]() -> std::span<const Token> {
-      Feed feed = propose_half(chance);
-      if (reading_.value > 0) {
-        take_prompt(ask_target(feed));
-        keep_in_target(kept());
-        if (done()) return {};
-        feed = propose_half(chance);
-      }
-      if (!turn_.lasts(shared_->target_turns))
-        detail::invalid_call("the drafter has used the target itself: give each a model of its own");
-      const auto& rows = ask_target(feed);
-      const std::span<const Token> emitted = accept(rows, chance);
-      if constexpr (drafts_trees<typename Driver::Drafter>)
-        if (!feed.parents.empty()) return shared_->target.keep(Base::number, kept_path()), emitted;
-      keep_in_target(kept());
+    const auto step = [&] {
+      std::span<const Token> emitted;
+      do {  // a call for the prompt alone emits nothing
+        const BatchFeed only{propose_half(chance), Base::number};
+        if (!turn_.lasts(shared_->target_turns))
+          detail::invalid_call("the drafter has used the target itself: give each a model of its own");
+        const auto& rows = shared_->target.forward(std::span<const BatchFeed>(&only, 1));
+        emitted = accept(rows, chance);
+        Round::keep_in(shared_->target, *this);
+      } while (emitted.empty() && !done());
       return emitted;
     };
     return detail::undo_on_error(step, [this] {
@@ -311,46 +305,36 @@ class Sequence : private Shared::Driver::Seat {
     });
   }
 
-  decltype(auto) ask_target(const Feed& feed) {
-    const BatchFeed only{feed, Base::number};
-    return shared_->target.forward(std::span<const BatchFeed>(&only, 1));
-  }
   void keep_in_target(Index length) { shared_->target.keep(Base::number, length); }
 
   template <RandomSource Source>
   Feed propose_half(Source& source) {
     withdraw();
     if (done()) return {{}, kept(), 0};
-    if (Base::reads_prompt()) return reading_.value = 1, Base::read_prompt();
-    auto&& chance = as_chance(source);
-    take_drafter();
-    Base::asked = draft_limits();
-    auto request = Driver::request_of(*this, shared_->length, chance);
-    InOrder in_order;
-    shared_->driver.draft(std::span(&request, 1), in_order);
-    drafter_turn_.go_on(shared_->drafter_turns);
-    rethrow();
+    if (Base::reads_prompt()) Base::next_feed = Base::next_part(Base::unread());
+    else draft(source);
+    Base::in_flight.value = 1;
     return Base::next_feed;
   }
 
-  // The rows of a Feed that is the prompt alone.
-  template <class Rows>
-  void take_prompt(const Rows& rows) {
-    reading_.value = 0;
-    const Index unread = std::ssize(context()) - 1 - kept();
-    if (const Index count = distributions(rows).rows(); count != unread)
-      detail::invalid_argument("target has ", count, " rows, expected ", unread,
-                               ", one per token of the Feed");
-    Base::tell_prompt(rows, kept());
-    Base::target_holds(std::min(kept() + unread, Base::ruled_out()));
+  template <RandomSource Source>
+  void draft(Source& source) {
+    auto&& chance = as_chance(source);
+    take_drafter();
+    Base::asked = draft_limits();
+    auto request = Round::request_of(*this, shared_->length, chance);
+    InOrder in_order;
+    shared_->round.draft(std::span(&request, 1), in_order);
+    drafter_turn_.go_on(shared_->drafter_turns);
+    rethrow();
   }
 
-  // The error of a step that a driver has taken back.
+  // The error of a step that was taken back.
   void rethrow() {
     if (Base::error) std::rethrow_exception(std::exchange(Base::error, nullptr));
   }
 
-  typename Driver::Drafter& drafter() { return shared_->driver.drafter(); }
+  typename Round::Drafter& drafter() { return shared_->round.drafter(); }
 
   void take_target() {
     if (turn_.lasts(shared_->target_turns)) return;
@@ -371,14 +355,12 @@ class Sequence : private Shared::Driver::Seat {
 
   // Takes back the proposal. The drafter rolls back only if nobody else has used it since.
   void withdraw() {
-    reading_.value = 0;
-    if (drafter_turn_.lasts(shared_->drafter_turns)) shared_->driver.withdraw(*this);
+    if (drafter_turn_.lasts(shared_->drafter_turns)) shared_->round.withdraw(*this);
     else Base::withdraw();
   }
 
   Shared* shared_;
   detail::Turn turn_, drafter_turn_;
-  detail::UncopiedNumber reading_;  // 1: the prompt alone is proposed
 };
 
 }  // namespace specdec

@@ -123,12 +123,10 @@ class StepBase {
     return false;
   }
   bool reads_prompt() const { return wants_prompt() && cached_ + 1 < text_.size(); }
-  /// What it is fed: the prompt's tokens that are not cached, without the last one. A row after each of them is wanted.
-  Feed read_prompt() {
-    const auto prompt = first(text_.context(), text_.size() - 1);
-    const auto unread = after(prompt, cached_);
-    offered_.feed_only(std::ssize(unread));
-    return {unread, cached_, std::ssize(unread)};
+  /// In place of a draft the target is fed the next `count` tokens of the text alone.
+  Feed next_part(Index count) {
+    offered_.feed_only(count);
+    return {part(text_.context(), cached_, count), cached_, wants_prompt() ? count : 0};
   }
   /// Takes the rows after token `from` of the prompt and the tokens that follow it. If a row throws, they can be told again.
   template <class Rows>

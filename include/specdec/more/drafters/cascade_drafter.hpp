@@ -24,11 +24,12 @@
 #include "specdec/error.hpp"
 #include "specdec/executor.hpp"
 #include "specdec/lists.hpp"
-#include "specdec/loop/driver.hpp"
 #include "specdec/loop/options.hpp"
+#include "specdec/loop/round.hpp"
 #include "specdec/loop/step.hpp"
 #include "specdec/measure/stats.hpp"
 #include "specdec/model/batch_model.hpp"
+#include "specdec/model/call.hpp"
 #include "specdec/model/known_tokens.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/over_feeds.hpp"
@@ -37,7 +38,6 @@
 #include "specdec/more/drafters/past_dead_ends.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/dense.hpp"
-#include "specdec/rows/kinds/row_range.hpp"
 #include "specdec/rows/kinds/row_span.hpp"
 #include "specdec/rows/kinds/stored_rows.hpp"
 #include "specdec/rows/read/dead_end.hpp"
@@ -93,8 +93,8 @@ class CascadeDrafter
   static_assert(detail::fit_together<Value, specdec::drafts_trees<Inner>, V, Policy>());
   static_assert(draws_from_target<V>, "the cascade would report rows that its drafts are not drawn from");
 
-  using Driver = detail::Driver<D, V, Policy, Observers<StatsObserver>>;
-  using Seat = typename Driver::Seat;
+  using Round = detail::Round<D, V, Policy, Observers<StatsObserver>>;
+  using Seat = typename Round::Seat;
   using Output = std::remove_cvref_t<detail::OutputOf<Value>>;
   using Row = RowOf<decltype(distributions(std::declval<const Output&>()))>;
   using Rows = StoredRows<Row, has_stable_rows<Value>>;
@@ -118,12 +118,11 @@ class CascadeDrafter
 
   // The inner loop's request for a part of a draft.
   template <class Request>
-  using InnerRequest = typename Driver::template Request<std::remove_pointer_t<decltype(Request::source)>>;
+  using InnerRequest = typename Round::template Request<std::remove_pointer_t<decltype(Request::source)>>;
   template <class Request>
   struct Part : InnerRequest<Request> {
     Request* outer = nullptr;
     Text* text = nullptr;
-    Index first = 0;      // the first of its rows in a call of the model
     bool goes_on = true;  // whether the draft length and the draft's limits let the draft go on
   };
 
@@ -139,14 +138,14 @@ class CascadeDrafter
 
   CascadeDrafter(M&& model, D&& drafter, V verifier, Index gamma, Length&& length)
       : model_(std::forward<M>(model)),
-        driver_(std::forward<D>(drafter)),
+        round_(std::forward<D>(drafter)),
         verifier_(std::move(verifier)),
         gamma_(gamma),
         length_(std::forward<Length>(length)),
         turns_(detail::Turns::of<CascadeDrafter>(*this)) {
     detail::check_gamma_option(gamma);
     const auto of_model = detail::shared_identities<M>(model_.model());
-    const auto of_drafter = detail::shared_identities<detail::Lift<D>>(driver_.drafter());
+    const auto of_drafter = detail::shared_identities<detail::Lift<D>>(round_.drafter());
     if (std::ranges::find_first_of(of_model, of_drafter) != of_model.end())
       detail::invalid_argument(
           "the inner drafter refers to the cascade's model: give each a model of its own");
@@ -190,19 +189,19 @@ class CascadeDrafter
     const auto text = texts_.find(sequence);
     if (length > 0 || text == texts_.end() || !has_turn()) return;
     model_.keep(sequence, Index{0});
-    driver_.drafter().keep(sequence, 0);
+    round_.drafter().keep(sequence, 0);
     if (text->second.seat) text->second.seat->target_holds(0);
   }
   void release(Index sequence) {
-    driver_.drafter().release(sequence);
+    round_.drafter().release(sequence);
     const auto text = texts_.find(sequence);
     if (text == texts_.end()) return;
     leave(sequence, text->second);
     texts_.erase(text);
   }
 
-  void serve_one() { detail::serve_one(driver_.drafter()); }
-  void check_copies() const { detail::check_copies(driver_.drafter()); }
+  void serve_one() { detail::serve_one(round_.drafter()); }
+  void check_copies() const { detail::check_copies(round_.drafter()); }
 
   /// What the inner drafter and the draft length have learnt of a sequence. The models read it anew.
   struct State {
@@ -211,24 +210,24 @@ class CascadeDrafter
   };
 
   State take(Index sequence) {
-    State state{texts_.extract(sequence), detail::take_state(driver_.drafter(), sequence)};
+    State state{texts_.extract(sequence), detail::take_state(round_.drafter(), sequence)};
     if (state.text) leave(sequence, state.text.mapped());
     return state;
   }
   void put(Index sequence, State&& state) {
     texts_.reserve(texts_.size() + 1);
-    detail::put_state(driver_.drafter(), sequence, std::move(state.inner));
+    detail::put_state(round_.drafter(), sequence, std::move(state.inner));
     if (!state.text) return;  // nothing throws from here on
     state.text.key() = sequence;
     texts_.insert(std::move(state.text));
   }
   void fork(Index from, Index to) {
-    detail::fork_state(driver_.drafter(), from, to);
+    detail::fork_state(round_.drafter(), from, to);
     if (const auto text = texts_.find(from); text != texts_.end())
       texts_.try_emplace(to, Text{text->second.length});
   }
   void fork_context(Index from, Index to, Index length) {
-    detail::fork_draft_context(driver_.drafter(), from, to, length);
+    detail::fork_draft_context(round_.drafter(), from, to, length);
     if constexpr (can_fork<Value>) {
       const auto text = texts_.find(from);
       if (text == texts_.end() || !text->second.seat) return;
@@ -247,7 +246,7 @@ class CascadeDrafter
   /// The addresses of those models in the cascade that other code may use, too.
   std::vector<const void*> identities() const {
     auto found = detail::shared_identities<M>(model_.model());
-    detail::append(found, detail::shared_identities<detail::Lift<D>>(driver_.drafter()));
+    detail::append(found, detail::shared_identities<detail::Lift<D>>(round_.drafter()));
     return found;
   }
 
@@ -318,7 +317,7 @@ class CascadeDrafter
       text.seat->number = sequence;
     }
     model_.keep(sequence, text.seat->kept());
-    driver_.drafter().keep(sequence, text.seat->kept());
+    round_.drafter().keep(sequence, text.seat->kept());
   }
 
   // A step of all inner loops: one call of the model.
@@ -328,7 +327,7 @@ class CascadeDrafter
       static_cast<Policy&>(length_).batch(std::ssize(parts));
     for (P& part : parts) part.outer->error = detail::error_of([&] { ask(part); });
     std::erase_if(parts, failed<P>);
-    driver_.draft(std::span<P>(parts), for_each);
+    round_.draft(std::span<P>(parts), for_each);
     turn_.go_on(turns_);
     std::erase_if(parts, failed<P>);
     if (!parts.empty()) judge(parts, for_each);
@@ -341,40 +340,35 @@ class CascadeDrafter
     seat.asked =
         seat.limits([&](Index most) { return detail::next_length(policy, most, seat.drafted_text()); });
     static_cast<InnerRequest<std::remove_pointer_t<decltype(part.outer)>>&>(part) =
-        Driver::request_of(seat, policy, *part.outer->source);
+        Round::request_of(seat, policy, *part.outer->source);
     part.limits.tokens_per_call = part.outer->limits.tokens_per_call;
   }
 
   template <class P, class E>
   void judge(std::vector<P>& parts, E& for_each) {
-    Index count = 0;
-    feeds_.clear();
-    for (P& part : parts) {
-      part.first = count;
-      count += part.seat->next_feed.rows;
-      feeds_.push_back({part.seat->next_feed, part.seat->number});
-    }
-    decltype(auto) output = model_.forward(std::span<const BatchFeed>(feeds_));
+    call_.clear();
+    for (const P& part : parts) call_.add(part.seat->next_feed, part.seat->number);
+    decltype(auto) output = model_.forward(call_.feeds());
     const auto all = distributions(output);
-    if (all.rows() != count)
-      detail::check_shape("cascade's model", all.rows(), detail::row_size(all), count, vocab_size());
-    const auto rows_of = [&](const P& part) { return RowRange(all, part.first, part.seat->next_feed.rows); };
+    call_.check("cascade's model", all);
     for_each(std::ssize(parts), [&](Index i) {
       const P& part = detail::at(parts, i);
-      weigh(*part.seat, rows_of(part), *part.outer->source);
+      weigh(*part.seat, call_.rows_of(all, i), *part.outer->source);
     });
-    for (P& part : parts) {
-      driver_.settle(*part.seat, rows_of(part), length_of(*part.text));
-      if (!part.seat->error) part.outer->error = detail::error_of([&] { take(part, rows_of(part)); });
+    for (Index i = 0; i < std::ssize(parts); ++i) {
+      P& part = detail::at(parts, i);
+      const auto rows = call_.rows_of(all, i);
+      round_.settle(*part.seat, rows, length_of(*part.text));
+      if (!part.seat->error) part.outer->error = detail::error_of([&] { take(part, rows); });
     }
-    for (const P& part : parts) keep_in_model(*part.seat);
+    for (const P& part : parts) Round::keep_in(model_, *part.seat);
   }
 
   template <class R, class Source>
   static void weigh(Seat& seat, const R& rows, Source& source) {
     auto&& chance = as_chance(source);
     detail::PastDeadEnds<std::remove_cvref_t<decltype(chance)>> past(chance);
-    Driver::weigh(seat, rows, past);
+    Round::weigh(seat, rows, past);
   }
 
   // Takes the tokens that were emitted into the draft, with their rows: after the context, and after each token that the model
@@ -396,13 +390,6 @@ class CascadeDrafter
     }
   }
 
-  // After a step, taken or taken back: the model keeps what is text.
-  void keep_in_model(const Seat& seat) {
-    if constexpr (takes_trees<Value>)
-      if (!seat.error && !seat.next_feed.parents.empty()) return model_.keep(seat.number, seat.kept_path());
-    model_.keep(seat.number, seat.kept());
-  }
-
   // Whether the draft has failed. Its request then has the error: one of the inner loop must not look like one about the outer
   // loop's rows.
   template <class P>
@@ -417,14 +404,14 @@ class CascadeDrafter
   static constexpr auto of_cascade = [](const InvalidDistribution& error) { return error.of("cascade"); };
 
   Feeds model_;
-  Driver driver_;
+  Round round_;
   V verifier_;
   Index gamma_;
   Length length_;
   Texts texts_;
-  std::vector<BatchFeed> feeds_;  // of one call
-  Stats released_;                // of sequences that are no more
-  detail::Turns turns_;           // of a Model and its drafter
+  detail::Call call_;
+  Stats released_;       // of sequences that are no more
+  detail::Turns turns_;  // of a Model and its drafter
   detail::Turn turn_;
 };
 

@@ -17,14 +17,14 @@
 
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
+#include "specdec/model/call.hpp"
 #include "specdec/model/feed.hpp"
-#include "specdec/model/feeds.hpp"
 #include "specdec/model/model.hpp"
+#include "specdec/model/over_feeds.hpp"
 #include "specdec/model/trees.hpp"
 #include "specdec/model/turn.hpp"
 #include "specdec/more/search/beams.hpp"
 #include "specdec/rows/kinds/dense.hpp"
-#include "specdec/rows/kinds/row_range.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 
@@ -145,8 +145,8 @@ class BeamBatch {
   std::span<const FoundBeams> step() & {
     static_assert(called_here, "an ExternalTarget is called by the caller: propose() and accept()");
     propose();
-    if (feeds_.empty()) return collect();
-    decltype(auto) output = target_.forward(detail::view_of(feeds_));
+    if (call_.empty()) return collect();
+    decltype(auto) output = target_.forward(call_.feeds());
     return accept(output);
   }
 
@@ -159,7 +159,7 @@ class BeamBatch {
     look_ahead();
     ask([](Beams& beams) { return beams.done() ? Feed{} : beams.propose(); });
     if constexpr (called_here) open(target_, [](const Beams& beams) { return beams.opens(); });
-    return detail::view_of(feeds_);
+    return call_.feeds();
   }
 
   /// The second half. Returns what step() returns. A search that was cancelled in between is left out; its rows are counted.
@@ -174,7 +174,7 @@ class BeamBatch {
       if constexpr (called_here) keep(target_, search->number, search->beams.kept_path());
       if constexpr (drafts) keep(draft_, search->number, search->beams.draft_kept_path());
     }
-    feeds_.clear();
+    call_.clear();
     asked_.clear();
     return collect();
   }
@@ -219,31 +219,31 @@ class BeamBatch {
     if constexpr (drafts)
       while (ask([](Beams& beams) { return beams.propose_draft(); })) {
         open(draft_, [](const Beams& beams) { return beams.draft_opens(); });
-        decltype(auto) output = draft_.forward(detail::view_of(feeds_));
+        decltype(auto) output = draft_.forward(call_.feeds());
         tell("draft", output, [](Beams& beams, const auto& own) { beams.accept_draft(own); });
       }
   }
 
-  // Sets feeds_ to the feeds that the searches want, and asked_ to these searches. Whether there are any.
+  // Sets call_ to the feeds that the searches want, and asked_ to these searches. Whether there are any.
   template <class FeedOf>
   bool ask(const FeedOf& feed_of) {
     asked_.clear();
-    feeds_.clear();
+    call_.clear();
     for (const auto& search : searches_) {
       if (search->error) continue;
       const Feed feed = feed_of(search->beams);
       if (feed.tokens.empty()) continue;
-      feeds_.push_back({feed, search->number});
+      call_.add(feed, search->number);
       asked_.push_back(search.get());
     }
-    return !feeds_.empty();
+    return !call_.empty();
   }
 
   // Trees begin anew where the models' contexts end.
   template <class Model, class Opens>
   void open(Model& model, const Opens& opens) {
-    for (std::size_t k = 0; k < feeds_.size(); ++k)
-      if (opens(asked_[k]->beams)) model.keep(feeds_[k].sequence, feeds_[k].from);
+    for (std::size_t k = 0; k < asked_.size(); ++k)
+      if (opens(asked_[k]->beams)) model.keep(asked_[k]->number, call_.feeds()[k].from);
   }
   template <class Model>
   static void keep(Model& model, Index number, std::span<const Index> path) {
@@ -254,16 +254,10 @@ class BeamBatch {
   template <class Rows, class Take>
   void tell(const char* model, const Rows& all, const Take& take) {
     const auto rows = distributions(all);
-    const Index expected = detail::rows_of(detail::view_of(feeds_));
-    if (rows.rows() != expected)
-      detail::invalid_argument("the ", model, " returned ", Index{rows.rows()}, " rows, expected ", expected);
-    Index first = 0;
-    for (std::size_t k = 0; k < asked_.size(); ++k) {
-      Search* const search = asked_[k];
-      if (search != nullptr)
-        search->error = detail::error_of([&] { take(search->beams, RowRange(rows, first, feeds_[k].rows)); });
-      first += feeds_[k].rows;
-    }
+    call_.check(model, rows);
+    for (Index k = 0; k < std::ssize(asked_); ++k)
+      if (Search* const search = detail::at(asked_, k))
+        search->error = detail::error_of([&] { take(search->beams, call_.rows_of(rows, k)); });
   }
 
   // Searches that are over leave: all of them, or none if there is no memory for their results.
@@ -287,8 +281,8 @@ class BeamBatch {
   TargetFeeds target_;
   DraftFeeds draft_;
   std::vector<std::unique_ptr<Search>> searches_;
-  std::vector<Search*> asked_;     // of the call; null for one that has left since
-  std::vector<BatchFeed> feeds_;   // of the call
+  std::vector<Search*> asked_;  // of the call; null for one that has left since
+  detail::Call call_;
   std::vector<FoundBeams> found_;  // by the last step
 };
 

@@ -1,8 +1,9 @@
-// The order of things in a step, for one text or for many: draft, offer, weigh, learn, commit, roll back.
+// A round, for one text or for many: request, draft, offer, feed, weigh, learn, commit, roll back.
 // Source: SPECDEC, Algorithm 3 of Sun et al., arXiv:2403.10444, for each text.
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <exception>
 #include <iterator>
@@ -19,12 +20,14 @@
 #include "specdec/loop/step.hpp"
 #include "specdec/measure/clock.hpp"
 #include "specdec/model/feed.hpp"
+#include "specdec/model/uncopied.hpp"
+#include "specdec/rows/kinds/dense.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/verifier.hpp"
 
 namespace specdec::inline v0_2_0::detail {
 
-/// A text in generation, and what a driver knows of it, beside its source of chance and its draft length.
+/// A text in generation, and what a round knows of it, beside its source of chance and its draft length.
 template <class Step>
 struct Seat : Step {
   using Step::Step;
@@ -34,18 +37,51 @@ struct Seat : Step {
   Feed next_feed = {};                           ///< what the target must be fed
   std::exception_ptr error = nullptr;            ///< what failed in this step, for this text
   std::span<const Token> last_emitted = {};      ///< the tokens of the last step
+  UncopiedNumber in_flight = {};  ///< 1: next_feed is with the target; 2: and its rows have been judged
+  bool in_parts = false;          ///< whether the target is fed the text in parts, before the next draft
+
+  /// The most tokens of a draft.
+  Index most() const { return this->options().gamma; }
+  /// How many tokens the target has not read, without the last one, which is fed with the next draft.
+  Index unread() const { return std::ssize(this->context()) - 1 - this->kept(); }
+  /// Takes the rows after a part's tokens, if they were wanted.
+  template <class Rows>
+  void tell_part(const Rows& rows) {
+    if (const Index count = distributions(rows).rows(); count != next_feed.rows)
+      invalid_argument("target has ", count, " rows, expected ", next_feed.rows,
+                       ", one per token of the Feed");
+    if (next_feed.rows > 0) this->tell_prompt(rows, this->kept());
+  }
+  /// The target has taken in a part.
+  void part_is_fed() {
+    Step::target_holds(this->kept() + std::ssize(next_feed.tokens));
+    if (unread() == 0) target_holds(std::min(this->kept(), this->ruled_out()));
+  }
+  /// The target's context holds the first `length` tokens of the text, and no part is on its way.
+  void target_holds(Index length) {
+    in_parts = false;
+    Step::target_holds(length);
+  }
+  void withdraw() {
+    in_flight.value = 0;
+    last_emitted = {};
+    if (this->offers()) Step::withdraw();
+  }
 };
 
-/// Drives texts through their steps. It holds the drafter, and calls neither the target nor any text's owner.
+/// Takes texts through their steps. It holds the drafter, and calls neither the target nor any text's owner. These are, in turn, the
+/// parts of a round; the owner chooses the seats.
 ///
-///   draft(requests, for_each)    drafts for the requests, and offers each draft to its text
-///   weigh(seat, rows, source)    judges an offered draft; may run for several texts at a time
-///   settle(seat, rows, policy)   tells drafter and draft length, commits, rolls back; text after text
-///   withdraw(seat)               takes back what was not settled
+///   request_of(seat, policy, source)   asks for a draft within seat.asked. A text that is to be fed a part of its prompt has none
+///   draft(requests, for_each)          drafts for the requests, and offers each draft to its text
+///                                      the owner calls the target with seat.next_feed, of one text or of many (Call)
+///   weigh(seat, rows, source)          judges an offered draft, or notes a part; may run for several texts at a time
+///   settle(seat, rows, policy)         tells drafter and draft length, commits, rolls back; text after text
+///   keep_in(target, seat)              after all are settled
 ///
-/// An error of one text goes into its seat.
+/// At any time withdraw(seat) takes back what was not settled. An error of one text goes into its seat.
 template <class DraftSource, class V, class Policy, class O>
-class Driver {
+class Round {
  public:
   using Lifted = Lift<DraftSource>;
   using Drafter = std::remove_reference_t<Lifted>;
@@ -61,7 +97,7 @@ class Driver {
 
   static_assert(suits<Drafter, std::remove_cvref_t<Draft>, V>());
 
-  explicit Driver(DraftSource&& drafter) : drafter_(std::forward<DraftSource>(drafter)) {}
+  explicit Round(DraftSource&& drafter) : drafter_(std::forward<DraftSource>(drafter)) {}
 
   Drafter& drafter() { return drafter_; }
   const Drafter& drafter() const { return drafter_; }
@@ -94,32 +130,45 @@ class Driver {
     for (Request& request : requests) offer(*request.seat, request, time, all);
   }
 
-  /// Judges the text's draft by its rows of the target call.
+  /// Judges the text's draft, or notes a part of its prompt, by its rows of the target call.
   template <class Rows, class Source>
   static void weigh(Seat& seat, const Rows& rows, Source& source) {
     seat.error = error_of([&] {
+      if (!seat.offers()) return seat.tell_part(rows);
       auto&& chance = as_chance(source);
       seat.weigh(rows, chance);
     });
+    seat.in_flight.value = 2;
   }
 
   /// After weigh(): what was learnt goes to the drafter and the draft length, the tokens into the text. `rows` are the rows that
   /// were weighed.
   template <class Rows>
   void settle(Seat& seat, const Rows& rows, Policy& policy) {
-    if (!seat.error) seat.error = error_of([&] { tell_drafter(drafter_, seat.number, seat.judged(rows)); });
+    const bool is_part = !seat.offers();
+    if (!seat.error && !is_part)
+      seat.error = error_of([&] { tell_drafter(drafter_, seat.number, seat.judged(rows)); });
     if (seat.error) return withdraw(seat);
-    seat.last_emitted = seat.commit();  // nothing throws from here on
+    seat.in_flight.value = 0;  // nothing throws from here on
+    seat.last_emitted = {};
+    if (is_part) return seat.part_is_fed();
+    seat.last_emitted = seat.commit();
     policy.observe(seat.last());
     drafter_.keep(seat.number, seat.kept());
   }
 
   /// Takes back an offer that was not settled.
   void withdraw(Seat& seat) {
-    seat.last_emitted = {};
-    if (!seat.offers()) return;
+    const bool offers = seat.offers();
     seat.withdraw();
-    keep_text(seat);
+    if (offers) keep_text(seat);
+  }
+  /// After a step: the model keeps what is text.
+  template <class Model>
+  static void keep_in(Model& model, const Seat& seat) {
+    if constexpr (drafts_trees<Drafter>)
+      if (!seat.error && !seat.next_feed.parents.empty()) return model.keep(seat.number, seat.kept_path());
+    model.keep(seat.number, seat.kept());
   }
 
  private:

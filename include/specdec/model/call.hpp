@@ -1,0 +1,46 @@
+// One call of a model for many texts: its feeds, and whose the rows are that it returns.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "specdec/error.hpp"
+#include "specdec/lists.hpp"
+#include "specdec/model/feed.hpp"
+#include "specdec/rows/kinds/row_range.hpp"
+#include "specdec/types.hpp"
+
+namespace specdec::inline v0_2_0::detail {
+
+/// The feeds of a call. The model returns the rows of the first feed, then those of the second, and so on.
+class Call {
+ public:
+  void clear() {
+    feeds_.clear();
+    firsts_.clear();
+    rows_ = 0;
+  }
+  void add(const Feed& feed, Index sequence) {
+    feeds_.push_back({feed, sequence});
+    firsts_.push_back(std::exchange(rows_, rows_ + feed.rows));
+  }
+
+  bool empty() const { return feeds_.empty(); }
+  std::span<const BatchFeed> feeds() const { return view_of(feeds_); }
+  /// Throws unless the model returned as many rows as the feeds ask for. The message calls it `model`.
+  void check(const char* model, const auto& all) const {
+    if (all.rows() != rows_)
+      invalid_argument("the ", model, " returned ", Index{all.rows()}, " rows, expected ", rows_);
+  }
+  /// Of all rows: those of feed k.
+  auto rows_of(const auto& all, Index k) const { return RowRange(all, at(firsts_, k), at(feeds_, k).rows); }
+
+ private:
+  std::vector<BatchFeed> feeds_;
+  std::vector<Index> firsts_;  // of the rows of each feed
+  Index rows_ = 0;             // of all feeds
+};
+
+}  // namespace specdec::detail
