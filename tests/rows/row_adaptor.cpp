@@ -71,7 +71,7 @@ struct NothingTaken {
   void each(const Visit&) const {}
 };
 template <class R>
-using Rest = Remainder<R, NothingTaken>;
+using Rest = RoughResidualRow<R, SumOfRows<NothingTaken>>;
 
 using Dense = DenseRow<Eigen::half>;
 using Softmax = LogitsRow<float>;
@@ -87,7 +87,7 @@ static_assert(offers<VariantRow<Dense>>("asgcepfrRdmh"));
 static_assert(offers<VariantRow<Dense, OneHotRow>>("asgcepfrRdmh"));
 static_assert(offers<SampledRow<Dense>>("asgcfrRt"));
 static_assert(offers<CommonTokensRow<Dense>>("asgcepfrRdm"));
-static_assert(offers<ResidualRow<Dense, OneHotRow>>("sn"));
+static_assert(offers<ResidualRow<Dense, OneHotRow>>("sgn"));
 static_assert(offers<Rest<Dense>>("sgn"));
 static_assert(offers<ColumnsOfRow<Dense>>("sg"));
 static_assert(offers<Copy<Dense>>("asgcf"));
@@ -101,7 +101,7 @@ static_assert(offers<VariantRow<Softmax>>("asgepdmkuh"));
 static_assert(offers<VariantRow<Softmax, OneHotRow>>("asgepdmkuh"));
 static_assert(offers<SampledRow<Softmax>>("asgepdkutoN"));
 static_assert(offers<CommonTokensRow<Softmax>>("asgepfdmu"));
-static_assert(offers<ResidualRow<Softmax, OneHotRow>>("sn"));
+static_assert(offers<ResidualRow<Softmax, OneHotRow>>("sgn"));
 static_assert(offers<Rest<Softmax>>("sgn"));
 static_assert(offers<ColumnsOfRow<Softmax>>("sg"));
 static_assert(offers<Copy<Softmax>>("asgepdkuoN"));
@@ -115,7 +115,7 @@ static_assert(offers<VariantRow<Processed>>("asgepdmkuh"));
 static_assert(offers<VariantRow<Processed, OneHotRow>>("asgepdmkuh"));
 static_assert(offers<SampledRow<Processed>>("asgepdmkuto"));
 static_assert(offers<CommonTokensRow<Processed>>("asgepfdmu"));
-static_assert(offers<ResidualRow<Processed, OneHotRow>>("sn"));
+static_assert(offers<ResidualRow<Processed, OneHotRow>>("sgn"));
 static_assert(offers<Rest<Processed>>("sgn"));
 static_assert(offers<ColumnsOfRow<Processed>>("sg"));
 static_assert(offers<Copy<Processed>>("asgepdmkuo"));
@@ -161,7 +161,7 @@ using Spread = ShardedRow<DenseRows<NumbersOf<Eigen::MatrixXf>>, OneRank>;
 static_assert(offers<VariantRow<Dense, Softmax, List>>("asgepfrRdmkuh"));
 static_assert(offers<Without<VariantRow<Dense, Softmax>>>("asgepfrRdu"));
 static_assert(offers<Spread>("asgdx"));
-static_assert(offers<ResidualRow<Spread, Spread>>("snx"));
+static_assert(offers<ResidualRow<Spread, Spread>>("sgnx"));
 static_assert(offers<NamedRow<Spread>>("asgipfnx"));
 
 // An adaptor that keeps the ids, and forgets everything else that it could offer.

@@ -40,7 +40,7 @@ class RowOnHost {
   std::optional<Token> settle(double w, const Q& q, const Pair& pair) const {
     std::vector<double> residual(static_cast<std::size_t>(device::segments_of(vocab_size())));
     device::LoopCrew<1> crew;
-    const device::detail::Settled end = device::detail::settle_race(crew, pair, w, row_, q, residual.data());
+    const device::detail::RaceEnd end = device::detail::settle_race(crew, pair, w, row_, q, residual.data());
     if (end.is_nan)
       specdec::detail::invalid_distribution("the residual of target and draft sums to no number");
     return end.winner;

@@ -50,13 +50,13 @@ class AnyGenerator {
   AnyGenerator(G&& generator) {
     using Value = std::remove_cvref_t<G>;
     if constexpr (detail::is_reference_wrapper<Value>) {
-      held_ = std::make_unique<Referred<typename Value::type>>(generator.get());
+      held_ = std::make_unique<ReferredGenerator<typename Value::type>>(generator.get());
     } else {
       static_assert(!std::is_lvalue_reference_v<G>,
                     "a generator that is an lvalue would be copied, and give its numbers twice: pass "
                     "std::ref(rng) to draw from rng itself, or a generator of the text's own, such as "
                     "std::mt19937_64{seed}");
-      held_ = std::make_unique<Owned<Value>>(std::forward<G>(generator));
+      held_ = std::make_unique<OwnedGenerator<Value>>(std::forward<G>(generator));
     }
   }
 
@@ -93,11 +93,11 @@ class AnyGenerator {
   }
 
  private:
-  struct Held {
-    Held() = default;
-    Held(const Held&) = delete;
-    Held& operator=(const Held&) = delete;
-    virtual ~Held() = default;
+  struct HeldGenerator {
+    HeldGenerator() = default;
+    HeldGenerator(const HeldGenerator&) = delete;
+    HeldGenerator& operator=(const HeldGenerator&) = delete;
+    virtual ~HeldGenerator() = default;
     virtual std::uint64_t bits() = 0;
     // Remembers the state, if it is the one after the last number that was used.
     virtual void mark(bool /*here*/) {}
@@ -106,17 +106,17 @@ class AnyGenerator {
   };
 
   template <class G>
-  struct Owned final : Held {
-    explicit Owned(G g) : generator(std::move(g)) {}
+  struct OwnedGenerator final : HeldGenerator {
+    explicit OwnedGenerator(G g) : generator(std::move(g)) {}
     std::uint64_t bits() override { return random_bits64(generator); }
     G generator;
   };
 
   template <class G>
-  struct Referred final : Held {
+  struct ReferredGenerator final : HeldGenerator {
     static constexpr bool rewinds = std::copyable<G> && std::equality_comparable<G>;
 
-    explicit Referred(G& g) : generator(&g) { Referred::mark(true); }
+    explicit ReferredGenerator(G& g) : generator(&g) { ReferredGenerator::mark(true); }
     std::uint64_t bits() override { return random_bits64(*generator); }
     void mark(bool here) override {
       if constexpr (rewinds) {
@@ -140,7 +140,7 @@ class AnyGenerator {
     std::conditional_t<rewinds, std::optional<G>, char> marked{};
   };
 
-  std::unique_ptr<Held> held_;
+  std::unique_ptr<HeldGenerator> held_;
   std::vector<result_type> given_;
   std::size_t next_ = 0;
 };

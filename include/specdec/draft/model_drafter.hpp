@@ -139,13 +139,13 @@ class ModelDrafter : public detail::ForOneText<ModelDrafter<M, Strategy>, detail
 
   Drafted drafted(Index sequence) const& { return contexts_.at(sequence).growth.draft(vocab_size()); }
   void keep(Index sequence, Index length) {
-    if (Base::one_text && !turn_.lasts(turns_)) return;
+    if (!has_turn()) return;
     if (Context* const context = contexts_.find(sequence)) context->cached.keep(model_, sequence, length);
   }
   void release(Index sequence) {
     if (contexts_.find(sequence) == nullptr) return;
     contexts_.erase(sequence);
-    model_.release(sequence);
+    if (has_turn()) model_.release(sequence);
   }
 
   /// A twin begins with a copy of what the model has read of its text. If that is nothing yet, the first of them that drafts reads
@@ -164,6 +164,8 @@ class ModelDrafter : public detail::ForOneText<ModelDrafter<M, Strategy>, detail
 
  private:
   Index vocab_size() const { return model_.model().vocab_size(); }
+  // Whether nobody has used a Model since. A model for many texts has contexts for all.
+  bool has_turn() const { return !Base::one_text || turn_.lasts(turns_); }
 
   template <class Request>
   Context& begin(const Request& request) {
@@ -283,7 +285,7 @@ class ModelDrafter : public detail::ForOneText<ModelDrafter<M, Strategy>, detail
   template <class Request>
   void go_on(const Request& request, Context& context) {
     if (std::exchange(context.begun, true)) return;
-    if (Base::one_text && !turn_.lasts(turns_)) {
+    if (!has_turn()) {
       turn_.take(turns_);
       context.cached = {};
       model_.keep(0, Index{0});

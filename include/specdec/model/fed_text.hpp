@@ -20,7 +20,7 @@ void reserve_ahead(std::vector<T>& list, Index size) {
 }
 
 /// What the model inside a wrapper keeps of a context: the first `length` tokens, and a path of the tree after them.
-struct Kept {
+struct KeptContext {
   Index length;
   std::span<const Index> path = {};
 };
@@ -57,16 +57,16 @@ class FedText {
     }
   }
 
-  Kept keep(std::span<const Index> path) {
+  KeptContext keep(std::span<const Index> path) {
     const Index before = length_;
     up_to(path.empty() ? -1 : path.back());
     length_ += std::ssize(path);
-    const Kept kept{before, tree_.of_model(path)};
+    const KeptContext kept{before, tree_.of_model(path)};
     tree_.clear();
     return kept;
   }
 
-  Kept truncate(Index length) {
+  KeptContext truncate(Index length) {
     tree_.clear();
     length_ = std::clamp<Index>(length, 0, length_);
     return {length_};

@@ -33,7 +33,7 @@ struct NoModel {
 ///   truncate(length)       forgets the tree, and keeps the first `length` tokens of the context
 ///   forget_from(node)      forgets the tree's tokens from number `node` on
 ///
-/// The last three must not throw. They return what the model is to keep (Kept), or nothing if the model is not told. So each
+/// The last three must not throw. They return what the model is to keep (KeptContext), or nothing if the model is not told. So each
 /// Text says how its model follows, and the order of things is here.
 template <class Text>
 class FedTexts {
@@ -155,7 +155,7 @@ class FedTexts {
     if constexpr (std::is_void_v<decltype(change_text())>) {
       change_text();
     } else {
-      const Kept kept = change_text();
+      const KeptContext kept = change_text();
       if constexpr (requires { model.keep(sequence, kept.path); })
         if (!kept.path.empty()) return model.keep(sequence, kept.path);
       model.keep(sequence, kept.length);

@@ -47,7 +47,7 @@ class ModelPerSequence {
   using Output = std::remove_cvref_t<detail::OutputOf<M>>;
   using Row = detail::RowAsStored<Output>;
   // A matrix that the model returned by value: the rows of the call are views of it.
-  using Kept = std::unique_ptr<const Output>;
+  using StoredOutput = std::unique_ptr<const Output>;
 
  public:
   static constexpr bool reads_again = true;  // a copy's context can be cut back to any length
@@ -141,7 +141,7 @@ class ModelPerSequence {
 
   M prototype_;
   detail::PerSequence<Text> texts_;
-  std::vector<Kept> outputs_;
+  std::vector<StoredOutput> outputs_;
   std::vector<Row> rows_;  // of the last call
 };
 

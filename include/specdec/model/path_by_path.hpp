@@ -71,23 +71,23 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
       ends.reserve(size + 1);
       detail::FedText::add(tokens, parents);
     }
-    detail::Kept keep(std::span<const Index> path) {
+    detail::KeptContext keep(std::span<const Index> path) {
       cached += detail::common_length(path, cached_way);
       cached_way.clear();
       detail::FedText::keep(path);
       return {cached};
     }
-    detail::Kept truncate(Index length) {
+    detail::KeptContext truncate(Index length) {
       cached_way.clear();
       return {cached = std::min(cached, detail::FedText::truncate(length).length)};
     }
     // The model may have cached some of the tokens before it failed.
-    detail::Kept forget_from(Index node) {
+    detail::KeptContext forget_from(Index node) {
       detail::FedText::forget_from(node);
       return leave(std::lower_bound(cached_way.begin(), cached_way.end(), node) - cached_way.begin());
     }
     // The first `kept` of the tree's cached tokens stay cached.
-    detail::Kept leave(Index kept) {
+    detail::KeptContext leave(Index kept) {
       detail::resize(cached_way, kept);
       return {cached + kept};
     }

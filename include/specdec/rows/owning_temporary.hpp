@@ -35,13 +35,13 @@ concept OwningTemporary = !std::is_lvalue_reference_v<T> && owns_its_entries<std
 
 /// A span that refuses an owning temporary.
 template <class T>
-struct Borrowed : std::span<T> {
-  Borrowed() = default;
+struct BorrowedSpan : std::span<T> {
+  BorrowedSpan() = default;
   template <class R>
-    requires(!std::same_as<R, Borrowed> && std::convertible_to<const R&, std::span<T>>)
-  Borrowed(const R& range) : std::span<T>(range) {}
+    requires(!std::same_as<R, BorrowedSpan> && std::convertible_to<const R&, std::span<T>>)
+  BorrowedSpan(const R& range) : std::span<T>(range) {}
   template <OwningTemporary Temporary>
-  Borrowed(Temporary&&) = delete;
+  BorrowedSpan(Temporary&&) = delete;
 };
 
 }  // namespace specdec::detail

@@ -56,7 +56,7 @@ class ProcessedText : public FedText {
     depth_first_(tree().view(), rows, [&](Index end) { go_to(end, first, logits); });
   }
 
-  Kept keep(std::span<const Index> path) {
+  KeptContext keep(std::span<const Index> path) {
     const Index common = common_length(path, entered_);
     leave(common);
     seen_ += common;
@@ -72,10 +72,10 @@ class ProcessedText : public FedText {
     resize(refused_, node);
   }
 
-  Kept truncate(Index length) {
+  KeptContext truncate(Index length) {
     leave(0);
     refused_.clear();
-    const Kept kept = FedText::truncate(length);
+    const KeptContext kept = FedText::truncate(length);
     const Index seen = std::min(kept.length, seen_);
     if (seen < seen_ || (broken_off_ && kept.length == seen_)) fork_ = seen > asked_from_ ? seen : -1;
     asked_from_ = std::min(asked_from_, seen);

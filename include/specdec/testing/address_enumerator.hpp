@@ -71,7 +71,7 @@ class AddressEnumerator {
 
   // Whatever has a size and probabilities, as a row. Nobody calls the sampler: all tokens are drawn.
   template <class R>
-  struct Asked {
+  struct AskedRow {
     const R* row;
     Index vocab_size() const { return row->vocab_size(); }
     double probability(Token x) const { return row->probability(x); }
@@ -86,7 +86,7 @@ class AddressEnumerator {
       specdec::detail::invalid_call("question ", at.question, ", round ", at.round,
                                     " draws twice with one number");
     drawn_.push_back(key_of(at));
-    return all_.draw(Asked<R>{&row});
+    return all_.draw(AskedRow<R>{&row});
   }
 
   Enumerator all_;

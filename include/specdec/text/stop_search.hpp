@@ -74,7 +74,9 @@ class StopStrings {
   template <class Bytes>
   StopStrings(std::vector<std::string> strings, Bytes bytes) {
     static_assert(detail::fits_token_bytes<Bytes>());
-    static_assert(sizeof(detail::StopSearcherOf<Bytes>) > 0, "include specdec/text/stop_strings.hpp");
+    static_assert(
+        requires { sizeof(detail::StopSearcherOf<Bytes>); },
+        "stop strings are searched for by what is in specdec/text/stop_strings.hpp: include it");
     if (!strings.empty())
       searcher_ = std::make_shared<const detail::StopSearcherOf<Bytes>>(std::move(strings), std::move(bytes));
   }

@@ -89,13 +89,14 @@ class Drafted {
   Drafted(const TargetRows& target, const DraftRows& draft, TokenIds tokens,
           detail::DraftRows use = detail::DraftRows::needed, std::span<const Index> rows_of_nodes = {})
     requires(linear)
-      : Drafted(Given{distributions(target), distributions(draft), tokens, rows_of_nodes, use}) {}
+      : Drafted(GivenDraft{distributions(target), distributions(draft), tokens, rows_of_nodes, use}) {}
   /// A tree: tokens[k] follows tokens[parents[k]], or the context if parents[k] = −1.
   template <Probabilities TargetRows, Probabilities DraftRows>
   Drafted(const TargetRows& target, const DraftRows& draft, TokenIds tokens, TokenIds parents,
           detail::DraftRows use = detail::DraftRows::needed, std::span<const Index> rows_of_nodes = {})
     requires(!linear)
-      : Drafted(Given{distributions(target), distributions(draft), tokens, rows_of_nodes, use}, parents) {
+      : Drafted(GivenDraft{distributions(target), distributions(draft), tokens, rows_of_nodes, use},
+                parents) {
     if (use == detail::DraftRows::needed) check_chosen();
   }
   /// Rows, tokens and parents must outlive the Drafted: temporaries that own their data are refused.
@@ -206,7 +207,8 @@ class Drafted {
   /// b, or take(all_of_it, k) if token k and nothing else is taken away. A given mass may be off by rounding.
   template <class Each, class... Mass>
   auto residual(Index i, const Each& each, Mass... mass) const {
-    return detail::RoughResidualRow(1.0, target(i), 1.0, detail::SumOfRows(Taken<Each>{this, each}), mass...);
+    return detail::RoughResidualRow(1.0, target(i), 1.0, detail::SumOfRows(TakenRows<Each>{this, each}),
+                                    mass...);
   }
 
   /// Whether p and q of all tokens, up to one that the target rules out, have been looked up. The values may be invalid.
@@ -227,14 +229,15 @@ class Drafted {
   static constexpr bool q_now = detail::cheap_look_ups<Draft>;
 
   // What a constructor is given, but for parents.
-  struct Given {
+  struct GivenDraft {
     Target target;
     Draft draft;
     TokenIds tokens;
     std::span<const Index> rows_of_nodes;
     detail::DraftRows use;
   };
-  explicit Drafted(const Given& of, auto... parents)
+  template <class... Parents>
+  explicit Drafted(const GivenDraft& of, Parents... parents)
       : target_(of.target),
         draft_(of.draft),
         tokens_(compared(of.tokens, of.target, of.draft)),
@@ -262,7 +265,7 @@ class Drafted {
 
   // The rows that each(take) takes away.
   template <class Each>
-  struct Taken {
+  struct TakenRows {
     const Drafted* drafted;
     Each each_taken;
 

@@ -31,7 +31,7 @@ struct Nothing {
   void each(const auto&) const {}
 };
 template <class R>
-using Whole = specdec::detail::Remainder<R, Nothing>;
+using Whole = specdec::detail::RoughResidualRow<R, specdec::detail::SumOfRows<Nothing>>;
 static_assert(!ArgmaxRow<Whole<DenseRow<double>>>);
 
 template <class Layout>
@@ -40,8 +40,9 @@ void check(const RowMajor<double>& p, Token best) {
   layout.hold(p.cast<typename Layout::Scalar>());
   const auto row = distributions(std::as_const(layout).view()).row(0);
   using Row = std::remove_cvref_t<decltype(row)>;
+  const specdec::detail::SumOfRows nothing{Nothing{}};
   CHECK(largest_probability(row) == Approx(p(0, best)).epsilon(1e-5));
-  CHECK(largest_probability(Whole<Row>(row, {}, 1.0)) == Approx(p(0, best)).epsilon(1e-5));
+  CHECK(largest_probability(Whole<Row>(1.0, row, 1.0, nothing, 1.0)) == Approx(p(0, best)).epsilon(1e-5));
   RowMajor<double> rest = p;
   rest(0, best) = 0;
   const std::vector<Token> gone{best};

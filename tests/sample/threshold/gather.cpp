@@ -18,17 +18,17 @@ namespace test_sample_gather {
 using namespace specdec;
 using namespace support;
 using detail::Flags;
-using detail::Gathered;
+using detail::GatherResult;
 using detail::KeyRange;
 using detail::ordered_key;
-using detail::Weighed;
+using detail::WeighedNumbers;
 
 namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
 struct Pass {
-  Gathered found;
+  GatherResult found;
   std::vector<float> gathered;
 };
 
@@ -36,7 +36,7 @@ struct Pass {
 template <class S, int Stride>
 Pass pass(const NumberRow<S, Stride>& row, float low, float high) {
   Pass out;
-  Weighed<float> near;
+  WeighedNumbers<float> near;
   const KeyRange<float> bracket{ordered_key(low), ordered_key(high)};
   out.found = detail::gather(row, bracket, near, [&](const float* logits, bool any) {
     const double n = detail::TokenCount<float>{}.sum(logits, std::nextafter(high, infinity));
@@ -111,7 +111,7 @@ TEST_CASE(
   const Pass got = pass(NumberRow<float>(held.data(), std::ssize(held)), -1, 0.5f);
   CHECK(got.found.overflow);
   CHECK(got.found.above == 2);
-  CHECK(got.gathered.size() <= Weighed<float>::capacity);
+  CHECK(got.gathered.size() <= WeighedNumbers<float>::capacity);
 }
 
 TEST_CASE("a pass notices NaN and infinity wherever they are") {

@@ -20,7 +20,7 @@ using namespace support;
 using detail::KeyRange;
 using detail::ordered_key;
 using detail::TokenCount;
-using detail::Weighed;
+using detail::WeighedNumbers;
 using Sample = detail::RowSample<float, 1, TokenCount<float>>;
 
 namespace {
@@ -41,7 +41,7 @@ NumberRow<float> row_over(const std::vector<float>& logits) {
 
 // The bracket around the cut that leaves `count` logits, by the sample.
 KeyRange<float> bracket(const std::vector<float>& logits, double count, double deviations) {
-  Weighed<float> near;
+  WeighedNumbers<float> near;
   Sample sample(row_over(logits), near);
   REQUIRE(sample.take(lowest, TokenCount<float>{}));
   return sample.bracket({count / sample.stride(), false, deviations, false}, all);
@@ -52,7 +52,7 @@ KeyRange<float> bracket(const std::vector<float>& logits, double count, double d
 TEST_CASE("long rows are sampled, at logits not below the floor") {
   std::mt19937_64 rng{1};
   const auto logits = normal_logits(128'000, rng);
-  Weighed<float> near;
+  WeighedNumbers<float> near;
   Sample sample(row_over(logits), near);
   CHECK(sample.take(lowest, TokenCount<float>{}));
   CHECK(sample.stride() == 64);

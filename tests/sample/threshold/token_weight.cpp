@@ -89,7 +89,7 @@ TEST_CASE("a cut leaves at least one whole unit, whatever weight is asked for") 
 }
 
 TEST_CASE("gathered numbers are weighed by their keys, however many there are") {
-  detail::Weighed<float> numbers;
+  detail::WeighedNumbers<float> numbers;
   numbers.size = 1300;
   for (std::size_t i = 0; i < numbers.size; ++i)
     numbers.keys[i] = detail::ordered_key(i % 2 == 0 ? 2.0f : 1.0f);

@@ -21,8 +21,9 @@ using detail::ordered_key;
 
 namespace {
 
-using Weighed = detail::Weighed<double>;  // holds 2048 numbers with weights, and nearly 4096 without
-using Key = Weighed::Key;
+using WeighedNumbers =
+    detail::WeighedNumbers<double>;  // holds 2048 numbers with weights, and nearly 4096 without
+using Key = WeighedNumbers::Key;
 
 struct Pair {
   Key key;
@@ -35,14 +36,14 @@ std::vector<Pair> random_pairs(std::size_t size, double spread, std::mt19937_64&
   for (std::size_t i = 0; i < size; ++i) {
     const double number = spread * (uniform01(rng) - 0.5);
     const bool tie = !pairs.empty() && uniform01(rng) < 0.3;
-    const std::uint64_t bits = rng() % (Weighed::weight_bits + 1);
+    const std::uint64_t bits = rng() % (WeighedNumbers::weight_bits + 1);
     pairs.push_back({tie ? pairs[rng() % pairs.size()].key : ordered_key(number),
                      (std::uint64_t{1} << bits) - rng() % 2});
   }
   return pairs;
 }
 
-void fill(Weighed& out, const std::vector<Pair>& pairs) {
+void fill(WeighedNumbers& out, const std::vector<Pair>& pairs) {
   out.size = pairs.size();
   out.keys.fill(1);
   for (std::size_t i = 0; i < pairs.size(); ++i) {
@@ -72,16 +73,16 @@ Key largest_cut(const std::vector<Pair>& pairs, Key low, Key high, std::uint64_t
 }  // namespace
 
 TEST_CASE("weights are summed exactly, even the largest ones") {
-  const auto weighed = std::make_unique<Weighed>();
-  const std::uint64_t most = (std::uint64_t{1} << Weighed::weight_bits) - 1;
-  fill(*weighed, std::vector<Pair>(Weighed::most_weighed, {ordered_key(1.0), most}));
-  CHECK(weighed->at_least(ordered_key(1.0)) == most * Weighed::most_weighed);
+  const auto weighed = std::make_unique<WeighedNumbers>();
+  const std::uint64_t most = (std::uint64_t{1} << WeighedNumbers::weight_bits) - 1;
+  fill(*weighed, std::vector<Pair>(WeighedNumbers::most_weighed, {ordered_key(1.0), most}));
+  CHECK(weighed->at_least(ordered_key(1.0)) == most * WeighedNumbers::most_weighed);
   CHECK(weighed->at_least(ordered_key(1.0) + 1) == 0);
-  CHECK(weighed->at_least(std::numeric_limits<Key>::min()) == most * Weighed::most_weighed);
+  CHECK(weighed->at_least(std::numeric_limits<Key>::min()) == most * WeighedNumbers::most_weighed);
 }
 
 TEST_CASE("every question gets the answer of a loop over the numbers") {
-  const auto weighed = std::make_unique<Weighed>();
+  const auto weighed = std::make_unique<WeighedNumbers>();
   std::mt19937_64 rng{1};
   for (const std::size_t size : {1u, 2u, 50u, 300u, 513u, 2048u})
     for (const double spread : {0.0, 1e-300, 2.0, 1e300}) {
@@ -113,7 +114,7 @@ TEST_CASE("every question gets the answer of a loop over the numbers") {
 }
 
 TEST_CASE("many numbers are narrowed to those around the cut") {
-  const auto weighed = std::make_unique<Weighed>();
+  const auto weighed = std::make_unique<WeighedNumbers>();
   std::mt19937_64 rng{2};
   for (const std::size_t size : {2048u, 2049u, 3000u, 4092u})
     for (const double spread : {0.0, 1e-300, 2.0, 1e300})
@@ -135,7 +136,7 @@ TEST_CASE("many numbers are narrowed to those around the cut") {
         REQUIRE(low <= cut);
         REQUIRE(cut <= high);
         CHECK(above == weight_at_least(pairs, high + 1));
-        CHECK((weighed->size <= Weighed::most_weighed || low == high));
+        CHECK((weighed->size <= WeighedNumbers::most_weighed || low == high));
         std::vector<Key> left, expected;
         for (std::size_t i = 0; i < weighed->size; ++i) left.push_back(weighed->keys[i]);
         for (const Pair& pair : pairs)
@@ -143,7 +144,7 @@ TEST_CASE("many numbers are narrowed to those around the cut") {
         std::ranges::sort(left);
         std::ranges::sort(expected);
         CHECK(left == expected);
-        if (size <= Weighed::most_weighed) CHECK(weighed->size == size);
+        if (size <= WeighedNumbers::most_weighed) CHECK(weighed->size == size);
       }
 }
 

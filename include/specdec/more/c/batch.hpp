@@ -88,14 +88,14 @@ struct BatchOfC {
 
  private:
   // Rows whose temperature is told draft by draft.
-  struct Described {
+  struct DescribedRows {
     const specdec_rows* get() const { return is_null ? nullptr : &rows; }
     specdec_rows rows;
     bool is_null;
   };
-  static Described described(const specdec_rows* rows, const double* temperatures) {
+  static DescribedRows described(const specdec_rows* rows, const double* temperatures) {
     if (rows == nullptr) return {{}, true};
-    Described out{*rows, false};
+    DescribedRows out{*rows, false};
     if (temperatures != nullptr) out.rows.temperature = 1;
     return out;
   }

@@ -72,7 +72,7 @@ struct Residual {
 };
 
 /// How a race ended that was settled.
-struct Settled {
+struct RaceEnd {
   std::optional<Token> winner;
   bool is_nan = false;  // the residual sums to no number
 };
@@ -82,7 +82,7 @@ struct Settled {
 ///
 /// The sum of a segment, and the order in which segments are added, do not depend on the size of the crew.
 template <class Crew, class Pair, class TargetRow, class DraftRow>
-SPECDEC_TEAM Settled settle_race(Crew& crew, const Pair& pair, double w, const TargetRow& row,
+SPECDEC_TEAM RaceEnd settle_race(Crew& crew, const Pair& pair, double w, const TargetRow& row,
                                  const DraftRow& draft, double* residual) {
   const Index count = segments_of(row.vocab_size());
   crew.each([&](auto team, int j) SPECDEC_TEAM_LAMBDA {
@@ -198,7 +198,7 @@ class Drafted {
       }
     }
     at.round = chance.race_rounds();
-    const detail::Settled end = detail::settle_race(*crew_, chance.at(at), w, row, draft, residual_);
+    const detail::RaceEnd end = detail::settle_race(*crew_, chance.at(at), w, row, draft, residual_);
     if (end.is_nan) return fail(FaultKind::draft_is_no_probability, i), Token{0};
     return end.winner;
   }

@@ -187,7 +187,7 @@ class CascadeDrafter
   /// A length above 0 changes nothing: the next draft keeps the common prefix anyway.
   void keep(Index sequence, Index length) {
     const auto text = texts_.find(sequence);
-    if (length > 0 || text == texts_.end() || (Base::one_text && !turn_.lasts(turns_))) return;
+    if (length > 0 || text == texts_.end() || !has_turn()) return;
     model_.keep(sequence, Index{0});
     round_.drafter().keep(sequence, 0);
     if (text->second.seat) text->second.seat->target_holds(0);
@@ -264,10 +264,12 @@ class CascadeDrafter
   void check_here() const { detail::check_here(!turns_.moved_away(), "cascade"); }
 
   Index vocab_size() const { return model_.model().vocab_size(); }
+  // Whether nobody has used a Model or its drafter since. A model for many texts has contexts for all.
+  bool has_turn() const { return !Base::one_text || turn_.lasts(turns_); }
 
   // Ends the inner loop. Without memory for the sum, its counts are lost.
   void leave(Index sequence, Text& text) {
-    model_.release(sequence);
+    if (has_turn()) model_.release(sequence);
     if (text.seat) detail::error_of([&] { released_ += text.seat->stats(); });
     text.seat.reset();
   }
@@ -302,7 +304,10 @@ class CascadeDrafter
   // The inner loop of a sequence, ready to continue the context. The inner rule's memory is reset, since the outer loop wrote
   // the end of the context, even if its tokens equal the draft's. What a draft that failed has left is taken back here, too.
   void take_up(Text& text, Index sequence, std::span<const Token> context, const Options& options) {
-    if constexpr (Base::one_text) take_turn(text);
+    if (!has_turn()) {  // the contexts are worth nothing
+      turn_.take(turns_);
+      if (text.seat) text.seat->target_holds(0);
+    }
     if (text.seat) {
       text.seat->error = nullptr;
       text.seat->forget();
@@ -313,13 +318,6 @@ class CascadeDrafter
     }
     model_.keep(sequence, text.seat->kept());
     round_.drafter().keep(sequence, text.seat->kept());
-  }
-
-  // The contexts of a Model and of its drafter are worth nothing if they are new, or if others have used one of them since.
-  void take_turn(Text& text) {
-    if (turn_.lasts(turns_)) return;
-    turn_.take(turns_);
-    if (text.seat) text.seat->target_holds(0);
   }
 
   // A step of all inner loops: one call of the model.

@@ -77,7 +77,7 @@ class CountedTree {
   };
 
   // A continuation of a node. The continuations of one node are stored in sequence, each after its elder sibling.
-  struct Found {
+  struct FoundContinuation {
     Token token;
     Index parent;
     Index depth;
@@ -87,7 +87,7 @@ class CountedTree {
   };
 
   Index size() const { return tree_.size(); }
-  Found& found(Index i) { return at(found_, i); }
+  FoundContinuation& found(Index i) { return at(found_, i); }
 
   void clear() {
     tree_.clear();
@@ -98,7 +98,7 @@ class CountedTree {
 
   // Adds continuation i to the tree. Returns its eldest child, or none.
   Index take(C& counted, Index i) {
-    const Found taken = found(i);
+    const FoundContinuation taken = found(i);
     if (repeats(i)) {
       if (!taken.youngest) offer(i + 1);
       return none;
@@ -111,8 +111,8 @@ class CountedTree {
 
   // Whether an elder sibling has the same token.
   bool repeats(Index i) const {
-    const Found* const one = found_.data() + i;
-    for (const Found* elder = one; elder != found_.data() && (--elder)->parent == one->parent;)
+    const FoundContinuation* const one = found_.data() + i;
+    for (const FoundContinuation* elder = one; elder != found_.data() && (--elder)->parent == one->parent;)
       if (elder->token == one->token) return true;
     return false;
   }
@@ -178,7 +178,9 @@ class CountedTree {
     const double share = 0.5 * static_cast<double>(found_.size() - start) / times;
     for (std::size_t i = start; i < found_.size(); ++i)
       found_[i].probability = node.probability * (found_[i].probability - 0.5) / times;
-    const auto hopeless = [least = least()](const Found& one) { return one.probability <= least; };
+    const auto hopeless = [least = least()](const FoundContinuation& one) {
+      return one.probability <= least;
+    };
     const auto younger = found_.begin() + static_cast<std::ptrdiff_t>(std::max(start, eldest + 1));
     found_.erase(std::remove_if(younger, found_.end(), hopeless), found_.end());
     return share;
@@ -187,7 +189,7 @@ class CountedTree {
   // Sets the order of siblings.
   void rank(std::size_t eldest) {
     const auto younger = found_.begin() + static_cast<std::ptrdiff_t>(eldest + 1);
-    std::sort(younger, found_.end(), [](const Found& a, const Found& b) {
+    std::sort(younger, found_.end(), [](const FoundContinuation& a, const FoundContinuation& b) {
       return a.probability != b.probability ? a.probability > b.probability : a.token < b.token;
     });
     if (std::ssize(found_) - static_cast<Index>(eldest) > nodes_)
@@ -200,7 +202,7 @@ class CountedTree {
   }
 
   TokenTree tree_;
-  std::vector<Found> found_;
+  std::vector<FoundContinuation> found_;
   std::vector<Index> open_;   // a heap
   std::vector<double> best_;  // the largest priorities found, a heap with the least of them in front
   Index nodes_ = 0, depth_ = 0;

@@ -97,9 +97,9 @@ class DatastoreDrafter {
 
  private:
   // The store as counts of continuations, for a CountedTree. A place of the draft is the string of the last tokens before it.
-  class Counted {
+  class StoredContinuations {
    public:
-    Counted(const Datastore& store, const Options& options) : store_(store), options_(options) {}
+    StoredContinuations(const Datastore& store, const Options& options) : store_(store), options_(options) {}
 
     /// Adds the token that followed the longest match at the place most often. Returns false if none has min_share.
     bool add_likeliest(Index place, std::vector<Token>& tokens) const {
@@ -188,9 +188,9 @@ class DatastoreDrafter {
     std::vector<Datastore::Places> matches_;
   };
 
-  Counted counted_;
+  StoredContinuations counted_;
   std::vector<Token> tokens_;
-  detail::CountedTree<Counted> tree_;
+  detail::CountedTree<StoredContinuations> tree_;
 };
 
 DatastoreDrafter(const Datastore&) -> DatastoreDrafter<>;

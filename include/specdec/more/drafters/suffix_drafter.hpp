@@ -151,16 +151,17 @@ class SuffixDrafter : public detail::LearntSuffixes<detail::SuffixOptions<Form>>
     explicit Tree(const Options&) {}
 
     Draft<OneHotRows> of(const SuffixDrafter& learnt, const DraftLimits& limits) {
-      Counted counted(learnt, places_);
+      LearntContinuations counted(learnt, places_);
       tree_.grow(counted, limits);
       return tree_.draft();
     }
 
    private:
     // A match is a state. A place is the longest match there.
-    class Counted {
+    class LearntContinuations {
      public:
-      Counted(const SuffixDrafter& learnt, std::vector<Match>& places) : learnt_(learnt), places_(places) {
+      LearntContinuations(const SuffixDrafter& learnt, std::vector<Match>& places)
+          : learnt_(learnt), places_(places) {
         places_.assign(1, learnt.longest());
       }
 
@@ -198,7 +199,7 @@ class SuffixDrafter : public detail::LearntSuffixes<detail::SuffixOptions<Form>>
     };
 
     std::vector<Match> places_;
-    detail::CountedTree<Counted> tree_;
+    detail::CountedTree<LearntContinuations> tree_;
   };
 
   std::conditional_t<branches, Tree, Line> proposal_;

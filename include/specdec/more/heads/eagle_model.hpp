@@ -114,14 +114,14 @@ class EagleModel
 
     // Removes all but the first `length` tokens, and an open tree, from the layer. If the layer's state after the last kept
     // token was not stored, that token is removed as well, and is fed again.
-    detail::Kept cut(Index length) {
+    detail::KeptContext cut(Index length) {
       if (length < exact) {
         length = exact = std::max<Index>(length - 1, 0);
         own.col(0).setZero();
       }
       return {fed = std::min(fed, length)};
     }
-    detail::Kept keep(std::span<const Index> path) {
+    detail::KeptContext keep(std::span<const Index> path) {
       const bool holds_tree = fed == size();
       const Index root = length();
       detail::FedText::keep(path);
@@ -131,8 +131,8 @@ class EagleModel
       fed = length();
       return {root, path};
     }
-    detail::Kept truncate(Index length) { return cut(detail::FedText::truncate(length).length); }
-    detail::Kept forget_from(Index node) {
+    detail::KeptContext truncate(Index length) { return cut(detail::FedText::truncate(length).length); }
+    detail::KeptContext forget_from(Index node) {
       detail::FedText::forget_from(node);
       return cut(length());
     }

@@ -34,13 +34,13 @@ class RereadText : public FedText {
     FedText::add(tokens, parents);
     undo_on_error([&] { check_reach(); }, [&] { tree().forget_from(before); });
   }
-  Kept keep(std::span<const Index> path) {
-    const Kept kept = FedText::keep(path);
+  KeptContext keep(std::span<const Index> path) {
+    const KeptContext kept = FedText::keep(path);
     const Index length = cached_ + std::ssize(path);
     if (cut(length) < length) return {0};
     return kept;
   }
-  Kept truncate(Index length) {
+  KeptContext truncate(Index length) {
     FedText::truncate(length);
     return {cut(std::min(this->length(), cached_))};
   }

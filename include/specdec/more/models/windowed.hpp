@@ -68,7 +68,7 @@ class Windowed : public detail::WrapsModel<Windowed<M>, M, false> {
 
     // How many tokens of a context of `length` the model is shown.
     Index shown(Index length) const { return length - begin + first; }
-    detail::Kept truncate(Index length) {
+    detail::KeptContext truncate(Index length) {
       length = detail::FedText::truncate(length).length;
       return {cached = std::min(cached, length <= first ? length : std::max(first, shown(length)))};
     }

@@ -231,7 +231,7 @@ class StepsOverRanks {
 
   // For each row, `count` numbers from every rank.
   template <std::size_t count>
-  struct Told {
+  struct ExchangedNumbers {
     const Exchange<C>& exchange;
 
     double from(Index r, Index i, std::size_t k) const {
@@ -278,7 +278,7 @@ class StepsOverRanks {
   template <class Cuts, class NumbersOfRow>
   auto tell(const Cuts& cuts, const NumbersOfRow& numbers) {
     constexpr std::size_t count = std::tuple_size_v<decltype(numbers(Index{0}))>;
-    const Told<count> told{exchange_};
+    const ExchangedNumbers<count> told{exchange_};
     const Index rows = logits_.rows();
     exchange_(count * static_cast<std::size_t>(rows), [&](std::vector<double>& out) {
       for (Index i = 0; i < rows; ++i) {
@@ -299,7 +299,7 @@ class StepsOverRanks {
   }
 
   template <std::size_t count>
-  void check_told(Index i, const Told<count>& told) const {
+  void check_told(Index i, const ExchangedNumbers<count>& told) const {
     logits_.row(i);  // throws this rank's own error, if it has one
     for (Index r = 0; r < exchange_.ranks(); ++r)
       if (!(told.from(r, i, 0) <= std::numeric_limits<double>::max()))

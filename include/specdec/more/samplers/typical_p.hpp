@@ -53,7 +53,7 @@ class TypicalP {
   void pop(Index) {}
 
  private:
-  struct Weighed {
+  struct WeighedToken {
     double distance, weight;
   };
 
@@ -74,7 +74,7 @@ class TypicalP {
       sum += w * s;
     }
     const double mean = sum / total;
-    for (Weighed& token : tokens_) token.distance = std::abs(token.distance - mean);
+    for (WeighedToken& token : tokens_) token.distance = std::abs(token.distance - mean);
     target_ = p_ * total;
     return mean;
   }
@@ -85,8 +85,8 @@ class TypicalP {
     double known = 0;  // the weight of the tokens before `first`, which are nearer than all others
     while (first != last) {
       const double pivot = first[(last - first) / 2].distance;
-      const auto nearer = [&](const Weighed& token) { return token.distance < pivot; };
-      const auto equal = [&](const Weighed& token) { return token.distance == pivot; };
+      const auto nearer = [&](const WeighedToken& token) { return token.distance < pivot; };
+      const auto equal = [&](const WeighedToken& token) { return token.distance == pivot; };
       const auto middle = std::partition(first, last, nearer);
       const double weight = weight_of(first, middle);
       if (known + weight >= target_) {
@@ -113,15 +113,15 @@ class TypicalP {
     if (min_keep_ == 0) return 0;
     const Index n = std::min(min_keep_, static_cast<Index>(tokens_.size()));
     const auto last = tokens_.begin() + (n - 1);
-    const auto nearer = [](const Weighed& a, const Weighed& b) { return a.distance < b.distance; };
+    const auto nearer = [](const WeighedToken& a, const WeighedToken& b) { return a.distance < b.distance; };
     std::nth_element(tokens_.begin(), last, tokens_.end(), nearer);
     return last->distance;
   }
 
   double p_;
   Index min_keep_;
-  double target_ = 0;            // the weight that is wanted
-  std::vector<Weighed> tokens_;  // those with a finite logit
+  double target_ = 0;                 // the weight that is wanted
+  std::vector<WeighedToken> tokens_;  // those with a finite logit
 };
 
 }  // namespace specdec

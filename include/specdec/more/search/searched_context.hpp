@@ -154,7 +154,7 @@ class SearchedContext {
   static constexpr Index most_added = 256;
 
   // What is known of a node.
-  struct Seen {
+  struct KnownNode {
     Index number = -1;                 // in the model's tree
     std::size_t first = 0, count = 0;  // its place in likely_
     bool known = false, dead_end = false;
@@ -166,7 +166,7 @@ class SearchedContext {
     std::size_t likely = 0;
   };
 
-  const Seen& at(Index node) const { return detail::at(nodes_, node); }
+  const KnownNode& at(Index node) const { return detail::at(nodes_, node); }
   bool in_tree(Index node) const { return node < std::ssize(nodes_) && at(node).number >= 0; }
   Index in_context(const SearchedTexts& texts) const {
     return std::min(cached_ + prompt_in_tree_, std::ssize(texts.prompt()));
@@ -186,7 +186,7 @@ class SearchedContext {
   }
 
   void close() {
-    for (Seen& seen : nodes_) seen.number = -1;
+    for (KnownNode& seen : nodes_) seen.number = -1;
     tree_.clear();
     prompt_in_tree_ = 0;
   }
@@ -231,7 +231,7 @@ class SearchedContext {
         if (top.token < model_.ids) likely_.push_back({top.token, log_probability(row, top.token)});
     });
     told_.push_back(node);
-    Seen& seen = detail::at(nodes_, node);
+    KnownNode& seen = detail::at(nodes_, node);
     seen.first = first;
     seen.count = likely_.size() - first;
     seen.known = true;
@@ -245,7 +245,7 @@ class SearchedContext {
   TokenTree tree_;            // the model's
   Index opened_with_ = 0;     // tokens of its first call
   Index prompt_in_tree_ = 0;  // how many of them are prompt
-  std::vector<Seen> nodes_;
+  std::vector<KnownNode> nodes_;
   std::vector<LikelyToken> likely_;
 
   bool out_ = false,

@@ -102,28 +102,28 @@ class SpelledText {
     forget_tree();
   }
 
-  Kept truncate(Index length) {
+  KeptContext truncate(Index length) {
     forget_tree();
     detail::resize(ends_, std::clamp<Index>(length, 0, this->length()));
     detail::resize(shown_, ends_.empty() ? 0 : ends_.back());
     return {cached_ = std::min(cached_, std::ssize(shown_))};
   }
 
-  Kept keep(std::span<const Index> path) & {
+  KeptContext keep(std::span<const Index> path) & {
     Index end = root_;
     for (const Index node : path) {
       append(told_.token(node));
       if (detail::at(lasts_, node) != lost) end = detail::at(lasts_, node);
     }
     nodes_.view().path_to(end, path_);
-    const Kept kept{cached_, view_of(path_)};
+    const KeptContext kept{cached_, view_of(path_)};
     cached_ += std::ssize(path_);
     forget_tree();
     return kept;
   }
 
   /// Closes the tree: which of its tokens the model has taken in is not known.
-  Kept forget_from(Index) { return truncate(length()); }
+  KeptContext forget_from(Index) { return truncate(length()); }
 
  private:
   static constexpr Index context = -1, lost = -2;

@@ -17,7 +17,7 @@ namespace specdec::inline v0_2_0 {
 /// How logits become probabilities.
 struct LogitsOptions {
   double temperature = 1;  ///< at 0 the largest logit has probability 1; among equals, the lowest id
-  detail::Borrowed<const double> log_sum_exp =
+  detail::BorrowedSpan<const double> log_sum_exp =
       {};  ///< log Σ exp(logits/temperature), one per row, if you know them
 };
 

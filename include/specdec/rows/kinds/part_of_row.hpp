@@ -21,7 +21,7 @@ namespace specdec::inline v0_2_0 {
 /// The tokens x with kept[x] != 0: the tokens of another vocabulary, for example. Tokens beyond the end of the list are not
 /// kept.
 struct OnlyTokens {
-  detail::Borrowed<const std::uint8_t> kept;
+  detail::BorrowedSpan<const std::uint8_t> kept;
 
   static constexpr bool leaves_most = false;
   static constexpr const char* name = "the tokens that are kept";
@@ -31,7 +31,7 @@ struct OnlyTokens {
 /// All tokens except a few: the candidates for the next sibling, if siblings are drawn without replacement. A token that the
 /// row does not have is ignored, and so is a token that is listed twice.
 struct WithoutTokens {
-  detail::Borrowed<const Token> gone;
+  detail::BorrowedSpan<const Token> gone;
 
   static constexpr bool leaves_most = true;
   static constexpr const char* name = "the other tokens";

@@ -44,14 +44,15 @@ void each_chunk(const NumberRow<S, Stride>& row, F&& f) {
 }
 
 /// Whether a chunk has logits above the bracket, and whether it has bad ones.
-struct Parted {
+struct ChunkFindings {
   bool any_above, any_bad;
 };
 
 /// Flags the logits of a chunk that lie in [low, high]. Returns whether any lies above, and whether any is NaN or +inf.
 template <class Scalar>
 struct PartChunk {
-  static SPECDEC_KERNEL Parted run(const Scalar* logits, Scalar low, Scalar high, std::uint8_t* inside) {
+  static SPECDEC_KERNEL ChunkFindings run(const Scalar* logits, Scalar low, Scalar high,
+                                          std::uint8_t* inside) {
     constexpr Scalar infinity = std::numeric_limits<Scalar>::infinity();
     unsigned above = 0, bad = 0;
     for (Index start = 0; start < static_cast<Index>(Flags::size); start += lot)
@@ -66,7 +67,7 @@ struct PartChunk {
 };
 
 /// The result of a pass.
-struct Gathered {
+struct GatherResult {
   double above = 0;  // the weight of the logits above the bracket
   bool overflow =
       false;  // whether the bracket holds more logits than there is room for: then some are missing
@@ -76,15 +77,15 @@ struct Gathered {
 /// returns the weight of a chunk's logits above the bracket; `any` says whether there are any.
 /// Throws: InvalidDistribution on a NaN and on a logit of +inf.
 template <Real S, int Stride, class WeighAbove>
-Gathered gather(const NumberRow<S, Stride>& row, const KeyRange<Arithmetic<S>>& bracket,
-                Weighed<Arithmetic<S>>& gathered, WeighAbove&& weigh_above) {
+GatherResult gather(const NumberRow<S, Stride>& row, const KeyRange<Arithmetic<S>>& bracket,
+                    WeighedNumbers<Arithmetic<S>>& gathered, WeighAbove&& weigh_above) {
   using Scalar = Arithmetic<S>;
   const auto low = from_ordered_key<Scalar>(bracket.low), high = from_ordered_key<Scalar>(bracket.high);
   gathered.size = 0;
-  Gathered out;
+  GatherResult out;
   Flags inside;
   each_chunk(row, [&](const Scalar* logits) {
-    const Parted parted = run_wide<PartChunk<Scalar>>(logits, low, high, inside.data());
+    const ChunkFindings parted = run_wide<PartChunk<Scalar>>(logits, low, high, inside.data());
     if (parted.any_bad) invalid_distribution("a logit is nan or inf");
     out.above += weigh_above(logits, parted.any_above);
     out.overflow = out.overflow || gathered.size + Flags::size > gathered.capacity;

@@ -28,7 +28,7 @@ class RowSample {
   using Range = KeyRange<Scalar>;
   using Key = OrderedKey<Scalar>;
 
-  RowSample(const NumberRow<S, Stride>& row, Weighed<Scalar>& gathered) : row_(row), near_(gathered) {}
+  RowSample(const NumberRow<S, Stride>& row, WeighedNumbers<Scalar>& gathered) : row_(row), near_(gathered) {}
 
   /// Takes a sample of the logits >= floor. Returns whether there is one: a short row needs none.
   bool take(Scalar floor, const TokenWeight& weight) {
@@ -115,7 +115,7 @@ class RowSample {
   }
 
   NumberRow<S, Stride> row_;
-  Weighed<Scalar>& near_;
+  WeighedNumbers<Scalar>& near_;
   Key centre_ = std::numeric_limits<Key>::max();
 };
 

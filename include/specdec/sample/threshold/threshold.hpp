@@ -79,7 +79,7 @@ class ThresholdSearch {
     if (bracket.high == open_.high) return {};
     weight_.shift = from_ordered_key<Scalar>(near_.largest());
     double total = 0;
-    const Gathered gathered = gather(row_, bracket, near_, [&](const Scalar* logits, bool) {
+    const GatherResult gathered = gather(row_, bracket, near_, [&](const Scalar* logits, bool) {
       const auto [all, above_bracket] = weight_.sums(logits, above(bracket));
       total += all;
       return above_bracket;
@@ -133,7 +133,7 @@ class ThresholdSearch {
 
   // Looks for the cut in a bracket. If it is not found, open_ is narrower or overflow_ is set.
   bool try_within(const Range& bracket, double target) {
-    const Gathered gathered = gather(row_, bracket, near_, [&](const Scalar* logits, bool any) {
+    const GatherResult gathered = gather(row_, bracket, near_, [&](const Scalar* logits, bool any) {
       return any ? weight_.sum(logits, above(bracket)) : 0.0;
     });
     overflow_ = gathered.overflow;
@@ -200,7 +200,7 @@ class ThresholdSearch {
   Range open_ = {0, 0};
   std::optional<double> kept_;
   bool overflow_ = false, holds_all_kept_ = false;
-  Weighed<Scalar> near_;
+  WeighedNumbers<Scalar> near_;
   RowSample<S, Stride, TokenWeight> sample_{row_, near_};
 };
 

@@ -29,7 +29,7 @@ namespace specdec::inline v0_2_0::detail {
 /// Every token weighs 1.
 template <class Scalar>
 struct TokenCount {
-  using Weight = typename Weighed<Scalar>::Weight;
+  using Weight = typename WeighedNumbers<Scalar>::Weight;
 
   static constexpr int bits = 1;
 
@@ -51,9 +51,9 @@ struct TokenCount {
 /// Scalar.
 template <class Scalar>
 struct TokenMass {
-  using Weight = typename Weighed<Scalar>::Weight;
+  using Weight = typename WeighedNumbers<Scalar>::Weight;
 
-  static constexpr int bits = Weighed<Scalar>::weight_bits;
+  static constexpr int bits = WeighedNumbers<Scalar>::weight_bits;
 
   Scalar shift, inverse_temperature;
 
@@ -96,7 +96,7 @@ struct TokenMass {
 
 /// Calls f(logits, start) for each Flags::size of the numbers, from `start` on. The last chunk is filled up with −inf.
 template <class Scalar, class F>
-void each_chunk(const Weighed<Scalar>& numbers, const F& f) {
+void each_chunk(const WeighedNumbers<Scalar>& numbers, const F& f) {
   std::array<Scalar, Flags::size> values;
   for (std::size_t start = 0; start < numbers.size; start += values.size()) {
     const std::size_t count = std::min(values.size(), numbers.size - start);
@@ -109,7 +109,7 @@ void each_chunk(const Weighed<Scalar>& numbers, const F& f) {
 
 /// Fills in the weights of `numbers`. `top` is the largest of them. Pre: no more than most_weighed.
 template <class Scalar, class TokenWeight>
-void weigh(Weighed<Scalar>& numbers, const TokenWeight& weight, Scalar top) {
+void weigh(WeighedNumbers<Scalar>& numbers, const TokenWeight& weight, Scalar top) {
   each_chunk(numbers, [&](const Scalar* logits, std::size_t start) {
     weight.weigh(logits, top, numbers.weights() + start);
   });
@@ -117,9 +117,9 @@ void weigh(Weighed<Scalar>& numbers, const TokenWeight& weight, Scalar top) {
 
 /// The weight of the numbers from `cut` on, for more numbers than there is room for with weights.
 template <class Scalar, class TokenWeight>
-std::uint64_t weight_from(const Weighed<Scalar>& numbers, const TokenWeight& weight, Scalar top,
+std::uint64_t weight_from(const WeighedNumbers<Scalar>& numbers, const TokenWeight& weight, Scalar top,
                           OrderedKey<Scalar> cut) {
-  using Weight = typename Weighed<Scalar>::Weight;
+  using Weight = typename WeighedNumbers<Scalar>::Weight;
   std::uint64_t sum = 0;
   std::array<Weight, Flags::size> weights;
   each_chunk(numbers, [&](const Scalar* logits, std::size_t start) {

@@ -23,7 +23,7 @@ namespace specdec::inline v0_2_0::detail {
 /// Keys and weights share one buffer, because it lies on the stack: keys alone may fill it, and keys with weights take half of
 /// it each. What is said of weights holds for up to `most_weighed` numbers; narrow() makes more numbers so few.
 template <class Scalar, std::size_t words = std::size_t{32768} / sizeof(Scalar)>
-struct Weighed {
+struct WeighedNumbers {
   using Key = OrderedKey<Scalar>;
   using Weight = std::make_unsigned_t<Key>;
 
@@ -154,7 +154,7 @@ struct Weighed {
   // The numbers in [low, high], with their weights. There must be no more than `few`.
   template <std::size_t few>
   auto within(Key low, Key high) const {
-    Weighed<Scalar, 2 * (few + lot)> out;  // pick() needs room between keys and weights
+    WeighedNumbers<Scalar, 2 * (few + lot)> out;  // pick() needs room between keys and weights
     for (std::size_t start = 0; start < size; start += Flags::size) {
       out.size =
           inside(keys.data() + start, start, low, high).pick(out.size, [&](std::size_t k, std::size_t i) {
