@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <concepts>
-#include <cstddef>
 #include <exception>
 #include <iterator>
 #include <memory>
@@ -172,7 +171,7 @@ class Batch {
     core().check_fits(request.options.gamma);
     const Filled filled{request.cached};
     auto entry = std::make_unique<Entry>(number, detail::described(core().target), verifier_,
-                                         core().own_policy(), std::move(request), observers_);
+                                         core().own_length(), std::move(request), observers_);
     core().fill(*entry, filled);
     core().enter(std::move(entry));
     core().keep_filled(number, filled);

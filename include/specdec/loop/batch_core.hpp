@@ -35,21 +35,21 @@ class BatchCore {
  public:
   using Target = std::remove_reference_t<TargetModel>;
   static constexpr bool called_here = !std::same_as<std::remove_const_t<Target>, ExternalTarget>;
-  using Given = GivenLength<Length>;
-  static constexpr bool shares_length = !Given::for_each_text;
+  using Lengths = LengthOfTexts<Length>;
+  static constexpr bool shares_length = !Lengths::for_each_text;
   /// Whether the target can give a new sequence a copy of a context.
   static constexpr bool forks_contexts = called_here && can_fork<Target>;
-  using Policy = typename Given::Policy;
+  using Policy = typename Lengths::Policy;
   using Round = detail::Round<DraftSource, V, Policy, O>;
   /// Whether twins take over any context.
   static constexpr bool shares_contexts = forks_contexts || forks_draft_contexts<typename Round::Drafter>;
-  using Entry = BatchEntry<typename Round::Seat, Policy, shares_length, V>;
+  using Entry = BatchEntry<typename Round::Seat, typename Lengths::Own, V>;
 
   BatchCore(TargetModel&& t, DraftSource&& drafter, Length&& length, Index most)
       : target(std::forward<TargetModel>(t)),
         tokens_per_call(most),
         round_(std::forward<DraftSource>(drafter)),
-        length_(std::forward<Length>(length)) {}
+        lengths_(std::forward<Length>(length)) {}
   BatchCore(const BatchCore&) = delete;
   BatchCore& operator=(const BatchCore&) = delete;
   ~BatchCore() { clear(); }
@@ -150,10 +150,7 @@ class BatchCore {
     return entry;
   }
 
-  auto own_policy() const -> typename Entry::Own {
-    if constexpr (shares_length) return {};
-    else return {Given::policy(length_)};
-  }
+  auto own_length() const { return lengths_.own(); }
 
   /// Moves waiting sequences to the front.
   void end_step(std::vector<Finished>& finished) {
@@ -282,7 +279,8 @@ class BatchCore {
     if constexpr (shares_length) seat.forget_limits();
     entry.fit_into(tokens_per_call);
     const bool is_part = entry.uncached() > 0;
-    const Index count = is_part ? std::min(entry.uncached(), left) : entry.most_fed(wanted_);
+    const Index count = is_part ? std::min(entry.uncached(), left)
+                                : entry.most_fed([&](Index most) { return wanted(entry, most); });
     if (seat.error) return true;
     if (count > left || count == 0) return false;
     if (is_part) seat.next_feed = seat.next_part(count);
@@ -302,16 +300,16 @@ class BatchCore {
         most = std::max(most, entry->seat().most());
         text = {std::max(text.context, own.context), std::max(text.room, own.room)};
       }
-      Policy& policy = length_;
-      if constexpr (requires { policy.batch(size()); }) policy.batch(size());
-      wanted_ = next_length(policy, most, text);
+      wanted_ = next_length(lengths_.of_all(size()), most, text);
     }
   }
 
-  Policy& policy_of(Entry& entry) {
-    if constexpr (shares_length) return length_;
-    else return entry.policy();
+  // What the text's draft length asks for.
+  Index wanted(Entry& entry, Index most) {
+    if constexpr (shares_length) return std::min(wanted_, most);
+    else return next_length(policy_of(entry), most, entry.seat().drafted_text());
   }
+  Policy& policy_of(Entry& entry) { return lengths_.of(entry.own_length()); }
 
   // After a throw: sequences that were judged before the throw have taken the step, the others have not.
   template <class Rows>
@@ -407,7 +405,7 @@ class BatchCore {
   }
 
   Round round_;
-  Length length_;
+  Lengths lengths_;
   std::vector<std::unique_ptr<Entry>> entries_;  // the sequence that has waited longest comes first
   std::unordered_map<Index, Entry*> by_number_;
   Index next_ = 0, target_calls_ = 0, fed_ = 0;
