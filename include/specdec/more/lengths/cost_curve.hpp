@@ -28,19 +28,18 @@ class FadingMean {
     sum_ *= decay;
     weight_ *= decay;
   }
-  void add(double value) {
-    sum_ += value;
-    weight_ += 1;
+  void add(double value) { add(value, 1); }
+  /// Adds values of this sum and this weight.
+  void add(double sum, double weight) {
+    sum_ += sum;
+    weight_ += weight;
   }
   /// Adds a value to values that lose weight with it.
   void add_fading(double value, double decay) {
     fade(decay);
     add(value);
   }
-  void add(const FadingMean& other) {
-    sum_ += other.sum_;
-    weight_ += other.weight_;
-  }
+  void add(const FadingMean& other) { add(other.sum_, other.weight_); }
   /// Lowers the weight of all values so far to at most `values` fresh values.
   void limit(double values) {
     if (weight_ > values) fade(values / weight_);

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstddef>
 
-#include "specdec/types.hpp"
+#include "specdec/more/lengths/cost_curve.hpp"
 
 namespace specdec::inline v0_2_0::detail {
 
@@ -20,47 +20,31 @@ class SurvivalByConfidence {
  public:
   /// From now on everything seen so far has `decay` times its weight.
   void fade(double decay) {
-    for (Share& share : shares_) share.fade(decay);
+    for (FadingMean& range : ranges_) range.fade(decay);
     all_.fade(decay);
   }
   /// Everything seen so far counts as at most `tokens` tokens.
   void limit(double tokens) {
-    if (all_.reached > tokens) fade(tokens / all_.reached);
+    if (all_.weight() > tokens) fade(tokens / all_.weight());
   }
 
   /// Enters a token after a prefix that survives with probability `reached`. The prefix survives with the token with
   /// probability `survived`.
   void add(double confidence, double reached, double survived) {
-    shares_[range_of(confidence)].add(reached, survived);
-    all_.add(reached, survived);
+    ranges_[range_of(confidence)].add(survived, reached);
+    all_.add(survived, reached);
   }
 
-  /// The same for a token whose row was not shown.
-  void add(double reached, double survived) { all_.add(reached, survived); }
+  /// Enters a token whose row was not shown.
+  void add(double reached, double survived) { all_.add(survived, reached); }
 
   double operator()(double confidence) const {
-    return shares_[range_of(confidence)].with(mean(), guess_weight);
+    return ranges_[range_of(confidence)].with(mean(), guess_weight);
   }
   /// The mean over all ranges; 1 while nothing is known, so that drafting does not stop after a bad start.
   double mean() const { return all_.with(1, 0.1); }
 
  private:
-  struct Share {
-    double survived = 0, reached = 0;
-
-    void fade(double decay) {
-      survived *= decay;
-      reached *= decay;
-    }
-    void add(double before, double here) {
-      reached += before;
-      survived += here;
-    }
-    double with(double guess, double weight) const {
-      return (survived + weight * guess) / (reached + weight);
-    }
-  };
-
   static constexpr double guess_weight = 3;  // the weight, in tokens, of the mean of all ranges
   static constexpr int ranges = 5;
 
@@ -71,8 +55,9 @@ class SurvivalByConfidence {
     return static_cast<std::size_t>(std::clamp(range, 0.0, ranges - 1.0));
   }
 
-  std::array<Share, ranges> shares_;
-  Share all_;
+  // By range and of all: the sum of what survived, with the weight of what was reached.
+  std::array<FadingMean, ranges> ranges_;
+  FadingMean all_;
 };
 
 }  // namespace specdec::detail

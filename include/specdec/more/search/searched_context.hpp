@@ -107,7 +107,6 @@ class SearchedContext {
   }
   /// Whether the last feed begins a tree.
   bool opens() const { return opens_; }
-  bool is_out() const { return out_; }
 
   /// Throws: InvalidCall if nothing was fed; InvalidArgument on rows of another shape; InvalidDistribution on a row
   /// that cannot be read. Then withdraw() undoes the call.
