@@ -6,10 +6,8 @@
 
 #include <algorithm>
 #include <concepts>
-#include <cstddef>
 #include <exception>
 #include <iterator>
-#include <limits>
 #include <memory>
 #include <span>
 #include <type_traits>
@@ -169,11 +167,11 @@ class Batch {
   /// Throws: what SpecDec::start throws, and InvalidArgument if gamma + 1 tokens do not fit in a call, if the number is
   /// in use or out of range, or if tokens are cached that the target cannot know. The batch is then as before.
   Index add(Request request) {
-    const Index number = new_number(request.number);
-    check_fits(request.options.gamma);
+    const Index number = core().new_number(request.number);
+    core().check_fits(request.options.gamma);
     const Filled filled{request.cached};
     auto entry = std::make_unique<Entry>(number, detail::described(core().target), verifier_,
-                                         core().own_policy(), std::move(request), observers_);
+                                         core().own_length(), std::move(request), observers_);
     core().fill(*entry, filled);
     core().enter(std::move(entry));
     core().keep_filled(number, filled);
@@ -225,8 +223,8 @@ class Batch {
   Index add(Paused&& paused, Filled filled = {}) {
     Entry& entry = paused.entry();
     const Index number = entry.number();
-    check_number(number);
-    check_fits(entry.seat().most());
+    core().check_number(number);
+    core().check_fits(entry.seat().most());
     core().check_filled(filled, std::ssize(entry.seat().context()));
     const ExternalTarget target = detail::described(core().target);
     entry.seat().check_target(target);
@@ -256,9 +254,9 @@ class Batch {
           "sequence ", sequence,
           " has begun under a rule that remembers it, so its forks would not be independent samples: fork it "
           "before its first step, or use specdec::BlockVerifier");
-    const Index number = new_number(twin.number);
+    const Index number = core().new_number(twin.number);
     if (twin.number >= 0) detail::check_number(core().target, number);
-    if (twin.options) check_fits(twin.options->gamma);
+    if (twin.options) core().check_fits(twin.options->gamma);
     const Filled filled{twin.cached};
     auto entry = std::make_unique<Entry>(other, number, std::move(twin));
     core().fill(*entry, filled);
@@ -284,7 +282,7 @@ class Batch {
   Index add_turn(Index sequence, TokenIds text, const Options& options) {
     check_between_steps("add_turn()");
     Entry& entry = *core().find(sequence);
-    check_fits(options.gamma);
+    core().check_fits(options.gamma);
     entry.take_turn(text, options);
     core().withdraw(entry);  // nothing throws from here on
     core().leave_call(entry);
@@ -294,8 +292,8 @@ class Batch {
   }
   Index add_turn(Paused&& paused, TokenIds text, const Options& options, Filled filled = {}) {
     Entry& entry = paused.entry();
-    check_number(entry.number());
-    check_fits(options.gamma);
+    core().check_number(entry.number());
+    core().check_fits(options.gamma);
     core().check_filled(filled, std::ssize(entry.seat().context()) + text.size());
     const ExternalTarget target = detail::described(core().target);
     entry.seat().check_target(target);
@@ -428,26 +426,6 @@ class Batch {
                   "the target's rows are no matrix of probabilities: pass an Eigen matrix, RowVectors, "
                   "RowPointers or another specdec::DistributionMatrix, with as many rows as the feeds want");
     check_between_steps(call);
-  }
-
-  // −1: one that was never used.
-  Index new_number(Index number) const {
-    constexpr Index most = std::numeric_limits<Index>::max() - 1;
-    if (number < -1 || number > most) detail::invalid_argument("number = ", number, " is outside -1..", most);
-    if (number < 0) number = core().next_number();
-    check_number(number);
-    return number;
-  }
-  void check_number(Index number) const {
-    if (core().contains(number))
-      detail::invalid_argument("there is a sequence ", number, " in the batch already");
-  }
-
-  void check_fits(Index gamma) const {
-    const Index most = core().tokens_per_call;
-    if (most != unlimited && gamma >= most)
-      detail::invalid_argument("gamma = ", gamma,
-                               " and one more token do not fit in a call of tokens_per_call = ", most);
   }
 
   static void sort_by_number(std::vector<Finished>& finished) {

@@ -6,6 +6,7 @@
 #include <concepts>
 #include <cstddef>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <span>
 #include <type_traits>
@@ -34,21 +35,21 @@ class BatchCore {
  public:
   using Target = std::remove_reference_t<TargetModel>;
   static constexpr bool called_here = !std::same_as<std::remove_const_t<Target>, ExternalTarget>;
-  using Given = GivenLength<Length>;
-  static constexpr bool shares_length = !Given::for_each_text;
+  using Lengths = LengthOfTexts<Length>;
+  static constexpr bool shares_length = !Lengths::for_each_text;
   /// Whether the target can give a new sequence a copy of a context.
   static constexpr bool forks_contexts = called_here && can_fork<Target>;
-  using Policy = typename Given::Policy;
+  using Policy = typename Lengths::Policy;
   using Round = detail::Round<DraftSource, V, Policy, O>;
   /// Whether twins take over any context.
   static constexpr bool shares_contexts = forks_contexts || forks_draft_contexts<typename Round::Drafter>;
-  using Entry = BatchEntry<typename Round::Seat, Policy, shares_length, V>;
+  using Entry = BatchEntry<typename Round::Seat, typename Lengths::Own, V>;
 
   BatchCore(TargetModel&& t, DraftSource&& drafter, Length&& length, Index most)
       : target(std::forward<TargetModel>(t)),
         tokens_per_call(most),
         round_(std::forward<DraftSource>(drafter)),
-        length_(std::forward<Length>(length)) {}
+        lengths_(std::forward<Length>(length)) {}
   BatchCore(const BatchCore&) = delete;
   BatchCore& operator=(const BatchCore&) = delete;
   ~BatchCore() { clear(); }
@@ -60,8 +61,6 @@ class BatchCore {
   bool contains(Index number) const { return by_number_.contains(number); }
   /// Whether callbacks are being called.
   bool telling() const { return telling_; }
-  /// A number that was never used.
-  Index next_number() const { return next_; }
   Index target_calls() const { return target_calls_; }
   Index fed() const { return fed_; }
   std::span<const BatchFeed> feeds() const { return call_.feeds(); }
@@ -83,6 +82,23 @@ class BatchCore {
     return found->second;
   }
 
+  /// −1: a number that was never used. Throws if the number is out of range, or in use.
+  Index new_number(Index number) const {
+    constexpr Index most = std::numeric_limits<Index>::max() - 1;
+    if (number < -1 || number > most) invalid_argument("number = ", number, " is outside -1..", most);
+    if (number < 0) number = next_;
+    check_number(number);
+    return number;
+  }
+  void check_number(Index number) const {
+    if (contains(number)) invalid_argument("there is a sequence ", number, " in the batch already");
+  }
+  /// Throws unless a call has room for a draft and one more token.
+  void check_fits(Index gamma) const {
+    if (tokens_per_call != unlimited && gamma >= tokens_per_call)
+      invalid_argument("gamma = ", gamma,
+                       " and one more token do not fit in a call of tokens_per_call = ", tokens_per_call);
+  }
   /// Throws unless the target may hold the first filled.cached tokens of a text of this size.
   static void check_filled(Filled filled, Index size) {
     if (filled.cached < 0 || filled.cached > size)
@@ -134,10 +150,7 @@ class BatchCore {
     return entry;
   }
 
-  auto own_policy() const -> typename Entry::Own {
-    if constexpr (shares_length) return {};
-    else return {Given::policy(length_)};
-  }
+  auto own_length() const { return lengths_.own(); }
 
   /// Moves waiting sequences to the front.
   void end_step(std::vector<Finished>& finished) {
@@ -266,7 +279,8 @@ class BatchCore {
     if constexpr (shares_length) seat.forget_limits();
     entry.fit_into(tokens_per_call);
     const bool is_part = entry.uncached() > 0;
-    const Index count = is_part ? std::min(entry.uncached(), left) : entry.most_fed(wanted_);
+    const Index count = is_part ? std::min(entry.uncached(), left)
+                                : entry.most_fed([&](Index most) { return wanted(entry, most); });
     if (seat.error) return true;
     if (count > left || count == 0) return false;
     if (is_part) seat.next_feed = seat.next_part(count);
@@ -286,16 +300,16 @@ class BatchCore {
         most = std::max(most, entry->seat().most());
         text = {std::max(text.context, own.context), std::max(text.room, own.room)};
       }
-      Policy& policy = length_;
-      if constexpr (requires { policy.batch(size()); }) policy.batch(size());
-      wanted_ = next_length(policy, most, text);
+      wanted_ = next_length(lengths_.of_all(size()), most, text);
     }
   }
 
-  Policy& policy_of(Entry& entry) {
-    if constexpr (shares_length) return length_;
-    else return entry.policy();
+  // What the text's draft length asks for.
+  Index wanted(Entry& entry, Index most) {
+    if constexpr (shares_length) return std::min(wanted_, most);
+    else return next_length(policy_of(entry), most, entry.seat().drafted_text());
   }
+  Policy& policy_of(Entry& entry) { return lengths_.of(entry.own_length()); }
 
   // After a throw: sequences that were judged before the throw have taken the step, the others have not.
   template <class Rows>
@@ -391,7 +405,7 @@ class BatchCore {
   }
 
   Round round_;
-  Length length_;
+  Lengths lengths_;
   std::vector<std::unique_ptr<Entry>> entries_;  // the sequence that has waited longest comes first
   std::unordered_map<Index, Entry*> by_number_;
   Index next_ = 0, target_calls_ = 0, fed_ = 0;

@@ -2,9 +2,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <algorithm>
-#include <concepts>
-#include <cstddef>
 #include <iterator>
 #include <span>
 #include <type_traits>
@@ -34,29 +31,15 @@ inline void rewind(AnyGenerator& source) { source.rewind(); }
 inline void mark(Keyed&) {}
 inline void rewind(Keyed&) {}
 
-/// The text's own draft length; empty if all texts share one.
-template <class Policy, bool shared>
-struct OwnPolicy {
-  Policy policy;
-  Index wanted(Index /*of_all*/, Index most, const DraftedText& text) {
-    return next_length(policy, most, text);
-  }
-};
-template <class Policy>
-struct OwnPolicy<Policy, true> {
-  Index wanted(Index of_all, Index most, const DraftedText&) const { return std::min(of_all, most); }
-};
-
 /// A text of a batch: its seat, its source of chance, its callback, and its own draft length if it has one. What travels when it
 /// is paused. In a step it touches no other text.
-template <class TextSeat, class Policy, bool shares_policy, class V>
+template <class TextSeat, class OwnLength, class V>
 class BatchEntry {
  public:
   using Seat = TextSeat;
   using Source = SourceFor<V>;
-  using Own = OwnPolicy<Policy, shares_policy>;
 
-  BatchEntry(Index number, const ExternalTarget& target, const V& verifier, Own own,
+  BatchEntry(Index number, const ExternalTarget& target, const V& verifier, OwnLength own,
              Request<Source>&& request, const auto& observers)
       : source_(std::move(request.source)),
         on_step_(std::move(request.on_step)),
@@ -82,7 +65,7 @@ class BatchEntry {
 
   Index number() const { return seat_.number; }
   Source& source() { return source_; }
-  Policy& policy() { return own_.policy; }
+  OwnLength& own_length() { return own_; }
   Seat& seat() { return seat_; }
   const Seat& seat() const { return seat_; }
 
@@ -113,12 +96,9 @@ class BatchEntry {
   /// How many tokens are still to be fed in parts.
   Index uncached() const { return seat_.in_parts ? seat_.unread() : 0; }
 
-  /// The most tokens that the next step may feed. `wanted_of_all`: what a draft length of all texts asks for.
-  Index most_fed(Index wanted_of_all) {
-    seat_.error = error_of([&] {
-      seat_.asked =
-          seat_.limits([&](Index most) { return own_.wanted(wanted_of_all, most, seat_.drafted_text()); });
-    });
+  /// The most tokens that the next step may feed. wanted(most): what the draft length asks for.
+  Index most_fed(const auto& wanted) {
+    seat_.error = error_of([&] { seat_.asked = seat_.limits(wanted); });
     return std::ssize(seat_.context()) - seat_.kept() + seat_.asked.nodes;
   }
 
@@ -137,7 +117,7 @@ class BatchEntry {
  private:
   Source source_;
   OnStep on_step_;
-  Own own_;
+  [[no_unique_address]] OwnLength own_;
   bool stays_, reported_ = false;
   Seat seat_;
 };

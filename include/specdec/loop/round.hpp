@@ -4,12 +4,10 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
 #include <exception>
 #include <iterator>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include "specdec/chance/chance.hpp"
 #include "specdec/draft/draft.hpp"

@@ -41,23 +41,49 @@ template <class P>
   requires requires { P::serves_one_text; }
 inline constexpr bool serves_one_text<P> = P::serves_one_text;
 
-/// The draft length that is passed as Length: an Each, or one for all that is held by value or referred to.
+/// The draft length that each text has, or that all have.
+template <class Given>
+struct PolicyOf : std::type_identity<Given> {};
+template <class P>
+struct PolicyOf<Each<P>> : std::type_identity<P> {};
+template <class P>
+struct PolicyOf<const Each<P>> : std::type_identity<P> {};
+
+/// Holds the draft length that is passed as Length: an Each, or one for all that is held by value or referred to.
 template <class Length>
-struct GivenLength {
-  using Policy = std::remove_reference_t<Length>;
-  static constexpr bool for_each_text = false;
-  static Policy& policy(Policy& given) { return given; }
+class LengthOfTexts {
+  struct None {};
+
+ public:
+  using Policy = typename PolicyOf<std::remove_reference_t<Length>>::type;
+  static constexpr bool for_each_text = !std::is_same_v<Policy, std::remove_reference_t<Length>>;
+  /// What a text holds: its own draft length, if it has one.
+  using Own = std::conditional_t<for_each_text, Policy, None>;
+
+  explicit LengthOfTexts(Length&& length) : length_(std::forward<Length>(length)) {}
+
+  /// For a new text.
+  Own own() const {
+    if constexpr (for_each_text) return length_.policy;
+    else return {};
+  }
+  /// A text's draft length.
+  Policy& of([[maybe_unused]] Own& own) {
+    if constexpr (for_each_text) return own;
+    else return length_;
+  }
+  /// The draft length of all texts. It learns how many there are, if it counts them.
+  Policy& of_all(Index texts)
+    requires(!for_each_text)
+  {
+    Policy& policy = length_;
+    if constexpr (requires { policy.batch(texts); }) policy.batch(texts);
+    return policy;
+  }
+
+ private:
+  Length length_;
 };
-template <class P>
-struct GivenLength<Each<P>> {
-  using Policy = P;
-  static constexpr bool for_each_text = true;
-  static const P& policy(const Each<P>& given) { return given.policy; }
-};
-template <class P>
-struct GivenLength<Each<P>&> : GivenLength<Each<P>> {};
-template <class P>
-struct GivenLength<const Each<P>&> : GivenLength<Each<P>> {};
 
 }  // namespace detail
 }  // namespace specdec

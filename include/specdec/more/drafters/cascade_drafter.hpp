@@ -84,8 +84,8 @@ class CascadeDrafter
   using Feeds = detail::OverFeeds<M>;
   using Value = typename Feeds::Value;
   using Inner = std::remove_reference_t<detail::Lift<D>>;
-  using GivenLength = detail::GivenLength<Length>;
-  using Policy = typename GivenLength::Policy;
+  using Lengths = detail::LengthOfTexts<Length>;
+  using Policy = typename Lengths::Policy;
   using Base = detail::ForOneText<CascadeDrafter, Feeds::one_text>;
   // Assertions, not constraints: with deduced arguments, compilers would not say which constraint failed.
   static_assert(detail::fits_model<Value>());
@@ -101,14 +101,9 @@ class CascadeDrafter
   using Stored = typename Rows::Stored;
   using Drafted = Draft<RowSpan<Stored>>;
 
-  struct NoLength {
-    explicit NoLength(const Policy&) {}
-  };
-  using OwnLength = std::conditional_t<GivenLength::for_each_text, Policy, NoLength>;
-
   // A sequence, and its draft.
   struct Text {
-    [[no_unique_address]] OwnLength length;
+    [[no_unique_address]] typename Lengths::Own length;
     std::optional<Seat> seat = {};     // of the inner loop
     Index drafted = 0;                 // how many of the inner loop's tokens are in the draft
     Rows rows = {};                    // of these tokens
@@ -141,7 +136,7 @@ class CascadeDrafter
         round_(std::forward<D>(drafter)),
         verifier_(std::move(verifier)),
         gamma_(gamma),
-        length_(std::forward<Length>(length)),
+        lengths_(std::forward<Length>(length)),
         turns_(detail::Turns::of<CascadeDrafter>(*this)) {
     detail::check_gamma_option(gamma);
     const auto of_model = detail::shared_identities<M>(model_.model());
@@ -293,12 +288,7 @@ class CascadeDrafter
   Text& text_of(Index sequence) {
     const auto text = texts_.find(sequence);
     if (text != texts_.end()) return text->second;
-    return texts_.try_emplace(sequence, Text{OwnLength(GivenLength::policy(length_))}).first->second;
-  }
-  // The sequence's own draft length, or the one that all sequences use.
-  Policy& length_of(Text& text) {
-    if constexpr (GivenLength::for_each_text) return text.length;
-    else return length_;
+    return texts_.try_emplace(sequence, Text{lengths_.own()}).first->second;
   }
 
   // The inner loop of a sequence, ready to continue the context. The inner rule's memory is reset, since the outer loop wrote
@@ -323,8 +313,7 @@ class CascadeDrafter
   // A step of all inner loops: one call of the model.
   template <class P, class E>
   void step(std::vector<P>& parts, E& for_each) {
-    if constexpr (!GivenLength::for_each_text && requires(Policy& policy) { policy.batch(Index{}); })
-      static_cast<Policy&>(length_).batch(std::ssize(parts));
+    if constexpr (!Lengths::for_each_text) lengths_.of_all(std::ssize(parts));
     for (P& part : parts) part.outer->error = detail::error_of([&] { ask(part); });
     std::erase_if(parts, failed<P>);
     round_.draft(std::span<P>(parts), for_each);
@@ -336,7 +325,7 @@ class CascadeDrafter
   template <class P>
   void ask(P& part) {
     Seat& seat = *part.text->seat;
-    Policy& policy = length_of(*part.text);
+    Policy& policy = lengths_.of(part.text->length);
     seat.asked =
         seat.limits([&](Index most) { return detail::next_length(policy, most, seat.drafted_text()); });
     static_cast<InnerRequest<std::remove_pointer_t<decltype(part.outer)>>&>(part) =
@@ -358,7 +347,7 @@ class CascadeDrafter
     for (Index i = 0; i < std::ssize(parts); ++i) {
       P& part = detail::at(parts, i);
       const auto rows = call_.rows_of(all, i);
-      round_.settle(*part.seat, rows, length_of(*part.text));
+      round_.settle(*part.seat, rows, lengths_.of(part.text->length));
       if (!part.seat->error) part.outer->error = detail::error_of([&] { take(part, rows); });
     }
     for (const P& part : parts) Round::keep_in(model_, *part.seat);
@@ -407,7 +396,7 @@ class CascadeDrafter
   Round round_;
   V verifier_;
   Index gamma_;
-  Length length_;
+  Lengths lengths_;
   Texts texts_;
   detail::Call call_;
   Stats released_;       // of sequences that are no more
