@@ -12,7 +12,6 @@
 #include <specdec/more/lengths/confident_length.hpp>
 #include <specdec/more/lengths/cost_optimal_length.hpp>
 #include <specdec/more/lengths/early_stopping_length.hpp>
-#include <specdec/more/lengths/entropy_length.hpp>
 #include <specdec/more/lengths/scheduled_length.hpp>
 #include <specdec/specdec.hpp>
 #include <utility>

@@ -10,7 +10,6 @@
 #include <specdec/more/heads/head_model.hpp>
 #include <specdec/more/lengths/confident_length.hpp>
 #include <specdec/more/lengths/early_stopping_length.hpp>
-#include <specdec/more/lengths/entropy_length.hpp>
 #include <specdec/more/models/common_tokens.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>

@@ -13,7 +13,6 @@
 #include <specdec/more/lengths/batch_costs.hpp>
 #include <specdec/more/lengths/confident_length.hpp>
 #include <specdec/more/lengths/cost_optimal_length.hpp>
-#include <specdec/more/lengths/entropy_length.hpp>
 #include <specdec/more/lengths/scheduled_length.hpp>
 #include <specdec/specdec.hpp>
 #include <utility>

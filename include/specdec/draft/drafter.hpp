@@ -106,10 +106,7 @@ inline constexpr bool drafts_trees = [] {
 /// Whether the length of a draft is fixed before its first token is drawn, and each row depends only on the tokens before
 /// it. True where the drafter has no `steady`.
 template <class D>
-inline constexpr bool is_steady = [] {
-  if constexpr (requires { D::steady; }) return static_cast<bool>(D::steady);
-  else return true;
-}();
+inline constexpr bool is_steady = !requires { requires !static_cast<bool>(D::steady); };
 
 namespace detail {
 

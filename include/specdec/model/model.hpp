@@ -167,10 +167,7 @@ ExternalTarget described(const M& model) {
 /// Whether the model has a member `static constexpr bool keeps_context = true`. Many wrappers have it: they remember the
 /// tokens that they were fed. They do not know tokens that others fed directly to the model inside.
 template <class M>
-inline constexpr bool knows_its_context = [] {
-  if constexpr (requires { M::keeps_context; }) return static_cast<bool>(M::keeps_context);
-  else return false;
-}();
+inline constexpr bool knows_its_context = requires { requires static_cast<bool>(M::keeps_context); };
 
 /// Whether a model can begin with a context that somebody else has filled: a wrapper that remembers its tokens needs to be told
 /// them, by adopt(tokens), or with many texts adopt(sequence, tokens). The context may hold more than the tokens say, such as an
@@ -183,10 +180,7 @@ inline constexpr bool can_adopt = !knows_its_context<M> || requires(M& model, st
 /// Whether a copy of the model has a copy of its context, too: whether the model has a member
 /// `static constexpr bool copies_context = true`. A copy that only shares the weights begins with an empty context.
 template <class M>
-inline constexpr bool copies_context = [] {
-  if constexpr (requires { M::copies_context; }) return static_cast<bool>(M::copies_context);
-  else return false;
-}();
+inline constexpr bool copies_context = requires { requires static_cast<bool>(M::copies_context); };
 
 /// Whether a model, for one text or for many, takes trees of tokens: see model/trees.hpp.
 template <class M>
@@ -198,10 +192,7 @@ inline constexpr bool takes_trees =
 
 /// Whether the model promises that its rows outlive the next call.
 template <class M>
-inline constexpr bool has_stable_rows = [] {
-  if constexpr (requires { M::stable_rows; }) return static_cast<bool>(M::stable_rows);
-  else return false;
-}();
+inline constexpr bool has_stable_rows = requires { requires static_cast<bool>(M::stable_rows); };
 
 namespace detail {
 
@@ -224,9 +215,6 @@ bool can_draft_after(const M& model, [[maybe_unused]] Index sequence, Index leng
 
 /// Whether each row of the model depends only on the tokens before it. True where the model has no `steady_rows`.
 template <class M>
-inline constexpr bool has_steady_rows = [] {
-  if constexpr (requires { M::steady_rows; }) return static_cast<bool>(M::steady_rows);
-  else return true;
-}();
+inline constexpr bool has_steady_rows = !requires { requires !static_cast<bool>(M::steady_rows); };
 
 }  // namespace specdec

@@ -7,5 +7,4 @@
 #include "specdec/more/lengths/cost_curve.hpp"
 #include "specdec/more/lengths/cost_optimal_length.hpp"
 #include "specdec/more/lengths/early_stopping_length.hpp"
-#include "specdec/more/lengths/entropy_length.hpp"
 #include "specdec/more/lengths/scheduled_length.hpp"

@@ -71,11 +71,8 @@ concept ListedRow = requires(const R& row, Index k) {
 /// Whether every look-up is cheap, even the first one. The row type says so with a static member of this name. Rows of
 /// logits do not say so: their first look-up reads the whole row.
 template <class R>
-inline constexpr bool constant_time_probability = [] {
-  if constexpr (requires { R::constant_time_probability; })
-    return static_cast<bool>(R::constant_time_probability);
-  else return false;
-}();
+inline constexpr bool constant_time_probability =
+    requires { requires static_cast<bool>(R::constant_time_probability); };
 
 namespace detail {
 

@@ -5,7 +5,6 @@
 #include <limits>
 #include <random>
 #include <specdec/more/lengths/confident_length.hpp>
-#include <specdec/more/lengths/entropy_length.hpp>
 #include <specdec/more/lengths/scheduled_length.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>

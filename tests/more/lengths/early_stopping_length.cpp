@@ -15,7 +15,6 @@
 #include <specdec/more/lengths/batch_costs.hpp>
 #include <specdec/more/lengths/confident_length.hpp>
 #include <specdec/more/lengths/early_stopping_length.hpp>
-#include <specdec/more/lengths/entropy_length.hpp>
 #include <specdec/more/lengths/survival_by_confidence.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>

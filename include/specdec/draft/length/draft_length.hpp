@@ -154,10 +154,7 @@ double confidence_of(const Row& row, Index i) {
 
 /// Whether a draft length may give the number of nodes of a tree.
 template <class P>
-inline constexpr bool counts_nodes = [] {
-  if constexpr (requires { P::counts_nodes; }) return static_cast<bool>(P::counts_nodes);
-  else return false;
-}();
+inline constexpr bool counts_nodes = requires { requires static_cast<bool>(P::counts_nodes); };
 
 /// Always Options::gamma: the default.
 struct FixedLength {

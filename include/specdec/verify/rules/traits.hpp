@@ -31,24 +31,15 @@ constexpr bool is_fresh([[maybe_unused]] const R& rule) {
 
 /// Whether the output follows the target's rows. The default is true.
 template <class R>
-inline constexpr bool draws_from_target = [] {
-  if constexpr (requires { R::draws_from_target; }) return static_cast<bool>(R::draws_from_target);
-  else return true;
-}();
+inline constexpr bool draws_from_target = !requires { requires !static_cast<bool>(R::draws_from_target); };
 
 /// Whether the rule asks for q or the draft's rows. The default is true.
 template <class R>
-inline constexpr bool needs_draft = [] {
-  if constexpr (requires { R::needs_draft; }) return static_cast<bool>(R::needs_draft);
-  else return true;
-}();
+inline constexpr bool needs_draft = !requires { requires !static_cast<bool>(R::needs_draft); };
 
 /// Whether the rule draws with a Keyed, which the drafter may have used, too. The default is false.
 template <class R>
-inline constexpr bool draws_keyed = [] {
-  if constexpr (requires { R::draws_keyed; }) return static_cast<bool>(R::draws_keyed);
-  else return false;
-}();
+inline constexpr bool draws_keyed = requires { requires static_cast<bool>(R::draws_keyed); };
 
 namespace detail {
 
