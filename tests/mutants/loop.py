@@ -67,7 +67,7 @@ mutant("drafts-as-long-as-for-another-target", "loop/step_base.hpp", "tests/loop
 mutant("refused-turn-leaves-another-target", "loop/batch.hpp", "tests/loop/requests_turns",
        "[&] { entry.seat().move_to(before); }", "[] {}")
 mutant("named-text-keeps-its-proposal", "loop/batch_core.hpp", "tests/loop/requests_turns",
-       "if (Entry& entry = *find(sequence); entry.seat().in_flight.value > 0) withdraw(entry);", "(void)sequence;")
+       "if (entry(i).seat().in_flight.value > 0) withdraw(entry(i));", ";")
 
 mutant = promise("a stop string ends the text in the token that completes it, wherever tokens break it")
 mutant("stop-string-begins-anew-each-token", "loop/text.hpp", "tests/text/stop_strings",

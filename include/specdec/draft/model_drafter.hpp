@@ -44,6 +44,8 @@ struct RowsOfDraft {
     return row;
   }
 };
+template <class Matrix>
+RowsOfDraft(Matrix, Index) -> RowsOfDraft<Matrix>;
 
 }  // namespace detail
 

@@ -161,29 +161,13 @@ class BatchCore {
   /// Chooses the sequences of the step: those that have waited longest come first. The call must have room for the most
   /// tokens that each may be fed. Drafts are drawn after the choice, so no drawn token influences it.
   void admit() {
-    for (const auto& entry : entries_)
-      if (entry->seat().in_flight.value > 0) withdraw(*entry);
-    take_over_contexts();
-    ask_shared_length();
-    stepping_.clear();
-    Index left = tokens_per_call;
-    const auto count = std::ssize(entries_);
-    for (looked_at_ = 0; looked_at_ < count; ++looked_at_)
-      if (!admit(*entries_[static_cast<std::size_t>(looked_at_)], left)) break;
+    looked_at_ = choose(std::ssize(entries_), [this](Index i) -> Entry& { return *at(entries_, i); });
   }
-
   /// Chooses among these sequences.
   void admit(std::span<const Index> sequences) {
     for (std::size_t i = 0; i < sequences.size(); ++i) find(sequences, i);  // all, before anything changes
-    for (const Index sequence : sequences)
-      if (Entry& entry = *find(sequence); entry.seat().in_flight.value > 0) withdraw(entry);
-    take_over_contexts();
-    ask_shared_length();
-    stepping_.clear();
     looked_at_ = 0;
-    Index left = tokens_per_call;
-    for (const Index sequence : sequences)
-      if (!admit(*find(sequence), left)) break;
+    choose(std::ssize(sequences), [&](Index i) -> Entry& { return *find(at(sequences, i)); });
   }
 
   /// The rows that are on their way are for a text that is no more.
@@ -268,6 +252,19 @@ class BatchCore {
     if (std::find(before.begin(), before.end(), sequences[i]) != before.end())
       invalid_argument("sequences[", i, "] = ", sequences[i], " occurs twice");
     return found->second;
+  }
+
+  // Returns how many of these entries it has looked at before the call was full.
+  template <class EntryOf>
+  Index choose(Index count, const EntryOf& entry) {
+    for (Index i = 0; i < count; ++i)
+      if (entry(i).seat().in_flight.value > 0) withdraw(entry(i));
+    take_over_contexts();
+    ask_shared_length();
+    stepping_.clear();
+    Index left = tokens_per_call, i = 0;
+    while (i < count && admit(entry(i), left)) ++i;
+    return i;
   }
 
   // Whether there may be room for another sequence after this one.

@@ -342,7 +342,9 @@ class CascadeDrafter
     call_.check("cascade's model", all);
     for_each(std::ssize(parts), [&](Index i) {
       const P& part = detail::at(parts, i);
-      weigh(*part.seat, call_.rows_of(all, i), *part.outer->source);
+      auto&& chance = as_chance(*part.outer->source);
+      detail::PastDeadEnds<std::remove_cvref_t<decltype(chance)>> past(chance);
+      Round::weigh(*part.seat, call_.rows_of(all, i), past);
     });
     for (Index i = 0; i < std::ssize(parts); ++i) {
       P& part = detail::at(parts, i);
@@ -351,13 +353,6 @@ class CascadeDrafter
       if (!part.seat->error) part.outer->error = detail::error_of([&] { take(part, rows); });
     }
     for (const P& part : parts) Round::keep_in(model_, *part.seat);
-  }
-
-  template <class R, class Source>
-  static void weigh(Seat& seat, const R& rows, Source& source) {
-    auto&& chance = as_chance(source);
-    detail::PastDeadEnds<std::remove_cvref_t<decltype(chance)>> past(chance);
-    Round::weigh(seat, rows, past);
   }
 
   // Takes the tokens that were emitted into the draft, with their rows: after the context, and after each token that the model

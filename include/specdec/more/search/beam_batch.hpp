@@ -191,10 +191,10 @@ class BeamBatch {
       (!TargetFeeds::one_text || !called_here) && (!DraftFeeds::one_text || !drafts);
 
   void check_two_models() const {
-    const auto shared = detail::shared_identities<DraftModel>(draft_.model());
-    for (const void* const model : detail::shared_identities<TargetModel>(target_.model()))
-      if (std::find(shared.begin(), shared.end(), model) != shared.end())
-        detail::invalid_call("target and draft model of a beam search are one model: give each its own");
+    const auto of_target = detail::shared_identities<TargetModel>(target_.model());
+    const auto of_draft = detail::shared_identities<DraftModel>(draft_.model());
+    if (std::ranges::find_first_of(of_target, of_draft) != of_target.end())
+      detail::invalid_call("target and draft model of a beam search are one model: give each its own");
   }
 
   auto place_of(Index number) const {
