@@ -165,7 +165,7 @@ TEST_CASE("of a prompt that is cached in part, only the part that is read is rec
     SpecDec decoder{target, NoDrafter{}};
     target.truncate(0);
     target.forward(std::span(prompt).first(static_cast<std::size_t>(cached)), 1);
-    auto sequence = decoder.start(prompt, options, Filled{cached});
+    auto sequence = decoder.start(prompt, options, FilledContext{cached});
     check_text(sequence.generate(rng), random_model(5), prompt, std::max<Index>(all - cached, 0));
   }
   SpecDec decoder{target, NoDrafter{}};
@@ -187,7 +187,7 @@ TEST_CASE("a text without new tokens tells the values of its prompt, by one call
   CHECK(std::ssize(sequence.generate(rng).tokens) == 12);
 
   CHECK(decoder.generate(Tokens{2}, nothing, rng).prompt_log_probabilities.empty());
-  CHECK(decoder.start(prompt, nothing, Filled{9}).done());
+  CHECK(decoder.start(prompt, nothing, FilledContext{9}).done());
   auto stopped = decoder.start(prompt, nothing);
   stopped.stop();
   CHECK(stopped.done());
@@ -377,7 +377,7 @@ TEST_CASE("the prompt of a batch's text may be cached, paused, forked, and follo
     batch.step();
     auto paused = batch.pause(text);
     target.contexts[text] = Tokens(prompt.begin(), prompt.begin() + 7);
-    batch.add(std::move(paused), Filled{7});
+    batch.add(std::move(paused), FilledContext{7});
     check_text(finished(batch).at(0).result, table, prompt, 1);
   }
   SECTION("paused, and taken up with a context that holds the whole prompt") {
@@ -389,11 +389,11 @@ TEST_CASE("the prompt of a batch's text may be cached, paused, forked, and follo
       // What is refused leaves the values.
       Forking tight(table, 8);
       Texts other{tight, drafter()};
-      CHECK_THROWS_AS(batch.add(std::move(paused), Filled{10}), InvalidArgument);
-      CHECK_THROWS_AS(other.add(std::move(paused), Filled{9}), InvalidArgument);
+      CHECK_THROWS_AS(batch.add(std::move(paused), FilledContext{10}), InvalidArgument);
+      CHECK_THROWS_AS(other.add(std::move(paused), FilledContext{9}), InvalidArgument);
       CHECK(paused.sequence().prompt_log_probabilities().size() == 6);
       target.contexts[text] = prompt;
-      batch.add(std::move(paused), Filled{9});
+      batch.add(std::move(paused), FilledContext{9});
       const Result result = finished(batch).at(0).result;
       check_text(result, table, prompt, 0);
       CHECK(std::ssize(result.tokens) == how.max_new_tokens);

@@ -169,7 +169,7 @@ class Batch {
   Index add(Request request) {
     const Index number = core().new_number(request.number);
     core().check_fits(request.options.gamma);
-    const Filled filled{request.cached};
+    const FilledContext filled{request.cached};
     auto entry = std::make_unique<Entry>(number, detail::described(core().target), verifier_,
                                          core().own_length(), std::move(request), observers_);
     core().fill(*entry, filled);
@@ -220,7 +220,7 @@ class Batch {
   /// ExternalTarget, or a target whose contexts the caller fills).
   /// Throws: InvalidArgument if the number is in use here, if gamma + 1 tokens do not fit in a call, or if the text does
   /// not suit the target. The sequence is then still paused.
-  Index add(Paused&& paused, Filled filled = {}) {
+  Index add(Paused&& paused, FilledContext filled = {}) {
     Entry& entry = paused.entry();
     const Index number = entry.number();
     core().check_number(number);
@@ -257,7 +257,7 @@ class Batch {
     const Index number = core().new_number(twin.number);
     if (twin.number >= 0) detail::check_number(core().target, number);
     if (twin.options) core().check_fits(twin.options->gamma);
-    const Filled filled{twin.cached};
+    const FilledContext filled{twin.cached};
     auto entry = std::make_unique<Entry>(other, number, std::move(twin));
     core().fill(*entry, filled);
     if constexpr (Core::shares_contexts) {
@@ -272,7 +272,7 @@ class Batch {
     core().keep_filled(number, filled);
     return number;
   }
-  Index fork(Index sequence, Source source, const OnStep& on_step = {}, Filled filled = {}) {
+  Index fork(Index sequence, Source source, const OnStep& on_step = {}, FilledContext filled = {}) {
     return fork(sequence, Twin{.source = std::move(source), .cached = filled.cached, .on_step = on_step});
   }
 
@@ -290,7 +290,7 @@ class Batch {
     core().drafter().keep(sequence, entry.seat().kept());
     return sequence;
   }
-  Index add_turn(Paused&& paused, TokenIds text, const Options& options, Filled filled = {}) {
+  Index add_turn(Paused&& paused, TokenIds text, const Options& options, FilledContext filled = {}) {
     Entry& entry = paused.entry();
     core().check_number(entry.number());
     core().check_fits(options.gamma);

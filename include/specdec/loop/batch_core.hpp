@@ -100,7 +100,7 @@ class BatchCore {
                        " and one more token do not fit in a call of tokens_per_call = ", tokens_per_call);
   }
   /// Throws unless the target may hold the first filled.cached tokens of a text of this size.
-  static void check_filled(Filled filled, Index size) {
+  static void check_filled(FilledContext filled, Index size) {
     if (filled.cached < 0 || filled.cached > size)
       invalid_argument("cached = ", filled.cached, " is outside 0..", size, ", the length of the text");
     if (filled.cached > 0 && !can_adopt<Target>)
@@ -110,13 +110,13 @@ class BatchCore {
   }
 
   /// The caller has filled the target's context of a text that enters. The last token is always fed, for its row.
-  static void fill(Entry& entry, Filled filled) {
+  static void fill(Entry& entry, FilledContext filled) {
     const Index size = std::ssize(entry.seat().context());
     check_filled(filled, size);
     entry.seat().target_holds(std::min(filled.cached, size - 1));
   }
   /// The context may hold more than the caller says. If the target cannot note the tokens, the text is read anew.
-  void keep_filled(Index number, Filled filled) {
+  void keep_filled(Index number, FilledContext filled) {
     if constexpr (called_here) {
       if (filled.cached == 0) return;
       auto& seat = find(number)->seat();

@@ -45,7 +45,7 @@ class BatchEntry {
         on_step_(std::move(request.on_step)),
         own_(std::move(own)),
         stays_(request.stays),
-        seat_(target, verifier, request.prompt, std::move(request.options), Filled{request.cached},
+        seat_(target, verifier, request.prompt, std::move(request.options), FilledContext{request.cached},
               observers) {
     seat_.number = number;
   }

@@ -99,7 +99,7 @@ class Sequence : private Shared::Round::Seat {
 
  public:
   /// What SpecDec::start calls.
-  Sequence(Shared& shared, typename Shared::Rule rule, TokenIds prompt, Options options, Filled filled,
+  Sequence(Shared& shared, typename Shared::Rule rule, TokenIds prompt, Options options, FilledContext filled,
            typename Shared::Observers observers)
       : Base(detail::described(shared.target.model()), std::move(rule), prompt, std::move(options), filled,
              std::move(observers)),
@@ -269,7 +269,7 @@ class Sequence : private Shared::Round::Seat {
 
   /// Clears the contexts of both models; the next step feeds them the whole sequence again. Use it to free memory, and
   /// after other code has used the models.
-  /// Throws: InvalidCall if the caller had filled the target's context (Filled): the sequence cannot restore it.
+  /// Throws: InvalidCall if the caller had filled the target's context (FilledContext): the sequence cannot restore it.
   void release() {
     if (Base::filled() > 0) detail::invalid_call("a context that the caller had filled cannot be released");
     withdraw();

@@ -73,17 +73,17 @@ class SpecDec {
   /// negative max_new_tokens or gamma, a gamma above longest_draft that is not `unlimited`, a `cached` that is
   /// negative or larger than the prompt, log_probabilities without their observer, and a verifier that remembers a text;
   /// InvalidCall if the decoder was moved away.
-  Sequence start(TokenIds prompt, const Options& options, Filled filled = {}) & {
+  Sequence start(TokenIds prompt, const Options& options, FilledContext filled = {}) & {
     detail::check_here(shared_ != nullptr, "decoder");
     return Sequence(*shared_, verifier_, prompt, options, filled, observers_);
   }
   void start(TokenIds prompt, const Options& options,
-             Filled filled = {}) && = delete;  // the sequence would refer to a dead decoder
+             FilledContext filled = {}) && = delete;  // the sequence would refer to a dead decoder
 
   /// No list of token ids: a compile error that says why.
   template <class Prompt>
     requires(!std::convertible_to<const Prompt&, TokenIds>)
-  Sequence start(const Prompt&, const Options& options, Filled = {}) & {
+  Sequence start(const Prompt&, const Options& options, FilledContext = {}) & {
     static_assert(detail::fits_prompt<Prompt>());
     return start(TokenIds(), options);
   }

@@ -105,7 +105,7 @@ class Step : public detail::StepBase<O> {
   using Base::context, Base::done, Base::tokens;
   /// `target` tells the size of the vocabulary and of the target's context.
   /// Throws: InvalidArgument where SpecDec::start does.
-  Step(const ExternalTarget& target, V verifier, TokenIds prompt, Options options, Filled filled = {},
+  Step(const ExternalTarget& target, V verifier, TokenIds prompt, Options options, FilledContext filled = {},
        O observers = {})
       : Base(target, prompt, std::move(options), filled, std::move(observers)),
         fresh_(verifier),

@@ -38,7 +38,7 @@ namespace specdec::inline v0_2_0 {
 /// A target context (KV cache) that the caller has filled. Wrappers of the target that look at the text (processors, hooks,
 /// rows over ranks, PathByPath) are shown the tokens of the prompt. A wrapper that reads tokens again, or shows the model others
 /// (Replayed, Reread, Windowed), cannot begin so.
-struct Filled {
+struct FilledContext {
   Index cached = 0;  ///< the context holds the first `cached` tokens of the prompt
 };
 
@@ -174,7 +174,7 @@ class StepBase {
   ExternalTarget move_to(const ExternalTarget& target) { return std::exchange(target_, target); }
 
  protected:
-  StepBase(const ExternalTarget& target, TokenIds prompt, Options options, Filled filled, O observers)
+  StepBase(const ExternalTarget& target, TokenIds prompt, Options options, FilledContext filled, O observers)
       : target_(target), text_(prompt, std::move(options)), observers_(std::move(observers)) {
     check_context("prompt", prompt, text_.options());
     if (filled.cached < 0 || filled.cached > prompt.size())

@@ -232,7 +232,7 @@ class CascadeDrafter
       Text& twin = text_of(to);
       model_.fork(from, to);
       twin.seat.emplace(detail::described(model_.model()), verifier_, seat.context(), Options{},
-                        Filled{shared});
+                        FilledContext{shared});
       twin.seat->number = to;
       model_.keep(to, shared);
     }
