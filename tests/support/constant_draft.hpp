@@ -147,7 +147,7 @@ struct ConstantDraft {
   constexpr Token argmax(Index i) const { return target(i)[0] >= target(i)[1] ? 0 : 1; }
   constexpr void look_up_all() const {}
   constexpr ConstantNumbers<size + 1> scratch() const { return {}; }
-  constexpr void check(bool holds, const auto&...) const {
+  constexpr void refuse_unless(bool holds, const auto&...) const {
     if (!holds) throw "the rule cannot judge this draft";
   }
 

@@ -67,7 +67,7 @@ class AskedDraft {
   double q(Index k, Token x) const { return checked_q(k, get(look_up(judged_by(k), k, x))); }
 
   template <class... Words>
-  void check(bool holds, const Words&... words) const {
+  void refuse_unless(bool holds, const Words&... words) const {
     if (!holds) specdec::detail::invalid_argument(words...);
   }
 

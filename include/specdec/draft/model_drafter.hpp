@@ -301,7 +301,7 @@ class ModelDrafter : public detail::ForOneText<ModelDrafter<M, Strategy>, detail
     const auto feeds = call_.feeds();
     for (std::size_t k = 0; k < feeds.size(); ++k) fed(k).cached.taken(feeds[k], fed(k).growth.wish());
     const auto rows = distributions(output);
-    call_.check("draft model", rows);
+    call_.check_rows("draft model", rows);
     for (std::size_t k = 0; k < feeds.size(); ++k)
       if (feeds[k].rows > 0)
         take(requests[growing_[k]], fed(k).growth,

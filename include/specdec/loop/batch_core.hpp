@@ -324,7 +324,7 @@ class BatchCore {
     if (!call_.empty()) ++target_calls_;
     for (const Entry* entry : stepping_)
       if (entry != nullptr) fed_ += std::ssize(entry->seat().next_feed.tokens);
-    call_.check("target", all);
+    call_.check_rows("target", all);
     for_each(std::ssize(stepping_), [&](Index i) {
       if (Entry* const entry = at(stepping_, i))
         Round::weigh(entry->seat(), call_.rows_of(all, i), entry->source());

@@ -45,7 +45,7 @@ class OfferedDraft {
             Index cached, Index vocabulary) {
     withdraw();
     draft_ = {draft.tokens(), parents_of(draft, branches)};
-    check(branches, limits);
+    check_limits(branches, limits);
     check_tokens("draft", draft_.tokens(), std::max(vocabulary, known));
     const Index most = longest(branches, limits);
     detail::reserve(path_, most);
@@ -147,7 +147,7 @@ class OfferedDraft {
     return view_of(line_);
   }
 
-  void check(bool branches, const DraftLimits& limits) {
+  void check_limits(bool branches, const DraftLimits& limits) {
     if (draft_.size() > limits.nodes)
       invalid_argument("the drafter proposed ", draft_.size(), " tokens when asked for at most ",
                        limits.nodes);

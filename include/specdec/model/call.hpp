@@ -30,7 +30,7 @@ class Call {
   bool empty() const { return feeds_.empty(); }
   std::span<const BatchFeed> feeds() const { return view_of(feeds_); }
   /// Throws unless the model returned as many rows as the feeds ask for. The message calls it `model`.
-  void check(const char* model, const auto& all) const {
+  void check_rows(const char* model, const auto& all) const {
     if (all.rows() != rows_)
       invalid_argument("the ", model, " returned ", Index{all.rows()}, " rows, expected ", rows_);
   }

@@ -57,7 +57,8 @@ enum class DraftRows { needed, unused };
 ///                       as a whole. Free where look-ups are cheap. If a look-up needs a pass over the row (logits), there
 ///                       are statistics of acceptance only for rules that call this
 ///   scratch()           γ+1 numbers (double) for the rule's own use, not initialised
-///   check(holds, ...)   throws InvalidArgument with the words that follow unless `holds`: for what the rule cannot judge
+///   refuse_unless(holds, ...)
+///                       throws InvalidArgument with the words that follow unless `holds`: for what the rule cannot judge
 ///
 /// A draft may be a tree. Node 0 is the context, node k + 1 stands after token k; target row i belongs to node i. Draft
 /// row k is the distribution of token k given its elder siblings. Rules for trees also use
@@ -185,7 +186,7 @@ class Drafted {
 
   /// Throws InvalidArgument with these words unless `holds`.
   template <class... Words>
-  void check(bool holds, const Words&... words) const {
+  void refuse_unless(bool holds, const Words&... words) const {
     if (!holds) [[unlikely]]
       detail::invalid_argument(words...);
   }

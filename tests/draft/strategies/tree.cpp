@@ -527,10 +527,8 @@ TEST_CASE("in trees of a shape, rows of a wrong shape are named in the error and
     return message_of([&] { drafter.draft(Tokens{0}, {}, rng); });
   };
   CHECK(complaint({1, 4, 2, 4}).empty());
-  CHECK(complaint({2, 4, 2, 4}) ==
-        "specdec: the draft model returned 2 rows over 4 tokens, expected 1 row over its vocabulary of 4");
-  CHECK(complaint({1, 4, 1, 4}) ==
-        "specdec: the draft model returned 1 rows over 4 tokens, expected 2 rows over its vocabulary of 4");
+  CHECK(complaint({2, 4, 2, 4}) == "specdec: the draft model returned 2 rows, expected 1");
+  CHECK(complaint({1, 4, 1, 4}) == "specdec: the draft model returned 1 rows, expected 2");
   CHECK(complaint({1, 4, 3, 4}).find("returned 3 rows") != std::string::npos);
   CHECK(complaint({1, 4, 0, 4}).find("returned 0 rows") != std::string::npos);
   CHECK(complaint({1, 4, 2, 5}).find("over 5 tokens, expected 2 rows") != std::string::npos);
@@ -613,7 +611,7 @@ TEST_CASE("a row of a wrong size costs only its own tree") {
   CHECK(kept(drafter.drafted(0), 4).tokens == Tokens{0, 1, 0, 0});
   REQUIRE(requests[1].error);
   CHECK(message_of([&] { std::rethrow_exception(requests[1].error); }) ==
-        "specdec: the draft model returned 2 rows over 3 tokens, expected 2 rows over its vocabulary of 4");
+        "specdec: the draft model returned 1 rows over 3 tokens, expected 1 row over its vocabulary of 4");
 }
 
 TEST_CASE("a tree that has failed grows no further") {

@@ -52,13 +52,13 @@ struct PolicyOf<const Each<P>> : std::type_identity<P> {};
 /// Holds the draft length that is passed as Length: an Each, or one for all that is held by value or referred to.
 template <class Length>
 class LengthOfTexts {
-  struct None {};
+  struct Nothing {};
 
  public:
   using Policy = typename PolicyOf<std::remove_reference_t<Length>>::type;
   static constexpr bool for_each_text = !std::is_same_v<Policy, std::remove_reference_t<Length>>;
   /// What a text holds: its own draft length, if it has one.
-  using Own = std::conditional_t<for_each_text, Policy, None>;
+  using Own = std::conditional_t<for_each_text, Policy, Nothing>;
 
   explicit LengthOfTexts(Length&& length) : length_(std::forward<Length>(length)) {}
 

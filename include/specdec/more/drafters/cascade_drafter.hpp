@@ -339,7 +339,7 @@ class CascadeDrafter
     for (const P& part : parts) call_.add(part.seat->next_feed, part.seat->number);
     decltype(auto) output = model_.forward(call_.feeds());
     const auto all = distributions(output);
-    call_.check("cascade's model", all);
+    call_.check_rows("cascade's model", all);
     for_each(std::ssize(parts), [&](Index i) {
       const P& part = detail::at(parts, i);
       auto&& chance = as_chance(*part.outer->source);

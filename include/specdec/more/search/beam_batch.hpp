@@ -254,7 +254,7 @@ class BeamBatch {
   template <class Rows, class Take>
   void tell(const char* model, const Rows& all, const Take& take) {
     const auto rows = distributions(all);
-    call_.check(model, rows);
+    call_.check_rows(model, rows);
     for (Index k = 0; k < std::ssize(asked_); ++k)
       if (Search* const search = detail::at(asked_, k))
         search->error = detail::error_of([&] { take(search->beams, call_.rows_of(rows, k)); });

@@ -48,7 +48,7 @@ struct AnyDrafted {
   AnyRow draft(Index i) const;
   void look_up_all() const;
   template <class... Words>
-  void check(bool holds, const Words&... words) const;
+  void refuse_unless(bool holds, const Words&... words) const;
 };
 
 /// Whether the rule judges lines, and whether it can do so without a change of itself.

@@ -27,8 +27,8 @@ class DraftedTrunk {
   constexpr Index gamma() const { return gamma_; }
   constexpr Index vocab_size() const { return tree_.vocab_size(); }
   constexpr Index row(Index i) const {
-    tree_.check(i >= 0 && i <= gamma_, "a rule asks for number ", i, ", outside 0..", gamma_,
-                " of the draft");
+    tree_.refuse_unless(i >= 0 && i <= gamma_, "a rule asks for number ", i, ", outside 0..", gamma_,
+                        " of the draft");
     return static_cast<Index>(rows_[i]);
   }
   constexpr Index depth(Index i) const { return tree_.depth(row(i)); }
@@ -60,7 +60,9 @@ class DraftedTrunk {
   }
 
   constexpr auto scratch() const { return tree_.scratch(); }
-  constexpr void check(bool holds, const auto&... words) const { tree_.check(holds, words...); }
+  constexpr void refuse_unless(bool holds, const auto&... words) const {
+    tree_.refuse_unless(holds, words...);
+  }
 
  private:
   // The tree's number of token k.

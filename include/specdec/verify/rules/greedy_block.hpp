@@ -153,11 +153,11 @@ class GreedyBlockWithin : public detail::Callable<GreedyBlockWithin<longest>> {
 
   constexpr void check_length(const auto& drafted) const {
     const Index gamma = drafted.gamma(), least = min_draft_length();
-    drafted.check(gamma >= least, "tokens has ", gamma,
-                  " drafted tokens, but greedy block verification still modifies the next ", least,
-                  ": draft at least that many");
-    drafted.check(gamma <= longest, "tokens has ", gamma,
-                  " drafted tokens, but this greedy block verification is for at most ", longest);
+    drafted.refuse_unless(gamma >= least, "tokens has ", gamma,
+                          " drafted tokens, but greedy block verification still modifies the next ", least,
+                          ": draft at least that many");
+    drafted.refuse_unless(gamma <= longest, "tokens has ", gamma,
+                          " drafted tokens, but this greedy block verification is for at most ", longest);
   }
 
   // Forward pass: g_i, the live modifications and the modified target of every row.

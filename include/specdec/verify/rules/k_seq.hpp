@@ -55,9 +55,9 @@ struct KSeqVerifier : detail::CallableOnTrees<KSeqVerifier> {
     Index siblings = 1;
     for (Index k = drafted.next_sibling(eldest); k >= 0; k = drafted.next_sibling(k), ++siblings) {
       const double q = drafted.q(k), there = drafted.q(eldest, drafted.token(k));
-      drafted.check(there == q, "tokens[", k, "] = ", drafted.token(k), " has q = ", q, ", but q = ", there,
-                    " in the row of its sibling tokens[", eldest,
-                    "]: K-SEQ judges independent draws from one row");
+      drafted.refuse_unless(there == q, "tokens[", k, "] = ", drafted.token(k), " has q = ", q,
+                            ", but q = ", there, " in the row of its sibling tokens[", eldest,
+                            "]: K-SEQ judges independent draws from one row");
     }
     return siblings;
   }

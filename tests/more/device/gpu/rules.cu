@@ -119,7 +119,7 @@ struct DeviceDraft {
   constexpr double q(Index k) const { return q(k, token(k)); }
   constexpr double ratio(Index k) const { return p(k) / q(k); }
   constexpr void look_up_all() const {}
-  constexpr void check(bool, const auto&...) const {}
+  constexpr void refuse_unless(bool, const auto&...) const {}
   constexpr Numbers scratch() const {
     double* numbers = *memory;
     *memory += size + 1;
