@@ -1,4 +1,4 @@
-// must say: the model has no forward(std::span<const specdec::BatchFeed> feeds) for many texts: see specdec::BatchModel
+// must say: the model has no forward(std::span<const specdec::BatchFeed> feeds) for many texts, or is a wrapper around such a model: see specdec::BatchModel
 // A model for one text as the target of many.
 // SPDX-License-Identifier: MIT
 #include <specdec/specdec.hpp>

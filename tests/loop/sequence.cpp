@@ -511,6 +511,7 @@ TEST_CASE("an engine is told where its context goes on after resume() and after 
     CHECK(feed.from == from);
     CHECK(copy(feed.tokens) == tokens);
     CHECK(feed.rows == 3);
+    CHECK(sequence.kept_path().empty());  // nothing of this Feed yet
     sequence.accept(uniform(3, 4), rng);
   };
   step(0, {0, 1, 1, 2});

@@ -105,6 +105,17 @@ TEST_CASE("sequences begin with an empty context, also of a model that was used 
   CHECK(models.forward(std::span(&feed, 1)).row(0)[0] == 2);
 }
 
+TEST_CASE("a decoder leaves no context in a model for many texts that others use after it") {
+  std::mt19937_64 rng{5};
+  ModelPerSequence target{testing::TableModel<>::random(5, 2, rng)};
+  {
+    SpecDec decoder{target, NoDrafter{}, BlockVerifier{}};
+    decoder.generate(std::vector<Token>{1, 4}, {.max_new_tokens = 5}, rng);
+    CHECK(target.size() == 1);
+  }
+  CHECK(target.size() == 0);
+}
+
 TEST_CASE("A model for many texts is the target of a decoder of one text: lines and trees") {
   using Table = testing::TableModel<>;
   std::mt19937_64 table_rng{5};

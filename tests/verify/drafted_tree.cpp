@@ -5,6 +5,7 @@
 #include <specdec/specdec.hpp>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -113,9 +114,34 @@ TEST_CASE("the trunk after a node of a tree is a linear draft with rows and prob
     CHECK(trunk.first_child(trunk.gamma()) == -1);
     CHECK(message_of([&] { (void)trunk.token(trunk.gamma()); }).find("outside") != std::string::npos);
     CHECK(message_of([&] { (void)trunk.row(trunk.gamma() + 1); }).find("outside") != std::string::npos);
+    for (const Index k : {Index{-1}, trunk.gamma()}) {
+      CHECK(message_of([&] { (void)trunk.p(k); }).find("outside") != std::string::npos);
+      CHECK(message_of([&] { (void)trunk.parent(k); }).find("outside") != std::string::npos);
+    }
   }
   CHECK(message_of([&] { DraftedTrunk(tree, 6); }) ==
         "specdec: a rule asks for number 6, outside 0..5 of the draft");
+}
+
+TEST_CASE("a trunk answers what a rule asks of residuals, with the rows of the tree") {
+  const Input in;
+  const Drafted tree(in.target, in.draft, in.tokens, in.parents);
+  const DraftedTrunk trunk(tree, 1);  // token 2, and token 4 after it
+  CHECK(trunk.residual(1, 0.5, 1).mass() == tree.residual(3, 0.5, 4).mass());
+  CHECK(trunk.residual(1, 1, 1).mass() ==
+        tree.residual(3, 1.0, 4).mass());  // 1: a coefficient, not a list of rows
+}
+
+template <class T>
+concept LeavesResiduals = requires(T&& drafted) { std::forward<T>(drafted).residual(0, 0.5, 0); };
+template <class T>
+concept LeavesTrunks = requires(T&& drafted) { DraftedTrunk(std::forward<T>(drafted), 0); };
+
+TEST_CASE("a temporary leaves no rows or trunks, which would dangle") {
+  const Input in;
+  using Tree = decltype(Drafted(in.target, in.draft, in.tokens, in.parents));
+  CHECK((LeavesResiduals<const Tree&> && LeavesTrunks<const Tree&>));
+  CHECK_FALSE((LeavesResiduals<Tree> || LeavesTrunks<Tree>));
 }
 
 TEST_CASE("the trunk after a node of a trunk or of a line is the rest of it") {

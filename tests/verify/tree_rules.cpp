@@ -37,6 +37,22 @@ RowMajor<double> random_rows(Index rows, Index size, std::mt19937_64& rng, doubl
   return m;
 }
 
+// How often each token is Y where four siblings are one token, each drawn from logits whose q rounds to 1.
+template <class V, class Source>
+std::vector<Index> stops_at_equal_siblings(Source& source, Index repetitions) {
+  const RowMajor<float> target = RowMajor<float>::Zero(5, 3);
+  RowMajor<float> draft = RowMajor<float>::Constant(4, 3, -2000);
+  draft.col(0).setZero();
+  const std::vector<Token> tokens(4, 0);
+  const std::vector<Index> parents(4, -1);
+  std::vector<Index> stops(3);
+  for (Index n = 0; n < repetitions; ++n) {
+    const TreeVerdict verdict = V{}(Logits(target), Logits(draft), tokens, parents, source);
+    if (verdict.path.empty()) ++stops[static_cast<std::size_t>(verdict.token)];
+  }
+  return stops;
+}
+
 // Drawn siblings, one of them chosen, and a line after the second sibling.
 struct Input {
   static constexpr Index vocabulary = 6;
@@ -565,6 +581,20 @@ TEST_CASE("without a draft the token is drawn from the target, and a vocabulary 
   CHECK(KSeqVerifier{}(target, none, tokens, parents, rng) == TreeVerdict{{}, 0});
   CHECK(TrunkAndSpares<BlockVerifier>{}(target, none, tokens, parents, rng) == TreeVerdict{{}, 0});
   CHECK(TrunkAndSpares<SampleMatchVerifier>{}(target, tokens, parents, rng) == TreeVerdict{{}, 0});
+}
+
+TEST_CASE("siblings that are one token, each with q = 1 up to rounding, are judged by the law") {
+  std::mt19937_64 rng{9};
+  AddressedChance chance{9};
+  const auto check = [](const std::vector<Index>& stops) {
+    CHECK(stops[0] == 0);  // accepted with probability 1/3, and ruled out else
+    CHECK(std::abs(static_cast<double>(stops[1]) - 1000) < 130);
+    CHECK(std::abs(static_cast<double>(stops[2]) - 1000) < 130);
+  };
+  check(stops_at_equal_siblings<TraversalVerifier>(rng, 3000));
+  check(stops_at_equal_siblings<RecursiveRejectionVerifier>(rng, 3000));
+  check(stops_at_equal_siblings<TraversalVerifier>(chance, 3000));
+  check(stops_at_equal_siblings<RecursiveRejectionVerifier>(chance, 3000));
 }
 
 }  // namespace test_verify_tree_rules

@@ -40,6 +40,8 @@ struct AddressedRound {
     return unnamed(p).settle(w, unnamed(q), pair);
   }
 };
+template <class Pair>
+AddressedRound(Pair) -> AddressedRound<Pair>;
 
 /// A source of chance over numbers that stand at addresses: the numbers of a seed, or all numbers, in a proof.
 template <class Numbers>

@@ -6,12 +6,10 @@
 
 #include <algorithm>
 #include <concepts>
-#include <exception>
 #include <iterator>
 #include <memory>
 #include <span>
 #include <type_traits>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -33,7 +31,6 @@
 #include "specdec/model/over_feeds.hpp"
 #include "specdec/model/trees.hpp"
 #include "specdec/rows/kinds/dense.hpp"
-#include "specdec/rows/kinds/row_range.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/block.hpp"
@@ -90,10 +87,11 @@ template <class TargetModel, class DraftSource, class V = BlockVerifier, class L
 class Batch {
   using Target = std::remove_reference_t<TargetModel>;
   static constexpr bool called_here = !std::same_as<std::remove_const_t<Target>, ExternalTarget>;
-  static_assert(!detail::has_one_context<Target> || !called_here || detail::ConstModel<Target>,
-                "the model has no forward(std::span<const specdec::BatchFeed> feeds) for many texts: see "
-                "specdec::BatchModel, and specdec::ModelPerSequence, which makes one of a model that can be "
-                "copied");
+  static_assert(
+      !detail::has_one_context<Target> || !called_here || detail::ConstModel<Target>,
+      "the model has no forward(std::span<const specdec::BatchFeed> feeds) for many texts, or is a "
+      "wrapper around such a model: see specdec::BatchModel, and specdec::ModelPerSequence, which makes "
+      "one of a model that can be copied");
   static_assert(detail::fits_model<Target, called_here>());
   static_assert(detail::can_draft_for_requests<DraftSource>());
   using Core = detail::BatchCore<TargetModel, DraftSource, V, Length, O>;

@@ -24,9 +24,10 @@ struct WeighedStep {
 struct CommittedStep {
   const StepRecord& step;
   Index emitted = 0;  ///< how many tokens entered the text
-  std::span<const double> ps = {},
-                          qs = {};  ///< of the drafted tokens of a line, if the rule knew all of them
-  bool told = false;                ///< whether it did
+  /// Whether the rule knew p and q of all drafted tokens of a line. Never of a tree.
+  bool told = false;
+  /// These p and q, up to the first token with p = 0 or the token that ends the text.
+  std::span<const double> ps = {}, qs = {};
 };
 
 /// The base of an observer, which watches nothing. An observer declares what it watches:

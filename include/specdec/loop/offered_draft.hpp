@@ -162,6 +162,7 @@ class OfferedDraft {
     const auto uncached = after(text.context(), cached);
     const Index size = draft_.size();
     fed_.clear();
+    kept_.clear();
     detail::reserve(fed_, std::ssize(uncached) + size);
     for (const Token x : uncached) fed_.push_back(x);
     tree_.clear();

@@ -48,6 +48,10 @@ struct Shared {
   }
   Shared(const Shared&) = delete;
   Shared& operator=(const Shared&) = delete;
+  /// Releases the sequence in a target for many texts, which others may use next.
+  ~Shared() {
+    if constexpr (!has_one_context<Target>) target.release(0);
+  }
 
   OverFeeds<TargetModel> target;
   Round round;

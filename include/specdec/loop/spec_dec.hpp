@@ -31,7 +31,7 @@ namespace specdec::inline v0_2_0 {
 ///   SpecDec decoder{target, drafter, BlockVerifier{}};
 ///   Result r = decoder.generate(prompt, {.max_new_tokens = 256, .gamma = 8}, rng);
 ///
-/// The target is a Model, or a BatchModel, whose sequence 0 the decoder then uses.
+/// The target is a Model, or a BatchModel, whose sequence 0 belongs to the decoder until its end.
 /// A target, drafter or draft-length policy (draft_length.hpp) that is passed as an lvalue is used by reference: it must
 /// outlive the decoder. An rvalue is moved in. The policy keeps learning from one generation to the next. The verifier is
 /// taken by value, and so are Observers, if there are others than the statistics and log-probabilities of a Result: every

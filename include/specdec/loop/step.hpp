@@ -3,9 +3,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <algorithm>
 #include <concepts>
-#include <cstddef>
 #include <optional>
 #include <span>
 #include <type_traits>
@@ -82,7 +80,7 @@ Index vocabulary_of(const auto& rows) {
 /// What is observed unless others are asked for: all that a Result shows.
 using DefaultObservers = Observers<StatsObserver, LogProbabilityObserver>;
 
-/// A text, the rule that judges its drafts, and its statistics. The caller does the drafting and calls the target:
+/// A text, the rule that judges its drafts, and its observers. The caller does the drafting and calls the target:
 ///
 ///   const DraftLimits limits = step.limits(wanted);   // wanted(most): how many tokens the draft length asks for
 ///   // a drafter drafts tokens after step.context(), within the limits

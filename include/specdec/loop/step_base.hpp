@@ -1,9 +1,9 @@
-// The part of a step that depends on neither rule nor rows: a program with many decoders compiles it once.
+// The part of a step that is compiled once for each set of observers, whatever the rules and rows of a program.
 // SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
+#include <chrono>
 #include <iterator>
 #include <optional>
 #include <span>
@@ -143,7 +143,11 @@ class StepBase {
   /// Takes over what was told of another text, if its prompt is the same.
   void take_prompt_of(const StepBase& other) {
     if constexpr (reads_prompts)
-      if (wants_prompt() && text_.begins_like(other.text_)) of_prompt() = other.of_prompt();
+      if (wants_prompt() && text_.begins_like(other.text_)) {
+        const bool owed = of_prompt().owed;
+        of_prompt() = other.of_prompt();
+        of_prompt().owed = owed;  // by this text's own options
+      }
   }
   /// This copy of a text goes on as its twin: with statistics of its own, and perhaps with other options.
   /// Throws: InvalidArgument if the options are not valid, or have other log_probabilities.

@@ -76,7 +76,7 @@ class StepRecorder {
              .verify_time = times_.verify,
              .tree = last_.tree,
              .ending = offered.ending()};
-    return {last_, std::ssize(offered.emitted()), view_of(ps_), view_of(qs_), told_};
+    return {last_, std::ssize(offered.emitted()), told_, view_of(ps_), view_of(qs_)};
   }
 
  private:

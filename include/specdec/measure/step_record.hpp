@@ -47,7 +47,7 @@ struct StepRecord {
   /// is that time.
   std::chrono::nanoseconds draft_time{0};
   std::chrono::nanoseconds target_time{0};
-  std::chrono::nanoseconds verify_time{0};
+  std::chrono::nanoseconds verify_time{0};  ///< of the verdict, with what observers read of it
 
   TreeRecord tree = {};
 

@@ -2,10 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <concepts>
 #include <span>
-#include <type_traits>
-#include <utility>
 
 #include "specdec/model/feed.hpp"
 #include "specdec/model/model.hpp"
@@ -29,11 +26,14 @@ namespace specdec::inline v0_2_0 {
 ///
 /// keep() and release() do nothing for an unknown number. No sequence is in two feeds of one call. A row must not depend on
 /// the other feeds of the call; otherwise a seed gives different texts in different batches. A model serves one Batch at a
-/// time, and the Batch chooses the numbers, unless a Request says them; others, such as a BeamBatch, may use other
-/// numbers. If contexts are bounded, a member `Index context_size() const` says how many tokens each one holds; if they can be
+/// time, and the Batch chooses the numbers, unless a Request says them; others, such as a BeamBatch, or a SpecDec with number 0,
+/// may use other numbers. If contexts are bounded, a member `Index context_size() const` says how many tokens each one holds; if they can be
 /// cut back only so far, a member `Index reach() const` says how far. A model that takes trees (takes_trees) also has
-/// keep(sequence, path): see model/trees.hpp. A model may have
+/// keep(sequence, path): see model/trees.hpp. A wrapper around a Model takes feeds, too, but is no BatchModel: it has one context
+/// (`static constexpr bool one_text = true`). A model may have
 ///
+///   static constexpr bool stable_rows = true
+///                             rows stay valid until their positions in their sequence are cut off: see Model
 ///   fork(from, to)            gives the new number `to` a copy of the context of sequence `from`, without an open tree, so
 ///                             that two samples of a prompt read it once. After a throw all contexts are as before
 template <class M>

@@ -1,4 +1,4 @@
-// Calls any model with feeds: one text is a batch of one.
+// What wrappers of models have in common: the functions of a model, over feeds.
 //
 // A wrapper of a model is written once, over feeds. Around a model for one text the only sequence has number 0. All wrappers
 // promise this, in addition to their own comments:
@@ -131,7 +131,8 @@ class ModelOverFeeds {
     requires trees
   {
     model().texts_.keep(one ? 0 : sequence, path, model().inner());
-    if constexpr (one) cached_ += std::ssize(path);
+    if constexpr (one)
+      if (model().texts_.find(0)) cached_ += std::ssize(path);
   }
   void release(Index sequence) {
     if constexpr (one) keep(0, Index{0});

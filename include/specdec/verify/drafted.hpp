@@ -199,18 +199,21 @@ class Drafted {
 
   /// The row (p − b·q)+ of target row i and draft row k, to be raced, drawn from, or asked for its mass(). The mass is summed
   /// if it is not given.
-  template <class... Mass>
-  auto residual(Index i, double b, Index k, Mass... mass) const {
+  template <std::same_as<double>... Mass>
+  auto residual(Index i, double b, Index k, Mass... mass) const& {
     const auto p = target(i);
     return ResidualRow(1.0, p, b, draft(k), mass...);
   }
   /// The row (p − Σ b·q)+ of target row i and several draft rows. each(take) calls take(b, k) for draft row k with coefficient
   /// b, or take(all_of_it, k) if token k and nothing else is taken away. A given mass may be off by rounding.
-  template <class Each, class... Mass>
-  auto residual(Index i, const Each& each, Mass... mass) const {
+  template <class Each, std::same_as<double>... Mass>
+    requires(!std::is_arithmetic_v<Each>)
+  auto residual(Index i, const Each& each, Mass... mass) const& {
     return detail::RoughResidualRow(1.0, target(i), 1.0, detail::SumOfRows(TakenRows<Each>{this, each}),
                                     mass...);
   }
+  /// The rows of a temporary would dangle.
+  void residual(const auto&...) const&& = delete;
 
   /// Whether p and q of all tokens, up to one that the target rules out, have been looked up. The values may be invalid.
   bool all_looked_up() const { return all_looked_up_; }

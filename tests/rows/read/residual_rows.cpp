@@ -44,6 +44,13 @@ struct Taken {
   }
 };
 
+// All of token 1, three times.
+struct ThreeTimes {
+  void each(const auto& visit) const {
+    for (int k = 0; k < 3; ++k) visit(all_of_it, OneHotRow(1));
+  }
+};
+
 struct Input {
   RowMajor<double> p, q;  // a row, and the two rows that are subtracted from it
   double b_first = 0.5, b_second = 0.25;
@@ -181,6 +188,14 @@ TEST_CASE("over float logits, mass that is left of a row is some token's, and is
   }
   CHECK(with_mass > 100);
   CHECK(without > 100);
+}
+
+TEST_CASE("tokens of which several coefficients take all have no mass left") {
+  const RowMajor<double> p = RowMajor<double>::Constant(1, 4, 0.25);
+  const auto row = rest_of(DenseRows(p).row(0), ThreeTimes{});
+  CHECK(row.mass() == Approx(0.75));
+  CHECK(row.probability(1) == 0);
+  CHECK(row.probability(2) == Approx(1.0 / 3));
 }
 
 TEST_CASE("if nothing is left of a row, the row itself is drawn from; NaN is an error") {

@@ -66,6 +66,7 @@ class MeasuresObserver : public Observer {
   void committed(const CommittedStep& committed) noexcept {
     measures_->add(committed, std::exchange(drafts_, committed.step.asked > 0));
   }
+  void forked() noexcept { drafts_ = false; }  // the draft model may have to read the text for the twin
 
  private:
   Measures* measures_;

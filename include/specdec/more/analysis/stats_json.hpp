@@ -120,8 +120,8 @@ inline void write_rule(JsonWriter& json, const Stats& stats, const Measures& mea
 
 }  // namespace detail
 
-/// All statistics, and what was measured, as one JSON object in one line: the counts, the times and costs in seconds, and the acceptance rate with
-/// its 95 % interval. P(τ > i) and the projections for γ = 0..16 come three times: as counted for the rule in use
+/// All statistics, and what was measured, as one JSON object in one line: the counts, the times and costs in seconds, and the
+/// acceptance rate with its 95 % interval. P(τ > i) and the projections for γ = 0..16 come three times: as counted for the rule in use
 /// ("counted"), and as expected for token and block verification ("token" and "block"). "acceptance_rate", "token" and
 /// "block" are absent if nothing is known of them. A range is a list of its two ends: see Projection. Numbers read back exactly;
 /// NaN and infinity are null.

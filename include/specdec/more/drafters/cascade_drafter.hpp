@@ -33,7 +33,6 @@
 #include "specdec/model/known_tokens.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/over_feeds.hpp"
-#include "specdec/model/trees.hpp"
 #include "specdec/model/turn.hpp"
 #include "specdec/more/drafters/past_dead_ends.hpp"
 #include "specdec/rows/distribution.hpp"
@@ -77,7 +76,7 @@ namespace specdec::inline v0_2_0 {
 /// An InvalidDistribution calls the model's rows "cascade's target" and the inner drafter's rows "cascade's draft".
 /// Random: what the inner loop draws.
 /// Cost: the inner loop; a comparison of the context with the last one; tokens after the common prefix are fed again. The
-/// rows of the emitted tokens are copied, unless a Model promises stable rows. One allocation.
+/// rows of the emitted tokens are copied, unless the model promises stable rows. One allocation.
 template <class M, class D, class V = BlockVerifier, class Length = FixedLength>
 class CascadeDrafter
     : public detail::ForOneText<CascadeDrafter<M, D, V, Length>, detail::OverFeeds<M>::one_text> {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 #include "specdec/error.hpp"
 #include "specdec/rows/distribution.hpp"

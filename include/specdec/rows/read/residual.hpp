@@ -22,16 +22,23 @@
 
 namespace specdec::inline v0_2_0 {
 
+namespace detail {
+
+/// (a·p − b·q)+ of token x.
+inline double residual_of(double a, double p, double b, double q, Token x) {
+  const double difference = a * p - b * q;
+  if (!std::isfinite(difference)) invalid_distribution("at token ", x, " target = ", p, " and draft = ", q);
+  return std::max(difference, 0.0);
+}
+
+}  // namespace detail
+
 /// (a·p(x) − b·q(x))+ for one token.
 ///
 /// Throws: InvalidDistribution if the result is not finite.
 template <Distribution P, Distribution Q>
 double residual(double a, const P& p, double b, const Q& q, Token x) {
-  const double difference = a * specdec::probability(p, x) - b * specdec::probability(q, x);
-  if (!std::isfinite(difference))
-    detail::invalid_distribution("at token ", x, " target = ", specdec::probability(p, x),
-                                 " and draft = ", specdec::probability(q, x));
-  return std::max(difference, 0.0);
+  return detail::residual_of(a, specdec::probability(p, x), b, specdec::probability(q, x), x);
 }
 
 namespace detail {
@@ -114,7 +121,7 @@ class SumOfRows {
   double probability(Token x) const {
     double sum = 0;
     taken_.each([&](double b, const auto& q) { sum += b * specdec::probability(q, x); });
-    return sum;
+    return std::min(sum, all_of_it);  // several coefficients may each take all of one token; NaN stays NaN
   }
   auto segment(Index start, Index count) const {
     GatheredSegment<SumOfRows> sum = GatheredSegment<SumOfRows>::Zero(count);
@@ -183,7 +190,8 @@ class ResidualRow {
     requires ListedRow<P>
   {
     detail::check_ascending(p_, k, 0);
-    return probability(support(k));
+    const Token x = support(k);
+    return detail::residual_of(a_, p_.listed(k), b_, specdec::probability(q_, x), x) / mass_;
   }
 
   template <class F>
@@ -239,7 +247,7 @@ class RoughResidualRow : public ResidualRow<P, Q> {
       for (int tries = 0; tries < most_tries && row_.mass() > little_left; ++tries) {
         const Token y = plain_(uniform());
         const double p = row_.p_.probability(y);
-        if (uniform() * p < row_.left(y, p)) return y;
+        if (uniform() * (row_.a_ * p) < row_.left(y, p)) return y;
       }
       return exact(uniform());
     }

@@ -23,18 +23,17 @@ class DraftedTrunk {
     }
     rows_[gamma_] = static_cast<double>(node);
   }
+  DraftedTrunk(const Tree&&, Index) = delete;  // the reference would dangle
 
   constexpr Index gamma() const { return gamma_; }
   constexpr Index vocab_size() const { return tree_.vocab_size(); }
-  constexpr Index row(Index i) const {
-    tree_.refuse_unless(i >= 0 && i <= gamma_, "a rule asks for number ", i, ", outside 0..", gamma_,
-                        " of the draft");
-    return static_cast<Index>(rows_[i]);
-  }
+  constexpr Index row(Index i) const { return refuse_beyond(i, gamma_), static_cast<Index>(rows_[i]); }
   constexpr Index depth(Index i) const { return tree_.depth(row(i)); }
-  constexpr Index parent(Index k) const { return k - 1; }
-  constexpr Index first_child(Index node) const { return node < gamma_ ? node : -1; }
-  constexpr Index next_sibling(Index) const { return -1; }
+  constexpr Index parent(Index k) const { return refuse_beyond(k, gamma_ - 1), k - 1; }
+  constexpr Index first_child(Index node) const {
+    return refuse_beyond(node, gamma_), node < gamma_ ? node : -1;
+  }
+  constexpr Index next_sibling(Index k) const { return refuse_beyond(k, gamma_ - 1), Index{-1}; }
 
   constexpr Token token(Index k) const { return tree_.token(number(k)); }
   constexpr double p(Index k) const { return tree_.p(number(k)); }
@@ -59,14 +58,22 @@ class DraftedTrunk {
     return i == gamma_ ? chance.race(w, p) : chance.race(w, p, draft(i));
   }
 
+  template <class... Mass>
+  constexpr auto residual(Index i, double b, Index k, Mass... mass) const {
+    return tree_.residual(row(i), b, number(k), mass...);
+  }
   constexpr auto scratch() const { return tree_.scratch(); }
   constexpr void refuse_unless(bool holds, const auto&... words) const {
     tree_.refuse_unless(holds, words...);
   }
 
  private:
+  constexpr void refuse_beyond(Index i, Index last) const {
+    tree_.refuse_unless(i >= 0 && i <= last, "a rule asks for number ", i, ", outside 0..", last,
+                        " of the draft");
+  }
   // The tree's number of token k.
-  constexpr Index number(Index k) const { return row(k + 1) - 1; }
+  constexpr Index number(Index k) const { return refuse_beyond(k, gamma_ - 1), row(k + 1) - 1; }
 
   const Tree& tree_;
   Index gamma_ = 0;
