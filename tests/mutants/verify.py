@@ -87,7 +87,7 @@ mutant("chosen-mass-kept", "verify/rules/sibling_residuals.hpp", "tests/law_tree
 mutant("elders-not-left-out", "verify/rules/sibling_residuals.hpp", "tests/law_trees tests/verify/tree_rules",
        "eldest(k) ? drafted_.p(k) : left(k) / mass_[drafted_.parent(k) + 1]", "drafted_.p(k)")
 mutant("residual-drawn-without-rejection", "rows/read/residual.hpp", "tests/verify/tree_rules",
-       "if (uniform() * p < row_.left(y, p)) return y;", "return y;")
+       "if (uniform() * (row_.a_ * p) < row_.left(y, p)) return y;", "return y;")
 mutant("dead-end-gives-its-mass-to-siblings", "verify/rules/sibling_residuals.hpp", "tests/law_dead_ends",
        "if (mass_[node] == 0 && drafted_.residual(node, 0.0, k).mass() == 0) mass_[node] = before;", "")
 
