@@ -35,6 +35,8 @@ namespace detail {
 struct NoTexts {
   explicit NoTexts(NoHook) {}
 
+  /// Whether a context is known here: the model inside is asked instead.
+  bool find(Index) const { return true; }
   void keep(Index sequence, std::span<const Index> path, auto& model) { model.keep(sequence, path); }
   void truncate(Index sequence, Index length, auto& model) { model.keep(sequence, length); }
   void forget(Index sequence, auto& model) { model.release(sequence); }
