@@ -383,7 +383,7 @@ std::string message_of_error(const Finished& finished) {
   return support::message_of<std::exception>([&] { std::rethrow_exception(finished.error); });
 }
 
-Table small_model() {
+[[maybe_unused]] Table small_model() {
   std::mt19937_64 rng(11);
   return Table::random(5, 1, rng);
 }

@@ -130,7 +130,7 @@ struct ForOne {
   static auto processed(auto& model, const auto&... with) { return ProcessedModel{model, with...}; }
 };
 struct ForMany {
-  static constexpr bool fails_at_once = false;
+  [[maybe_unused]] static constexpr bool fails_at_once = false;
   static auto processed(auto& model, const auto&... with) {
     return AsOneText{ProcessedModel{OnlyText{model}, with...}};
   }
