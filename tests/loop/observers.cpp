@@ -23,7 +23,7 @@ const Tokens prompt{0, 1};
 
 // Notes the tokens that enter the text.
 struct Listener : Observer {
-  Tokens noted = {};  // with those of a verdict that may be taken back
+  Tokens noted = {};  // with the tokens of a verdict that may be taken back
   Index steps = 0, forks = 0, restarts = 0, room = 0;
   bool fails = false;
 

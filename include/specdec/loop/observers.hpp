@@ -33,7 +33,7 @@ struct CommittedStep {
 /// The base of an observer, which watches nothing. An observer declares what it watches:
 ///
 ///   reserve(tokens)    a draft of at most so many tokens is about to be offered
-///   weighed(weighed)   a verdict was made; in a Batch perhaps on another thread than those of other texts
+///   weighed(weighed)   a verdict was made; in a Batch perhaps on another thread than the verdicts of other texts
 ///   withdrawn(tokens)  what was noted after the first `tokens` new tokens does not count. May come twice, and without weighed(),
 ///                      since another observer may have thrown before
 ///   committed(step)    a step was taken

@@ -8,7 +8,7 @@
 
 namespace specdec::inline v0_2_0 {
 
-/// Keeps the Stats of a text. Those of a twin begin at the fork.
+/// Keeps the Stats of a text. A twin's statistics begin at the fork.
 struct StatsObserver : Observer {
   Stats stats = {};
 

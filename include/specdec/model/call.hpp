@@ -14,7 +14,7 @@
 
 namespace specdec::inline v0_2_0::detail {
 
-/// The feeds of a call. The model returns the rows of the first feed, then those of the second, and so on.
+/// The feeds of a call. The model returns the rows of the first feed, then the rows of the second, and so on.
 class Call {
  public:
   void clear() {
@@ -34,7 +34,7 @@ class Call {
     if (all.rows() != rows_)
       invalid_argument("the ", model, " returned ", Index{all.rows()}, " rows, expected ", rows_);
   }
-  /// Of all rows: those of feed k.
+  /// The rows of feed k, of all rows of the call.
   auto rows_of(const auto& all, Index k) const { return RowRange(all, at(firsts_, k), at(feeds_, k).rows); }
 
  private:

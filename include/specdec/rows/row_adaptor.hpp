@@ -18,7 +18,7 @@ namespace specdec::inline v0_2_0::detail {
 ///   all      the probability of each token
 enum class Keeps { ids, numbers, all };
 
-/// The members of an adaptor that are those of the row inside. Self has ask(f), which returns f(row inside); of rows of several
+/// The members that an adaptor has from the row inside. Self has ask(f), which returns f(row inside); of rows of several
 /// types each must offer what is passed on. What is not kept is not passed on: a member that an adaptor forgets is missing,
 /// and is not wrong. A member of Self hides the one here; a deleted one is missing.
 ///
