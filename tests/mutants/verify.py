@@ -103,7 +103,7 @@ mutant("spares-only-once", "verify/rules/trunk_and_spares.hpp", "tests/law_tree_
 
 mutant = promise("the trunk of a tree is judged as the line of its tokens")
 mutant("trunk-of-the-youngest-row", "verify/rules/drafted_trunk.hpp", "tests/verify/drafted_tree",
-       "row(k + 1) - 1; }", "row(k); }")
+       "static_cast<Index>(rows_[k + 1]) - 1;", "static_cast<Index>(rows_[k]);")
 
 mutant = promise("rows after a token that the target rules out are not read")
 mutant("block-reads-on", "verify/rules/block.hpp", "tests/verify/drafted", "w[i] > 0 ? ", "true ? ")

@@ -58,11 +58,10 @@ struct LogProbabilityRecord {
   }
 };
 
-/// Those of a prompt's last tokens. They are told in parts, as the target reads the prompt.
+/// The log-probabilities of a prompt's last tokens. They are told in parts, as the target reads the prompt.
 struct PromptRecord : LogProbabilityRecord {
   Index end = 0;                ///< the tokens before this one are told, or will not be
   Index ruled_out = unlimited;  ///< the first token that its row rules out
-  bool owed = false;            ///< whether they are all that is asked for: the text gets no token
 
   /// No row before the one after token `from` will come. If that leaves a gap, no token before it counts.
   void begin_at(Index from) {
@@ -91,11 +90,12 @@ struct PromptRecord : LogProbabilityRecord {
 
 }  // namespace detail
 
-/// Records what Options::log_probabilities asks for. Those of a prompt come with a target call of their own, before the first step:
+/// Records what Options::log_probabilities asks for. The rows of a prompt come by a target call of their own, before the first step:
 /// the step tells this observer of them.
 struct LogProbabilityObserver : Observer {
   detail::LogProbabilityRecord of_text = {};
   detail::PromptRecord of_prompt = {};
+  bool owes_prompt = false;  ///< whether the prompt's are all that is asked for: the text gets no token
 
   void weighed(const auto& weighed) {
     const LogProbabilityOptions& wanted = weighed.options.log_probabilities;

@@ -143,11 +143,7 @@ class StepBase {
   /// Takes over what was told of another text, if its prompt is the same.
   void take_prompt_of(const StepBase& other) {
     if constexpr (reads_prompts)
-      if (wants_prompt() && text_.begins_like(other.text_)) {
-        const bool owed = of_prompt().owed;
-        of_prompt() = other.of_prompt();
-        of_prompt().owed = owed;  // by this text's own options
-      }
+      if (wants_prompt() && text_.begins_like(other.text_)) of_prompt() = other.of_prompt();
   }
   /// This copy of a text goes on as its twin: with statistics of its own, and perhaps with other options.
   /// Throws: InvalidArgument if the options are not valid, or have other log_probabilities.
@@ -288,12 +284,13 @@ class StepBase {
   // Whether a text without new tokens has not read its prompt yet, and is to tell the log-probabilities of that.
   bool owes_prompt() const {
     if constexpr (reads_prompts)
-      return of_prompt().owed && of_prompt().end < text_.size() && !text_.is_stopped();
+      return observer<LogProbabilityObserver>().owes_prompt && of_prompt().end < text_.size() &&
+             !text_.is_stopped();
     return false;
   }
   void owe_prompt() {
     if constexpr (reads_prompts)
-      of_prompt().owed =
+      observers_.template of<LogProbabilityObserver>().owes_prompt =
           options().log_probabilities.prompt && options().max_new_tokens == 0 && cached_ + 1 < text_.size();
   }
   const auto& of_text() const { return observer<LogProbabilityObserver>().of_text; }

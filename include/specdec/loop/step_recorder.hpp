@@ -74,7 +74,7 @@ class StepRecorder {
              .draft_time = times_.draft,
              .target_time = times_.judged - times_.offered,
              .verify_time = times_.verify,
-             .tree = last_.tree,
+             .tree = tree_,
              .ending = offered.ending()};
     return {last_, std::ssize(offered.emitted()), told_, view_of(ps_), view_of(qs_)};
   }
@@ -103,7 +103,7 @@ class StepRecorder {
     probabilities_.clear();
     add_children(draft, -1, path);
     for (std::size_t i = 0; i < path.size(); ++i) add_children(draft, path[i], path.subspan(i + 1));
-    last_.tree = {depth, view_of(ranks_), view_of(children_), view_of(probabilities_), readings_.drawn};
+    tree_ = {depth, view_of(ranks_), view_of(children_), view_of(probabilities_), readings_.drawn};
   }
 
   // Adds the children of a node of the accepted path, one of which may be the path's next token.
@@ -126,6 +126,7 @@ class StepRecorder {
   DraftReadings readings_;
   std::vector<double> ps_, qs_, survivals_, probabilities_;
   std::vector<Index> ranks_, children_;  // see TreeRecord
+  TreeRecord tree_;                      // of the verdict
   bool told_ = false;                    // whether p and q of the drafted tokens are known
   Times times_;
 };

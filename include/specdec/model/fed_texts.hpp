@@ -93,14 +93,15 @@ class FedTexts {
   Text& at(Index sequence) { return texts_.at(sequence); }
   Text* find(Index sequence) { return texts_.find(sequence); }
 
-  /// Does nothing for an unknown number.
+  /// Does nothing for an unknown number. Returns whether the number is known.
   /// Throws: InvalidArgument if `path` is no path of the tree; then nothing has changed.
   template <class Model>
-  void keep(Index sequence, std::span<const Index> path, Model&& model) {
+  bool keep(Index sequence, std::span<const Index> path, Model&& model) {
     Text* const text = find(sequence);
-    if (text == nullptr) return;
+    if (text == nullptr) return false;
     check_path(path, text->tree().parents());
     change(model, sequence, [&] { return text->keep(path); });
+    return true;
   }
   /// A context that is not known here was filled by others, and is emptied.
   template <class Model>

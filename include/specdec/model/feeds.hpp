@@ -130,9 +130,8 @@ class ModelOverFeeds {
   void keep(Index sequence, std::span<const Index> path)
     requires trees
   {
-    model().texts_.keep(one ? 0 : sequence, path, model().inner());
-    if constexpr (one)
-      if (model().texts_.find(0)) cached_ += std::ssize(path);
+    const bool known = model().texts_.keep(one ? 0 : sequence, path, model().inner());
+    if (one && known) cached_ += std::ssize(path);
   }
   void release(Index sequence) {
     if constexpr (one) keep(0, Index{0});

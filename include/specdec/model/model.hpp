@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <span>
 #include <type_traits>
-#include <utility>
 
 #include "specdec/error.hpp"
 #include "specdec/model/feed.hpp"

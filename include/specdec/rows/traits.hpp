@@ -7,7 +7,6 @@
 
 #include <concepts>
 #include <span>
-#include <type_traits>
 
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"

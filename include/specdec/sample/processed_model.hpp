@@ -35,9 +35,10 @@ namespace detail {
 struct NoTexts {
   explicit NoTexts(NoHook) {}
 
-  /// Whether a context is known here: the model inside is asked instead.
-  bool find(Index) const { return true; }
-  void keep(Index sequence, std::span<const Index> path, auto& model) { model.keep(sequence, path); }
+  bool keep(Index sequence, std::span<const Index> path, auto& model) {
+    model.keep(sequence, path);
+    return true;  // the model knows its contexts
+  }
   void truncate(Index sequence, Index length, auto& model) { model.keep(sequence, length); }
   void forget(Index sequence, auto& model) { model.release(sequence); }
   void fork(Index from, Index to, auto& model) { model.fork(from, to); }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <concepts>
 #include <type_traits>
 #include <utility>
 #include <vector>

@@ -73,7 +73,10 @@ class DraftedTrunk {
                         " of the draft");
   }
   // The tree's number of token k.
-  constexpr Index number(Index k) const { return refuse_beyond(k, gamma_ - 1), row(k + 1) - 1; }
+  constexpr Index number(Index k) const {
+    refuse_beyond(k, gamma_ - 1);
+    return static_cast<Index>(rows_[k + 1]) - 1;
+  }
 
   const Tree& tree_;
   Index gamma_ = 0;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <concepts>
-#include <utility>
 
 #include "specdec/types.hpp"
 #include "specdec/verify/rules/archetypes.hpp"
