@@ -2,9 +2,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <concepts>
-#include <utility>
-
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0 {

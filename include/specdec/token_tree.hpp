@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <iterator>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "specdec/error.hpp"

@@ -3,10 +3,7 @@
 #pragma once
 
 #include <algorithm>
-#include <concepts>
 #include <span>
-#include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "specdec/chance/chance.hpp"

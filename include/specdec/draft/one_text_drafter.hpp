@@ -4,8 +4,6 @@
 
 #include <concepts>
 #include <span>
-#include <type_traits>
-#include <utility>
 
 #include "specdec/chance/chance.hpp"
 #include "specdec/chance/random.hpp"

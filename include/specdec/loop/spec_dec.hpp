@@ -5,7 +5,6 @@
 
 #include <concepts>
 #include <memory>
-#include <span>
 #include <type_traits>
 #include <utility>
 

@@ -7,7 +7,6 @@
 #include <iterator>
 #include <limits>
 #include <span>
-#include <type_traits>
 #include <utility>
 #include <vector>
 

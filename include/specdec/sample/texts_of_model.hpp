@@ -5,7 +5,6 @@
 #include <concepts>
 #include <exception>
 #include <span>
-#include <type_traits>
 #include <utility>
 
 #include "specdec/model/fed_texts.hpp"

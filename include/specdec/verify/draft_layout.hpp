@@ -3,10 +3,7 @@
 #pragma once
 
 #include <concepts>
-#include <cstddef>
 #include <limits>
-#include <span>
-#include <type_traits>
 
 #include "specdec/error.hpp"
 #include "specdec/rows/owning_temporary.hpp"

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <concepts>
-#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>

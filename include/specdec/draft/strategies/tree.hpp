@@ -6,7 +6,6 @@
 #include <concepts>
 #include <cstddef>
 #include <iterator>
-#include <span>
 #include <utility>
 #include <vector>
 

@@ -12,9 +12,7 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <concepts>
-#include <cstddef>
 #include <numeric>
 #include <vector>
 

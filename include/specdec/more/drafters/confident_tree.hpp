@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
-#include <span>
 #include <vector>
 
 #include "specdec/draft/draft.hpp"

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <functional>
 #include <iterator>
-#include <span>
 #include <vector>
 
 #include "specdec/draft/draft.hpp"

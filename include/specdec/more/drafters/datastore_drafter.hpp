@@ -8,8 +8,6 @@
 #include <cstddef>
 #include <iterator>
 #include <span>
-#include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "specdec/chance/random.hpp"

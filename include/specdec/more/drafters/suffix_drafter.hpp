@@ -3,7 +3,6 @@
 #pragma once
 
 #include <concepts>
-#include <cstddef>
 #include <iterator>
 #include <span>
 #include <type_traits>

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <concepts>
-#include <cstddef>
 #include <memory>
 #include <optional>
 #include <span>

@@ -15,7 +15,6 @@
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
-#include <limits>
 #include <memory>
 #include <span>
 #include <utility>

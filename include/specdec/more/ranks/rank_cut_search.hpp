@@ -14,7 +14,6 @@
 #include <cmath>
 #include <cstddef>
 #include <functional>
-#include <limits>
 #include <type_traits>
 #include <vector>
 

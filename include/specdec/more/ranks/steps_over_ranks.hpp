@@ -9,7 +9,6 @@
 #include <concepts>
 #include <cstddef>
 #include <limits>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>

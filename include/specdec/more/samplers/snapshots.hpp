@@ -4,7 +4,6 @@
 
 #include <concepts>
 #include <iterator>
-#include <span>
 #include <type_traits>
 #include <utility>
 #include <vector>

@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <cmath>
-
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/read/segments.hpp"
 
