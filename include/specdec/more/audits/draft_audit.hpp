@@ -182,8 +182,8 @@ class DraftAudit {
         ratios.add(row);
         if (!row.is_informative()) return;
         const double v = uniform01(generator);
-        place(row.position(v));
-        ++ids[cell_of(row.position_by_id(v))];
+        place(row.by_rank(v));
+        ++ids[cell_of(row.by_id(v))];
       }
     }
 
