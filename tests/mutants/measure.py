@@ -28,7 +28,7 @@ mutant("projection-from-one-call", "more/analysis/projection.hpp", "tests/more/a
        "measures.target_cost.without_rare(few)", "measures.target_cost")
 
 mutant = promise("the error of a rate takes into account that tokens of one draft depend on each other")
-mutant("rate-without-covariance", "more/analysis/acceptance.hpp", "tests/more/analysis/acceptance", "- 2 * alpha * product_ ", "")
+mutant("rate-without-covariance", "more/analysis/acceptance.hpp", "tests/more/analysis/acceptance", "- 2 * alpha * product ", "")
 
 mutant = promise("a running survival never rises")
 mutant("running-survival-not-falling", "more/lengths/running_survival.hpp", "tests/more/lengths/running_survival",
