@@ -35,9 +35,8 @@ class TypicalP {
     if (min_keep < 0) detail::invalid_argument("TypicalP: min_keep = ", min_keep, " is negative");
   }
 
-  template <class Logits>
+  template <detail::WholeRow Logits>
   void apply(Logits&& logits) {
-    static_assert(detail::fits_whole_rows<TypicalP, Logits>());
     using Scalar = typename std::remove_cvref_t<Logits>::Scalar;
     const NumberRow<Scalar> row(logits.data(), logits.size());
     const auto largest = static_cast<double>(row.max(0, row.size()));
