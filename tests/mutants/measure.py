@@ -15,7 +15,7 @@ mutant("block-survival-clipped-twice", "verify/rules/block.hpp", "tests/more/ana
 
 mutant = promise("keyed agreement is the sum of its definition")
 mutant("agreement-without-what-is-alone", "more/analysis/keyed_agreement.hpp", "tests/more/analysis/keyed_agreement",
-       "p_sum = common.p_alone, q_sum", "p_sum = 0, q_sum")
+       "else p_sum += p_x;", "else p_sum += 0 * p_x;")
 
 mutant = promise("statistics count by position, and project other draft lengths from that")
 mutant("projection-one-token-late", "more/analysis/projection.hpp", "tests/more/analysis/projection",
