@@ -19,7 +19,7 @@ mutant("agreement-without-what-is-alone", "more/analysis/keyed_agreement.hpp", "
 
 mutant = promise("statistics count by position, and project other draft lengths from that")
 mutant("projection-one-token-late", "more/analysis/projection.hpp", "tests/more/analysis/projection",
-       "continued(survival_, gamma - 1,", "continued(survival_, gamma,")
+       "continued(survival, gamma - 1,", "continued(survival, gamma,")
 mutant("survival-after-the-end", "measure/stats.hpp", "tests/measure/stats",
        "std::min({asked, step.accepted + 1, step_emitted})", "std::min({asked, step.accepted + 1})")
 mutant("survival-of-all-drafts", "more/analysis/acceptance.hpp", "tests/more/analysis/acceptance",
