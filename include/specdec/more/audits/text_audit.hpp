@@ -271,12 +271,8 @@ class BasicTextAudit {
 
   double log_mean() const {
     if (seen_.impossible > 0) return std::numeric_limits<double>::infinity();
-    const std::array logs{rank_.log_wealth(), id_.log_wealth(), ratio_.log_wealth(), two_numbers_[0],
-                          two_numbers_[1]};
-    const double most = *std::max_element(logs.begin(), logs.end());
-    double sum = 0;
-    for (const double log : logs) sum += std::exp(log - most);
-    return most + std::log(sum / static_cast<double>(logs.size()));
+    return detail::log_mean(std::array{rank_.log_wealth(), id_.log_wealth(), ratio_.log_wealth(),
+                                       two_numbers_[0], two_numbers_[1]});
   }
   void remember() { largest_ = std::max(largest_, log_mean()); }
 
