@@ -6,9 +6,9 @@
 #include <concepts>
 #include <cstddef>
 #include <span>
-#include <type_traits>
 #include <vector>
 
+#include "specdec/model/model.hpp"
 #include "specdec/more/analysis/survival.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/dense.hpp"
@@ -24,16 +24,10 @@ namespace detail {
 template <class S, class F>
 void with_row(S& source, std::span<const Token> context, F&& f) {
   if constexpr (std::invocable<S&, std::span<const Token>>) {
-    const auto& row = source(context);
-    static_assert(Distribution<std::remove_cvref_t<decltype(row)>>,
-                  "row(context) is no specdec::Distribution");
+    const Distribution auto& row = source(context);
     f(row);
   } else {
-    static_assert(
-        requires {
-          distributions(source.forward(context, Index{1}));
-          source.truncate(Index{0});
-        }, "what gives rows by context is neither a row(context) nor a specdec::Model");
+    static_assert(Model<S>);
     source.truncate(0);
     const auto& matrix = source.forward(context, 1);
     f(distributions(matrix).row(0));

@@ -194,9 +194,7 @@ template <class M>
 Divergence explain_divergence(M& model, TokenIds prompt, std::span<const Token> left,
                               std::span<const Token> right, const DivergenceOptions& options = {}) {
   static_assert(specdec::detail::can_be_wrapped<M>());
-  static_assert(NumberMatrix<specdec::detail::OutputOf<M>>,
-                "the model returns no logits: its forward(tokens, rows) returns them as an Eigen matrix, "
-                "RowPointers or RowVectors");
+  static_assert(NumberMatrix<specdec::detail::OutputOf<M>>);  // logits
   using specdec::detail::check_tokens;
   if (prompt.empty()) specdec::detail::invalid_argument("prompt is empty: there is nothing to continue");
   check_tokens("prompt", prompt, model.vocab_size());
