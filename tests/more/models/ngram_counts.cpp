@@ -13,12 +13,12 @@ namespace test_more_models_ngram_counts {
 
 using specdec::Index;
 using specdec::Token;
-using Counts = specdec::detail::NgramCounts<std::int32_t>;
+using Counts = specdec::detail::NgramCounts;
 using Tokens = std::vector<Token>;
 
 namespace {
 
-using Following = std::map<Token, int>;
+using Following = std::map<Token, Index>;
 
 // What follows each context of up to order − 1 tokens.
 std::map<Tokens, Following> count(const Tokens& text, Index order) {

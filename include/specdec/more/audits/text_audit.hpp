@@ -38,13 +38,11 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
-#include <span>
 #include <utility>
 
 #include "specdec/chance/philox.hpp"
 #include "specdec/chance/random.hpp"
 #include "specdec/error.hpp"
-#include "specdec/lists.hpp"
 #include "specdec/more/audits/place_bet.hpp"
 #include "specdec/more/audits/row_places.hpp"
 #include "specdec/more/audits/text_audit_report.hpp"
@@ -136,21 +134,6 @@ class BasicTextAudit {
       bet_on_ratio(is_probability(r) ? r / p : 0);
     }
     remember();
-  }
-
-  /// Adds tokens with their rows: row i is the one of tokens[i]. If the numbers differ, the common part is read.
-  template <Probabilities Rows>
-  void add(const Rows& given, std::span<const Token> tokens) {
-    const auto rows = distributions(given);
-    for (Index i = 0; i < std::min<Index>(rows.rows(), std::ssize(tokens)); ++i)
-      add(rows.row(i), specdec::detail::at(tokens, i));
-  }
-  template <Probabilities Rows, Probabilities References>
-  void add(const Rows& given, std::span<const Token> tokens, const References& given_references) {
-    const auto rows = distributions(given);
-    const auto references = distributions(given_references);
-    const Index count = std::min({Index{rows.rows()}, Index{references.rows()}, std::ssize(tokens)});
-    for (Index i = 0; i < count; ++i) add(rows.row(i), specdec::detail::at(tokens, i), references.row(i));
   }
 
   /// Adds the tokens of another audit, as if they had been added here. It must have seen other tokens, and U of another stream or
