@@ -67,7 +67,7 @@ TEST_CASE("every context of the text is a node that knows what follows it, and t
           const Index node = find(counts, context);
           REQUIRE(node != Counts::none);
           CHECK(successors(counts, node) == following);
-          int total = 0;
+          Index total = 0;
           for (const auto& [token, n] : following) total += n;
           CHECK(counts.total(node) == total);
           if (context.empty()) continue;

@@ -89,9 +89,9 @@ class EarlyStoppingLength {
 
   explicit EarlyStoppingLength(const Options& options = {})
     requires std::same_as<Costs, detail::StepCosts>
-      : EarlyStoppingLength(Costs(decay(options)), options) {}
+      : EarlyStoppingLength(Costs(detail::decay_of(options.window)), options) {}
   explicit EarlyStoppingLength(Costs costs, const Options& options = {})
-      : decay_(decay(options)), trials_(options.probing), costs_(std::move(costs)) {}
+      : decay_(detail::decay_of(options.window)), trials_(options.probing), costs_(std::move(costs)) {}
 
   /// This length serves so many texts from now on, which share their calls. A Batch or a CascadeDrafter calls it.
   void batch(Index texts) {
@@ -136,11 +136,6 @@ class EarlyStoppingLength {
   bool drafts() const { return drafts_; }
 
  private:
-  static double decay(const Options& options) {
-    if (!(options.window >= 1)) detail::invalid_argument("window = ", options.window, " is below 1");
-    return 1 - 1 / options.window;
-  }
-
   // ---- How far a draft goes ------------------------------------------------------------------------------
 
   // Every draft has at least least_ and at most most_ tokens, if the drafter proposes so many.
