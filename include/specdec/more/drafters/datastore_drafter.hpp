@@ -90,15 +90,16 @@ class DatastoreDrafter {
       strings_.clear();
       ends_.clear();
       matches_.clear();
-      add_string(context, {});
+      add_string(context);
     }
 
     // ---- What CountedLine and CountedTree ask: see detail::Continuations -----------------------------
 
     detail::LikeliestToken likeliest(Index place) const { return likeliest_of(longest(place)); }
     void follow(Index place, Token token) {
-      before_.assign(string(place).begin(), string(place).end());  // strings_ may move
-      add_string(before_, {&token, 1});
+      longer_.assign(string(place).begin(), string(place).end());  // strings_ may move
+      longer_.push_back(token);
+      add_string(longer_);
     }
     template <class Visit>
     void each_match(Index place, const Visit& visit) {
@@ -139,12 +140,10 @@ class DatastoreDrafter {
       return best;
     }
 
-    // The string of a new place: the last tokens of `before`, and `more`.
-    void add_string(std::span<const Token> before, std::span<const Token> more) {
-      const std::size_t most = static_cast<std::size_t>(options_.max_match) - more.size();
-      const auto end = before.last(std::min(before.size(), most));
-      detail::append(strings_, end);
-      detail::append(strings_, more);
+    // The string of a new place: the last tokens of the text before it.
+    void add_string(std::span<const Token> text) {
+      detail::append(strings_,
+                     text.last(std::min(text.size(), static_cast<std::size_t>(options_.max_match))));
       ends_.push_back(strings_.size());
     }
     std::span<const Token> string(Index place) const {
@@ -155,7 +154,7 @@ class DatastoreDrafter {
 
     Datastore store_;
     Options options_;
-    std::vector<Token> strings_, before_;
+    std::vector<Token> strings_, longer_;
     std::vector<std::size_t> ends_;
     std::vector<Datastore::Places> matches_;
   };
