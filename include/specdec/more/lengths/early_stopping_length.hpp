@@ -163,18 +163,15 @@ class EarlyStoppingLength {
   // Whether a line or a trunk goes on after rows of these confidences.
   bool is_longer(std::span<const double> confidences) const {
     const Index drafted = std::ssize(confidences);
-    return drafted < most_ && (drafted < least_ || is_worth_it(confidences));
+    if (drafted >= most_) return false;
+    double survives = survival_.after(confidences.back());
+    for (const double confidence : confidences) survives *= survival_.read(confidence);
+    return drafted < least_ || pays(drafted, survives);
   }
   // Whether a tree gets another level.
   bool is_higher(const GrowingDraft& tree, Index paying, double price) const {
     if (tree.levels < least_) return true;
     return !trials_.begin() && survival_.tree.pays_level(tree, paying, price, costs_);
-  }
-
-  bool is_worth_it(std::span<const double> confidences) const {
-    double survives = survival_.after(confidences.back());
-    for (const double confidence : confidences) survives *= survival_.read(confidence);
-    return pays(std::ssize(confidences), survives);
   }
 
   // Whether some more tokens after `drafted` tokens are worth their time. The first of them survives with this probability.
