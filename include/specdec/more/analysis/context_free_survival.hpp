@@ -42,8 +42,7 @@ namespace detail {
 
 /// Whether the rule's weight is a running product of ratios, clipped or not.
 template <class Rule>
-inline constexpr bool is_product_rule =
-    std::same_as<Rule, BlockVerifier> || std::same_as<Rule, GreedyBlockVerifier>;
+concept ProductRule = std::same_as<Rule, BlockVerifier> || std::same_as<Rule, GreedyBlockVerifier>;
 
 /// A value of a positive random variable.
 struct Atom {
@@ -234,8 +233,7 @@ Survival context_free_survival(const LenientVerifier& rule, const P& p, const Q&
 /// 2.
 /// Numeric: weights that agree to about 2^-36 (so all that differ by rounding only) are merged into their mean. This changes
 /// results by the square, 2^-72: less than rounding.
-template <class Rule, Distribution P, Distribution Q>
-  requires detail::is_product_rule<Rule>
+template <detail::ProductRule Rule, Distribution P, Distribution Q>
 Survival context_free_survival(const Rule&, const P& p, const Q& q, Index gamma,
                                std::size_t most_weights = std::size_t{1} << 18) {
   using detail::WeightWalk;
@@ -261,8 +259,7 @@ struct SurvivalBounds {
 /// Throws: see context_free_survival; InvalidArgument also unless cell is within [2^-20, 1].
 /// Cost: time K·N per token and memory N. K <= V is the number of cells that hold ratios. N is the number of cells that hold
 /// weights which later ratios can still move across 1: N <= γ·(log max r − log min r)/cell.
-template <class Rule, Distribution P, Distribution Q>
-  requires detail::is_product_rule<Rule>
+template <detail::ProductRule Rule, Distribution P, Distribution Q>
 SurvivalBounds context_free_survival_bounds(const Rule&, const P& p, const Q& q, Index gamma,
                                             double cell = 1.0 / 64) {
   using detail::WeightWalk;
