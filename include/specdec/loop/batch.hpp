@@ -247,11 +247,7 @@ class Batch {
   /// The batch is then as before.
   Index fork(Index sequence, Twin twin) {
     Entry& other = *core().find(sequence);
-    if (other.seat().shares_memory(twin.options.has_value()))
-      detail::invalid_call(
-          "sequence ", sequence,
-          " has begun under a rule that remembers it, so its forks would not be independent samples: fork it "
-          "before its first step, or use specdec::BlockVerifier");
+    other.seat().check_fork(twin.options.has_value());
     const Index number = core().new_number(twin.number);
     if (twin.number >= 0) detail::check_number(core().target, number);
     if (twin.options) core().check_fits(twin.options->gamma);
@@ -281,7 +277,7 @@ class Batch {
     check_between_steps("add_turn()");
     Entry& entry = *core().find(sequence);
     core().check_fits(options.gamma);
-    entry.take_turn(text, options);
+    entry.add_turn(text, options);
     core().withdraw(entry);  // nothing throws from here on
     core().leave_call(entry);
     if constexpr (called_here) core().target.keep(sequence, entry.seat().kept());
@@ -296,7 +292,7 @@ class Batch {
     const ExternalTarget target = detail::described(core().target);
     entry.seat().check_target(target);
     const ExternalTarget before = entry.seat().move_to(target);
-    detail::undo_on_error([&] { entry.take_turn(text, options); }, [&] { entry.seat().move_to(before); });
+    detail::undo_on_error([&] { entry.add_turn(text, options); }, [&] { entry.seat().move_to(before); });
     return add(std::move(paused), filled);
   }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <concepts>
+#include <optional>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -167,7 +168,7 @@ class Sequence : private Shared::Round::Seat {
   }
 
   /// Steps until done(), and calls on_step(tokens) with the tokens of each step, to stream them. A callback may return
-  /// bool: false ends the text like stop().
+  /// bool: false ends the text like cancel().
   /// Throws: what step() and on_step throw. A step that fails is undone. If on_step throws, the step counts: its tokens are
   /// in tokens(). To go on, call generate() again: no token is lost or reported twice.
   template <RandomSource Source, class OnStep>
@@ -176,7 +177,7 @@ class Sequence : private Shared::Round::Seat {
     while (!done()) {
       const std::span<const Token> emitted = step(source);
       if constexpr (std::same_as<std::invoke_result_t<OnStep&, std::span<const Token>>, bool>) {
-        if (!on_step(emitted)) stop();
+        if (!on_step(emitted)) Base::stop();
       } else {
         on_step(emitted);
       }
@@ -243,20 +244,25 @@ class Sequence : private Shared::Round::Seat {
     return {};
   }
 
-  /// Goes on from another context with new options: the next turn of a conversation, say, or a part of the present text.
-  /// The models keep the common prefix of both contexts in their caches. The statistics go on.
+  /// The next turn of a conversation, with new options: this text, then `text`, then new tokens. A text that has not ended is
+  /// interrupted. The models keep what they have read. The statistics go on.
+  /// Throws: what resume() throws.
+  void add_turn(TokenIds text, const Options& options) {
+    Base::add_turn(text, options);
+    keep_in_models(kept());  // nothing throws from here on
+  }
+
+  /// Goes on from another context with new options: from a part of the present text, say, or from an edited one. The models keep
+  /// the common prefix of both contexts in their caches. The statistics go on.
   ///
   /// The verifier keeps its memory if `text` is exactly context() and the text was not complete: between steps, or after
-  /// stop(). Otherwise the verifier starts afresh. Why: in greedy block verification a single step is biased, and the next
+  /// cancel(). Otherwise the verifier starts afresh. Why: in greedy block verification a single step is biased, and the next
   /// tokens correct the bias. So a text that was cut between steps must go on with the verifier's memory. A text that a stop
   /// token or the budget has ended is unbiased.
   /// Throws: InvalidArgument where SpecDec::start does. The sequence is then unchanged.
   void resume(TokenIds text, Options options) {
-    Base::resume(text, std::move(options));  // nothing throws from here on
-    Base::in_flight.value = 0;
-    if constexpr (calls_target)
-      if (turn_.lasts(shared_->target_turns)) keep_in_target(kept());
-    if (drafter_turn_.lasts(shared_->drafter_turns)) drafter().keep(Base::number, kept());
+    Base::resume(text, std::move(options));
+    keep_in_models(kept());  // nothing throws from here on
   }
 
   /// Starts the verifier afresh. Call it before resume() if the text equals this one, but its end was written by other code.
@@ -265,24 +271,37 @@ class Sequence : private Shared::Round::Seat {
     Base::forget();
   }
 
-  /// Ends the sequence here.
-  void stop() {
-    withdraw();
-    Base::stop();
+  /// Another text, the same so far, for another sample of it. Its statistics begin here. It takes turns with this one on the
+  /// decoder's models, which read it anew. Options, if given, as in Twin::options.
+  /// Throws: InvalidArgument where Batch::fork does; InvalidCall if the text has begun and its rule remembers it.
+  Sequence fork(std::optional<Options> other = {}) const {
+    Base::check_fork(other.has_value());
+    Sequence twin(*this);
+    twin.become_twin(Base::number, std::move(other));
+    return twin;
   }
 
-  /// Clears the contexts of both models; the next step feeds them the whole sequence again. Use it to free memory, and
-  /// after other code has used the models.
+  /// Clears the contexts of both models; the next step feeds them the whole text again. Use it to free memory, and after other
+  /// code has used the models.
   /// Throws: InvalidCall if the caller had filled the target's context (FilledContext): the sequence cannot restore it.
-  void release() {
+  void pause() {
     if (Base::filled() > 0) detail::invalid_call("a context that the caller had filled cannot be released");
     withdraw();
-    if constexpr (calls_target)
-      if (turn_.lasts(shared_->target_turns)) keep_in_target(0);
-    if (drafter_turn_.lasts(shared_->drafter_turns)) drafter().keep(Base::number, 0);
+    keep_in_models(0);
     turn_ = drafter_turn_ = detail::Turn();
     Base::target_holds(0);
   }
+
+  /// Ends the text here, and returns what has been generated so far.
+  Result cancel() {
+    withdraw();
+    Base::stop();
+    return result();
+  }
+
+  /// The names that pause() and cancel() had before.
+  void release() { pause(); }
+  void stop() { cancel(); }
 
  private:
   template <RandomSource Source>
@@ -308,6 +327,13 @@ class Sequence : private Shared::Round::Seat {
     });
   }
 
+  // Of the models that nobody else has used since.
+  void keep_in_models(Index length) {
+    Base::in_flight.value = 0;
+    if constexpr (calls_target)
+      if (turn_.lasts(shared_->target_turns)) keep_in_target(length);
+    if (drafter_turn_.lasts(shared_->drafter_turns)) drafter().keep(Base::number, length);
+  }
   void keep_in_target(Index length) { shared_->target.keep(Base::number, length); }
 
   template <RandomSource Source>
