@@ -175,23 +175,16 @@ class Batch {
     core().keep_filled(number, filled);
     return number;
   }
-  Index add(TokenIds prompt, const Options& options, Source source = detail::MissingGenerator{}) {
-    return add(Request{.prompt = prompt, .options = options, .source = std::move(source)});
-  }
-  template <class F>
-  Index add(TokenIds prompt, const Options& options, Source source, F on_step) {
+  template <class Prompt = TokenIds, class F = OnStep>
+  Index add(const Prompt& prompt, const Options& options, Source source = detail::MissingGenerator{},
+            F on_step = {}) {
     static_assert(detail::fits_callback<F>());
-    return add(Request{
-        .prompt = prompt, .options = options, .source = std::move(source), .on_step = std::move(on_step)});
+    if constexpr (detail::fits_prompt<Prompt>())
+      return add(Request{
+          .prompt = prompt, .options = options, .source = std::move(source), .on_step = std::move(on_step)});
+    else return 0;
   }
-
-  /// Arguments that do not fit: a compile error that says why.
-  template <class Prompt, class... OnStep>
-    requires(!std::convertible_to<const Prompt&, TokenIds>)
-  Index add(const Prompt&, const Options&, Source, OnStep&&...) {
-    static_assert(detail::fits_prompt<Prompt>());
-    return 0;
-  }
+  /// Arguments in another order: a compile error that says so.
   template <class First, class Second, class... More>
   Index add(const First&, const Second&, const Options&, More&&...) {
     static_assert(detail::fits_order<First, Second>());

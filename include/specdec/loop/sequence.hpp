@@ -144,38 +144,26 @@ class Sequence : private Shared::Round::Seat {
   }
 
   /// Takes one step, with one target call. Returns the emitted tokens; none when done(). The view lives until the next step.
-  template <RandomSource Source>
-  std::span<const Token> step(Source& source) & {
+  /// `source`, here and below: a random bit generator or a source of chance, a variable that goes on where it stopped.
+  template <class Source = detail::MissingGenerator>
+  std::span<const Token> step(Source&& source = {}) & {
     static_assert(!std::same_as<std::remove_cv_t<Target>, ExternalTarget>,
                   "an ExternalTarget is called by the caller: propose() and accept()");
-    if constexpr (calls_target) return whole_step(source);
+    if constexpr (detail::fits_source<Source>() && calls_target) return whole_step(source);
     else return {};
   }
-  template <RandomSource Source>
-  void step(Source& source) && = delete;  // the view would dangle
-  /// An argument that gives no random numbers, here and below: a compile error that says why.
-  template <class Source = detail::MissingGenerator>
-    requires(!detail::DrawnFrom<Source>)
-  std::span<const Token> step(Source&& = {}) {
-    static_assert(detail::fits_source<Source>());
-    return {};
-  }
+  template <class Source>
+  void step(Source&& source) && = delete;  // the view would dangle
 
-  /// Steps until done(), and returns the result().
-  template <RandomSource Source>
-  Result generate(Source& source) {
-    return generate(source, [](std::span<const Token>) {});
-  }
-
-  /// Steps until done(), and calls on_step(tokens) with the tokens of each step, to stream them. A callback may return
-  /// bool: false ends the text like cancel().
+  /// Steps until done(), and returns the result(). Calls on_step(tokens), if given, with the tokens of each step, to stream
+  /// them. A callback may return bool: false ends the text like cancel().
   /// Throws: what step() and on_step throw. A step that fails is undone. If on_step throws, the step counts: its tokens are
   /// in tokens(). To go on, call generate() again: no token is lost or reported twice.
-  template <RandomSource Source, class OnStep>
-  Result generate(Source& source, OnStep&& on_step) {
+  template <class Source = detail::MissingGenerator, class OnStep = detail::NoCallback>
+  Result generate(Source&& source = {}, OnStep&& on_step = {}) {
     static_assert(detail::fits_callback<OnStep>());
     while (!done()) {
-      const std::span<const Token> emitted = step(source);
+      const std::span<const Token> emitted = step(std::forward<Source>(source));
       if constexpr (std::same_as<std::invoke_result_t<OnStep&, std::span<const Token>>, bool>) {
         if (!on_step(emitted)) Base::stop();
       } else {
@@ -185,38 +173,26 @@ class Sequence : private Shared::Round::Seat {
     return result();
   }
 
-  template <class Source = detail::MissingGenerator, class... OnStep>
-    requires(!detail::DrawnFrom<Source>)
-  Result generate(Source&& = {}, OnStep&&...) {
-    static_assert(detail::fits_source<Source>());
-    return {};
-  }
-
   /// Drafts, and returns what the target must be fed; nothing (0 rows) when done(). Views live until accept(). An earlier
   /// proposal that was not accepted is forgotten. If the log-probabilities of the prompt are asked for, the first Feed is the
   /// prompt alone, and accept() then emits no token.
-  template <RandomSource Source>
-  Feed propose(Source& source) & {
+  template <class Source = detail::MissingGenerator>
+  Feed propose(Source&& source = {}) & {
     // The caller now feeds the target itself. So the next step() of any sequence on this target feeds its whole context.
     if constexpr (calls_target) shared_->target_turns.next();
-    return propose_half(source);
+    if constexpr (detail::fits_source<Source>()) return propose_half(source);
+    else return {};
   }
-  template <RandomSource Source>
-  void propose(Source& source) && = delete;  // the views would dangle
-  template <class Source = detail::MissingGenerator>
-    requires(!detail::DrawnFrom<Source>)
-  Feed propose(Source&& = {}) {
-    static_assert(detail::fits_source<Source>());
-    return {};
-  }
+  template <class Source>
+  void propose(Source&& source) && = delete;  // the views would dangle
 
   /// Judges the last proposal by the target's rows. Returns the emitted tokens; none when done(). The view lives until the
   /// next step.
   /// Shapes: see Step::accept.
   /// Throws: what the rows, the rule and the drafter throw; InvalidCall without a proposal, and if another sequence has
   /// used the drafter since.
-  template <class Rows, RandomSource Source>
-  std::span<const Token> accept(const Rows& rows, Source& source) & {
+  template <class Rows, class Source = detail::MissingGenerator>
+  std::span<const Token> accept(const Rows& rows, Source&& source = {}) & {
     static_assert(detail::fits_rows<Rows>());
     static_assert(Probabilities<Rows>,
                   "the target's rows are no matrix of probabilities: pass an Eigen matrix, RowVectors, "
@@ -231,17 +207,10 @@ class Sequence : private Shared::Round::Seat {
           "the drafter, or a model that it refers to, was used elsewhere between propose() and "
           "accept(): sequences that run side by side need a decoder each, with a drafter of its own");
     }
-    Round::weigh(*this, rows, source);
+    if constexpr (detail::fits_source<Source>()) Round::weigh(*this, rows, source);
     shared_->round.settle(*this, rows, shared_->length);
     rethrow();
     return Base::last_emitted;
-  }
-
-  template <class Rows, class Source = detail::MissingGenerator>
-    requires(!detail::DrawnFrom<Source>)
-  std::span<const Token> accept(const Rows&, Source&& = {}) {
-    static_assert(detail::fits_source<Source>());
-    return {};
   }
 
   /// The next turn of a conversation, with new options: this text, then `text`, then new tokens. A text that has not ended is
