@@ -29,6 +29,17 @@
 
 namespace specdec::inline v0_2_0::detail {
 
+/// Compiles only if the rows can be those of a target call; the error says what to pass.
+template <class Rows>
+consteval bool fits_target_rows() {
+  fits_rows<Rows>();
+  static_assert(Probabilities<Rows>,
+                "the target's rows are no matrix of probabilities: pass an Eigen matrix, RowVectors, "
+                "RowPointers or another specdec::DistributionMatrix, with as many rows as the Feed or the "
+                "feeds ask for");
+  return true;
+}
+
 /// A text in generation, and what a round knows of it, beside its source of chance and its draft length.
 template <class Step>
 struct Seat : Step {

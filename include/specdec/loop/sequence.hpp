@@ -193,11 +193,7 @@ class Sequence : private Shared::Round::Seat {
   /// used the drafter since.
   template <class Rows, class Source = detail::MissingGenerator>
   std::span<const Token> accept(const Rows& rows, Source&& source = {}) & {
-    static_assert(detail::fits_rows<Rows>());
-    static_assert(Probabilities<Rows>,
-                  "the target's rows are no matrix of probabilities: pass an Eigen matrix, RowVectors, "
-                  "RowPointers or another specdec::DistributionMatrix, with as many rows as the Feed "
-                  "asks for");
+    static_assert(detail::fits_target_rows<Rows>());
     if (done()) return {};
     if (Base::in_flight.value == 0)
       detail::invalid_call("accept() has no proposal to judge: propose() first");
