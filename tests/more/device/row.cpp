@@ -38,15 +38,10 @@ struct Summed {
     sums.resize(static_cast<std::size_t>(segments_of(size)));
     cumulative.resize(sums.size());
     largest.resize(sums.size() * lanes);
-    const Scalar* data = logits.data() + first;
-    for (Index s = 0; s < segments_of(size); ++s)
-      sums[static_cast<std::size_t>(s)] =
-          sum_segment(LoopTeam{}, data + s * segment_size, device::detail::columns_of(size, s),
-                      scale_of(settings), largest.data() + s * lanes);
+    const SummedRow<Scalar> all{logits.data() + first, size, sums.data(), largest.data(), cumulative.data()};
+    for (Index s = 0; s < all.segments(); ++s) sum_segment(LoopTeam{}, all, s, scale_of(settings));
     LoopCrew<4> crew;
-    const RowSummary summary =
-        finish_row(crew, data, sums.data(), largest.data(), cumulative.data(), size, settings);
-    return Row<Scalar>(data, sums.data(), cumulative.data(), size, scale_of(settings), summary);
+    return Row(all, scale_of(settings), finish_row(crew, all, settings));
   }
 };
 

@@ -120,9 +120,12 @@ struct Requests {
       ++gamma;
     return gamma;
   }
+  /// Target row i of a request.
   SPECDEC_TEAM Index row_number(Index request, Index i) const { return begin(request) + request + i; }
-  SPECDEC_TEAM float* largest_of(Index row) const {
-    return work.largest ? work.largest + row * segments() * lanes : nullptr;
+  SPECDEC_TEAM SummedRow<Scalar> row(Index request, Index i) const {
+    const Index row = row_number(request, i), first = row * segments();
+    return {target.row(row), target.vocab_size, work.sums + first,
+            work.largest ? work.largest + first * lanes : nullptr, work.cumulative + first};
   }
 };
 
@@ -131,15 +134,7 @@ struct Requests {
 template <class Team, class R>
 SPECDEC_TEAM void sum_segment_of(Team team, const R& requests, Index request, Index i, Index s) {
   if (i > requests.gamma(request)) return;
-  const Index row = requests.row_number(request, i);
-  float* of_lanes = requests.largest_of(row);
-  const SegmentSum sum = sum_segment(
-      team, requests.target.row(row) + s * segment_size, detail::columns_of(requests.target.vocab_size, s),
-      scale_of(requests.settings.of(request)), of_lanes ? of_lanes + s * lanes : nullptr);
-  SegmentSum* out = requests.work.sums + row * requests.segments() + s;
-  team.run([&](int lane) SPECDEC_TEAM_LAMBDA {
-    if (lane == 0) *out = sum;
-  });
+  sum_segment(team, requests.row(request, i), s, scale_of(requests.settings.of(request)));
 }
 
 /// The second piece: finishes target row i of a request. A launch has a crew for each; a crew of one team is enough where no
@@ -147,11 +142,8 @@ SPECDEC_TEAM void sum_segment_of(Team team, const R& requests, Index request, In
 template <class Crew, class R>
 SPECDEC_TEAM void finish_row_of(Crew& crew, const R& requests, Index request, Index i) {
   if (i > requests.gamma(request)) return;
-  const Index row = requests.row_number(request, i), first = row * requests.segments();
-  const RowSummary summary =
-      finish_row(crew, requests.target.row(row), requests.work.sums + first, requests.largest_of(row),
-                 requests.work.cumulative + first, requests.target.vocab_size, requests.settings.of(request));
-  crew.lead([&]() SPECDEC_TEAM_LAMBDA { requests.work.rows[row] = summary; });
+  const RowSummary summary = finish_row(crew, requests.row(request, i), requests.settings.of(request));
+  crew.lead([&]() SPECDEC_TEAM_LAMBDA { requests.work.rows[requests.row_number(request, i)] = summary; });
 }
 
 namespace detail {
@@ -163,9 +155,8 @@ struct RowsOfRequest {
   Index request;
 
   SPECDEC_TEAM auto target(Index i) const {
-    const Index row = all.row_number(request, i), first = row * all.segments();
-    return Row(all.target.row(row), all.work.sums + first, all.work.cumulative + first, all.target.vocab_size,
-               scale_of(all.settings.of(request)), all.work.rows[row]);
+    return Row(all.row(request, i), scale_of(all.settings.of(request)),
+               all.work.rows[all.row_number(request, i)]);
   }
   SPECDEC_TEAM auto draft(Index i) const {
     const Index k = all.begin(request) + i;
