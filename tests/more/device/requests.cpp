@@ -380,16 +380,14 @@ TEST_CASE("a race that no round wins is settled by a pass over the row, as by ve
   memory.all.draft = {ids.data(), numbers.data(), 3};
   memory.prepare();
   device::LoopCrew<4> crew;
-  using Rows = device::detail::RowsOfRequest<decltype(memory.all)>;
   const support::TargetOnHost<float> target(memory.target.data(), 2, vocab_size, vocab_size,
                                             {device::log2_of_e, 0});
-  const std::vector<device::ListedDraft> rows{device::ListedDraft(ids.data(), numbers.data(), 3)};
+  const std::vector<device::ListedDraft> rows{{ids.data(), numbers.data(), 3}};
   const support::DraftOnHost<device::ListedDraft> q(rows, vocab_size);
   int won = 0;
   for (std::uint64_t step = 0; step < 200; ++step) {
     Fault fault;
-    const device::Drafted<device::LoopCrew<4>, Rows> drafted(crew, Rows{memory.all, 0}, memory.tokens.data(),
-                                                             1, memory.residual.data(), fault);
+    const device::Drafted drafted(crew, memory.all, 0, fault);
     const double w = step % 2 == 0 ? 1 : 1 - 0x1p-20;
     device::Chance<specdec::detail::SeededNumbers> numbers_here(specdec::detail::SeededNumbers(3), step,
                                                                 fault);

@@ -288,12 +288,12 @@ TEST_CASE("draft rows answer by logits with their sum, by a list, or for one tok
   CHECK(cut.fault_of(0) == FaultKind::token_was_not_drawn);
   const std::vector<std::int32_t> ids{5, 2, -1};
   const std::vector<float> numbers{0.25F, 0.75F, 0};
-  const ListedDraft listed(ids.data(), numbers.data(), 3);
+  const ListedDraft listed{ids.data(), numbers.data(), 3};
   CHECK(listed.probability(5) == 0.25);
   CHECK(listed.probability(2) == 0.75);
   CHECK(listed.probability(3) == 0);
-  CHECK(ChosenDraft(4).probability(4) == 1);
-  CHECK(ChosenDraft(4).probability(5) == 0);
+  CHECK(ChosenDraft{4}.probability(4) == 1);
+  CHECK(ChosenDraft{4}.probability(5) == 0);
 }
 
 }  // namespace test_more_device_row

@@ -58,7 +58,7 @@ struct ListedDrafts {
 
 /// Drafts of a drafter that chooses, such as a look-up in the text: no rows.
 struct ChosenDrafts {
-  SPECDEC_TEAM ChosenDraft row(Index, Index, Token token) const { return ChosenDraft(token); }
+  SPECDEC_TEAM ChosenDraft row(Index, Index, Token token) const { return {token}; }
 };
 
 /// How each request samples: arrays of what Settings has. Of one that is nullptr, all requests have the default.
@@ -120,12 +120,20 @@ struct Requests {
       ++gamma;
     return gamma;
   }
-  /// Target row i of a request.
   SPECDEC_TEAM Index row_number(Index request, Index i) const { return begin(request) + request + i; }
+  /// Target row i of a request, to be summed and finished.
   SPECDEC_TEAM SummedRow<Scalar> row(Index request, Index i) const {
     const Index row = row_number(request, i), first = row * segments();
     return {target.row(row), target.vocab_size, work.sums + first,
             work.largest ? work.largest + first * lanes : nullptr, work.cumulative + first};
+  }
+  SPECDEC_TEAM Row<Scalar> finished_row(Index request, Index i) const {
+    return {row(request, i), scale_of(settings.of(request)), work.rows[row_number(request, i)]};
+  }
+  /// The draft row of token i of a request.
+  SPECDEC_TEAM auto draft_row(Index request, Index i) const {
+    const Index k = begin(request) + i;
+    return draft.row(request, k, tokens[k]);
   }
 };
 
@@ -148,32 +156,15 @@ SPECDEC_TEAM void finish_row_of(Crew& crew, const R& requests, Index request, In
 
 namespace detail {
 
-/// The rows of one request.
-template <class R>
-struct RowsOfRequest {
-  const R& all;
-  Index request;
-
-  SPECDEC_TEAM auto target(Index i) const {
-    return Row(all.row(request, i), scale_of(all.settings.of(request)),
-               all.work.rows[all.row_number(request, i)]);
-  }
-  SPECDEC_TEAM auto draft(Index i) const {
-    const Index k = all.begin(request) + i;
-    return all.draft.row(request, k, all.tokens[k]);
-  }
-};
-
 /// Negative ids are in no vocabulary. Ids above the target's may be in the draft's, and have p = 0. As on the host, a token that
 /// was not drawn from its draft row is a fault wherever it stands, unless the rule needs no draft rows.
 template <bool needs_draft, class R>
 SPECDEC_TEAM Fault fault_of_tokens(const R& all, Index request, Index gamma) {
   if (gamma > most_drafted) return {FaultKind::too_long, 0};
   for (Index i = 0; i < gamma; ++i) {
-    const Index k = all.begin(request) + i;
-    const Token token = all.tokens[k];
+    const Token token = all.tokens[all.begin(request) + i];
     const FaultKind kind = token < 0     ? FaultKind::unknown_token
-                           : needs_draft ? all.draft.row(request, k, token).fault_of(token)
+                           : needs_draft ? all.draft_row(request, i).fault_of(token)
                                          : FaultKind::none;
     if (kind != FaultKind::none) return {kind, static_cast<std::int32_t>(i)};
   }
@@ -213,11 +204,9 @@ inline constexpr bool judged_on_device =
 template <class Crew, class Rule, class R, class Numbers>
 SPECDEC_TEAM void judge_request(Crew& crew, Rule rule, const R& requests, Index request,
                                 const Numbers& numbers) {
-  using Rows = detail::RowsOfRequest<R>;
   const Index gamma = requests.gamma(request);
   Fault fault = detail::fault_of_tokens<needs_draft<Rule>>(requests, request, gamma);
-  Drafted<Crew, Rows> drafted(crew, Rows{requests, request}, requests.tokens + requests.begin(request), gamma,
-                              requests.work.residual + request * requests.segments(), fault);
+  Drafted<Crew, R> drafted(crew, requests, request, fault);
   Chance<Numbers> chance(numbers, requests.steps ? requests.steps[request] : 0, fault);
   Verdict verdict{};
   constexpr bool can_judge = detail::judged_on_device<Rule, decltype(rule.judge(drafted, chance))>;
