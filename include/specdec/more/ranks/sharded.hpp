@@ -150,15 +150,6 @@ class Shards {
   /// The k-th token drawn ahead from row i.
   Token drawn(Index i, Index k) const { return detail::at(ahead_.tokens, i * ahead_.count + k); }
 
-  /// Looks up tokens[k] in row rows[k], for all k in one exchange. Looked-up and drawn probabilities are cached.
-  void look_up(std::span<const Index> rows, std::span<const Token> tokens) {
-    exchange_.prepare([&] { looked_up_.make_room(tokens.size()); });
-    exchange_(tokens.size(), [&](auto& out) {
-      for (std::size_t k = 0; k < tokens.size(); ++k) out.push_back(own(rows[k], tokens[k]));
-    });
-    for (std::size_t k = 0; k < tokens.size(); ++k) looked_up_.add(rows[k], tokens[k], exchange_.sum(k));
-  }
-
   /// How many exchanges there were, and how many numbers each rank has given.
   Index exchanges() const { return exchange_.exchanges(); }
   Index numbers_given() const { return exchange_.numbers_given(); }

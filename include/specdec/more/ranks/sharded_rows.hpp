@@ -99,8 +99,11 @@ class ShardedRow {
     shards_->check_row(i_);
     if (x < 0 || x >= vocab_size()) return 0;
     if (const auto known = shards_->looked_up_.find(i_, x)) return *known;
-    shards_->look_up(std::span(&i_, 1), std::span(&x, 1));
-    return *shards_->looked_up_.find(i_, x);
+    shards_->exchange_.prepare([&] { shards_->looked_up_.make_room(1); });
+    shards_->exchange_.one([&] { return shards_->own(i_, x); });
+    const double p = shards_->exchange_.sum(0);
+    shards_->looked_up_.add(i_, x, p);
+    return p;
   }
   double sum(Index start, Index count) const {
     shards_->exchange_.one([&] {
