@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "specdec/error.hpp"
@@ -112,7 +114,7 @@ class RankMasses {
     for (Index r = 0; r < ranks_; ++r) largest = std::max(largest, weight_of(r));
     for (Index r = 0; r < ranks_; ++r) {
       const double w = weight_of(r);
-      double& mass = at(i, r);
+      double& mass = detail::at(row(i), r);
       if (kind == RankWeight::mass) mass = w;
       else if (w == -infinity) mass = 0;  // and −inf − (−inf) is NaN
       else if (kind == RankWeight::logarithm || std::isnan(w)) mass = std::exp(w - largest);
@@ -125,22 +127,18 @@ class RankMasses {
     if (kind == RankWeight::mass && all > most)
       invalid_distribution("the ranks' parts sum to ", all, ", which is more than 1");
     if (kind != RankWeight::mass && all > 0)
-      for (Index r = 0; r < ranks_; ++r) at(i, r) /= all;
+      for (double& mass : row(i)) mass /= all;
   }
 
   /// Sets all masses of row i to 0.
-  void clear(Index i) {
-    for (Index r = 0; r < ranks_; ++r) at(i, r) = 0;
-  }
+  void clear(Index i) { std::ranges::fill(row(i), 0.0); }
 
   /// Whether no rank has any mass in row i.
   bool is_dead_end(Index i) const {
-    for (Index r = 0; r < ranks_; ++r)
-      if (of(i, r) > 0) return false;
-    return true;
+    return std::ranges::none_of(row(i), [](double mass) { return mass > 0; });
   }
 
-  double of(Index i, Index rank) const { return detail::at(masses_, i * ranks_ + rank); }
+  double of(Index i, Index rank) const { return detail::at(row(i), rank); }
 
   /// The factor from the rank's own probabilities to the whole row's.
   double share(Index i, Index rank) const { return normalised_alone(i) ? of(i, rank) : 1.0; }
@@ -170,11 +168,14 @@ class RankMasses {
   // A u at or above the total mass is uniform there; it is rescaled to [0, total mass).
   double wrap(Index i, double u) const {
     double all = 0;
-    for (Index r = 0; r < ranks_; ++r) all += of(i, r);
+    for (const double mass : row(i)) all += mass;
     return u < all ? u : (u - all) / (1 - all) * all;
   }
 
-  double& at(Index i, Index rank) { return detail::at(masses_, i * ranks_ + rank); }
+  std::span<double> row(Index i) {
+    return std::span(masses_).subspan(static_cast<std::size_t>(i * ranks_), static_cast<std::size_t>(ranks_));
+  }
+  std::span<const double> row(Index i) const { return detail::part(masses_, i * ranks_, ranks_); }
   bool normalised_alone(Index i) const { return detail::at(kinds_, i) != RankWeight::mass; }
 
   Index ranks_ = 0;

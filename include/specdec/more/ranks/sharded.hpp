@@ -252,7 +252,7 @@ class Shards {
 
   // ---- What needs no exchange
 
-  ColumnRange columns() const { return {mine_.first(), mine_.count()}; }
+  detail::RankPart part() const { return {mine_.first(), mine_.count()}; }
   bool has_mass(Index i) const { return masses_.of(i, exchange_.rank()) > 0; }
   double share(Index i) const { return masses_.share(i, exchange_.rank()); }
   double own(Index i, Token x) const {

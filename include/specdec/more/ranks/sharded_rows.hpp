@@ -33,8 +33,8 @@ class RankSpread {
   /// Cost: one exchange of one number.
   template <class F>
   double sum(Index start, Index end, const F& f) const {
-    const auto part = mine();
-    const auto [from, to] = part.columns().within(start, end);
+    const detail::RankPart part = shards_->part();
+    const auto [from, to] = part.within(start, end);
     shards_->exchange_.one([&] { return from < to ? f(part, from, to) : 0.0; });
     return shards_->exchange_.sum(0);
   }
@@ -43,11 +43,11 @@ class RankSpread {
   template <class Row>
   Token draw(double u, const Row& row) const {
     auto& exchange = shards_->exchange_;
-    const detail::RankPart part = mine();
+    const detail::RankPart part = shards_->part();
     using Part = decltype(part(row));
     detail::RankMasses masses;
     exchange.prepare([&] { masses.resize(1, exchange.ranks()); });
-    exchange.one([&] { return part(row).sum(0, part.columns().count); });
+    exchange.one([&] { return part(row).sum(0, part.count); });
     masses.take(
         0, detail::RankWeight::mass, [&](Index r) { return exchange.from(r, 0); },
         detail::most_mass<Part>(0));  // equal on all ranks: does not depend on the number of columns
@@ -56,7 +56,7 @@ class RankSpread {
       if (masses.owner(0, u) != exchange.rank()) return;
       const Part drawn_from = part(row);
       const Token x = drawn_from.sampler()(masses.inside(0, exchange.rank(), u));
-      out.assign({static_cast<double>(part.columns().first + x), drawn_from.probability(x)});
+      out.assign({static_cast<double>(part.first + x), drawn_from.probability(x)});
     });
     return shards_->told(0).token;
   }
@@ -66,8 +66,8 @@ class RankSpread {
   template <class Row, class F>
   Token first_to_arrive(const Row& row, const F& f) const {
     auto& exchange = shards_->exchange_;
-    exchange(2, [&, part = mine()](auto& out) {
-      const auto arrived = f(part(row), part.columns().first);
+    exchange(2, [&, part = shards_->part()](auto& out) {
+      const auto arrived = f(part(row), part.first);
       out.assign({arrived.time, static_cast<double>(arrived.token)});
     });
     Index first = -1;
@@ -81,8 +81,6 @@ class RankSpread {
   }
 
  private:
-  detail::RankPart mine() const { return detail::RankPart(shards_->columns()); }
-
   Shards<M, C>* shards_;
 };
 
@@ -146,9 +144,9 @@ class ShardedRow {
   /// For rows that are made of this row: see detail::SpreadRow.
   RankSpread<M, C> spread() const { return RankSpread<M, C>(*shards_); }
   auto made_of(const detail::RankPart& part) const {
-    if (part.columns() != shards_->columns())
+    if (part != shards_->part())
       detail::invalid_call("rows of which the ranks have different columns are not summed together");
-    return detail::ColumnsOfRow(shards_->mine_.row(i_), ColumnRange{0, part.columns().count},
+    return detail::ColumnsOfRow(shards_->mine_.row(i_), detail::RankPart{0, part.count},
                                 shards_->has_mass(i_) ? shards_->share(i_) : 0.0);
   }
 

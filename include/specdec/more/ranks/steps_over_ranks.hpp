@@ -279,11 +279,7 @@ class StepsOverRanks {
       for (Index r = 0; r < exchange.ranks(); ++r) sum += std::exp(from(r, i, 0) - most);
       return most + std::log(sum);
     }
-    double sum(Index i, std::size_t k) const {
-      double sum = 0;
-      for (Index r = 0; r < exchange.ranks(); ++r) sum += from(r, i, k);
-      return sum;
-    }
+    double sum(Index i, std::size_t k) const { return exchange.sum(static_cast<std::size_t>(i) * count + k); }
     // The first number of each rank is its log-sum-exp, the second its entropy.
     double entropy(Index i) const {
       const double all = log_sum_exp(i);
