@@ -8,10 +8,10 @@
 #include <vector>
 
 #include <specdec/error.hpp>
+#include <specdec/more/device/cut.hpp>
 #include <specdec/more/device/drafted.hpp>
 #include <specdec/more/device/row.hpp>
 #include <specdec/more/device/segments.hpp>
-#include <specdec/more/device/settings.hpp>
 #include <specdec/more/device/team.hpp>
 #include <specdec/types.hpp>
 

@@ -1,4 +1,5 @@
-// Where top-k, top-p and min-p cut a row of logits: the least logit that stays. Tokens of equal logit stay or go together.
+// How a request samples, and where top-k, top-p and min-p cut a row of logits: the least logit that stays. Tokens of equal logit
+// stay or go together.
 // Experimental: may change in any version. See .github/CHANGELOG.md.
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -8,12 +9,32 @@
 
 #include "specdec/more/device/numbers.hpp"
 #include "specdec/more/device/segments.hpp"
-#include "specdec/more/device/settings.hpp"
 #include "specdec/more/device/team.hpp"
 #include "specdec/sample/threshold/ordered_key.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0::device {
+
+/// How a request samples: Chain{Temperature, TopK, TopP, MinP} of the host, in this order.
+struct Settings {
+  float temperature = 1;   ///< 0: the largest logit has probability 1; among equals the lowest id
+  float min_p = 0;         ///< tokens with less than this share of the largest probability are left out
+  std::int32_t top_k = 0;  ///< only the largest logits are kept, and those equal to the last of them; 0: all
+  float top_p = 1;         ///< only the likeliest tokens that together have this probability are kept
+};
+
+/// The factor of the logits: log2(e)/temperature. At temperature 0 the sums are not used, and any factor will do.
+SPECDEC_TEAM float scale_of(Settings settings) {
+  return settings.temperature > 0 ? log2_of_e / settings.temperature : log2_of_e;
+}
+SPECDEC_TEAM bool are_valid(Settings settings) {
+  return settings.temperature >= 0 && settings.temperature < infinity && scale_of(settings) < infinity &&
+         settings.min_p >= 0 && settings.min_p <= 1 && settings.top_k >= 0 && settings.top_p > 0 &&
+         settings.top_p <= 1;
+}
+/// Whether the settings need the largest logit of each lane: see cut_of.
+SPECDEC_TEAM bool need_search(Settings settings) { return settings.top_k > 0 || settings.top_p < 1; }
+
 namespace detail {
 
 /// The largest number from `low` to `high` for which holds(number), which is so up to some number. `low` if it never is.
@@ -28,10 +49,6 @@ SPECDEC_TEAM float last_number(float low, float high, const Holds& holds) {
   return specdec::detail::from_ordered_key<float>(first);
 }
 
-/// Top-k: each token weighs 1.
-struct TokenCount {
-  SPECDEC_TEAM std::uint64_t operator()(float) const { return 1; }
-};
 /// Top-p: a token weighs its number, in whole units. Sums of integers do not depend on their order, so a crew of any size finds
 /// the same cut.
 struct TokenMass {
@@ -130,7 +147,7 @@ SPECDEC_TEAM float cut_of(Crew& crew, const SummedRow<Scalar>& row, Settings set
   float cut = -infinity;
   if (settings.top_k > 0 && settings.top_k < row.vocab_size)
     cut = detail::cut_that_keeps(crew, row, static_cast<std::uint64_t>(settings.top_k), cut, most,
-                                 detail::TokenCount{});
+                                 [](float) SPECDEC_TEAM_LAMBDA { return std::uint64_t{1}; });
   if (settings.top_p < 1) {
     const detail::TokenMass mass{scale, top};
     const double all = cut > -infinity ? static_cast<double>(detail::weight_from(crew, row, cut, mass))

@@ -55,6 +55,7 @@ class Chance {
 
 namespace detail {
 
+/// Each team of a crew draws the token, for itself.
 template <class Team, class TargetRow, class Pair>
 SPECDEC_TEAM Token draw_from(Team team, const TargetRow& row, const Pair& pair) {
   return pair.draw([&](double u) SPECDEC_TEAM_LAMBDA { return row.draw(team, u); }, row);
@@ -168,7 +169,7 @@ class Drafted {
   SPECDEC_TEAM Token draw(C& chance, Index i) const {
     const Address at = chance.ask();
     const auto row = all_->finished_row(request_, i);
-    return is_sound(row, i) ? draw_from(row, chance.at(at)) : 0;
+    return is_sound(row, i) ? detail::draw_from(crew_->team(), row, chance.at(at)) : 0;
   }
 
   /// The race of specdec::Drafted. A crew makes as many rounds at once as it has teams.
@@ -181,7 +182,7 @@ class Drafted {
     if (i == gamma_) {
       const auto pair = chance.at(at);
       if (w < 1 && pair.below(lost)) return std::nullopt;  // nothing was read
-      return is_sound(row, i) ? draw_from(row, pair) : Token{0};
+      return is_sound(row, i) ? detail::draw_from(crew_->team(), row, pair) : Token{0};
     }
     const auto draft = all_->draft_row(request_, i);
     // (nvcc takes `at.round <` for the beginning of a template's arguments.)
@@ -216,12 +217,6 @@ class Drafted {
   SPECDEC_TEAM bool is_sound(const TargetRow& row, Index i) const {
     if (row.fault() != FaultKind::none) fail(row.fault(), i);
     return row.fault() == FaultKind::none;
-  }
-
-  // The teams draw the same token, each for itself.
-  template <class TargetRow, class Pair>
-  SPECDEC_TEAM Token draw_from(const TargetRow& row, const Pair& pair) const {
-    return detail::draw_from(crew_->team(), row, pair);
   }
 
   // Round j of those that are made at once. If an earlier one of them is lost, it draws nothing.

@@ -7,13 +7,13 @@
 #include <type_traits>
 
 #include "specdec/chance/address.hpp"
+#include "specdec/more/device/cut.hpp"
 #include "specdec/more/device/draft_row.hpp"
 #include "specdec/more/device/drafted.hpp"
 #include "specdec/more/device/fault.hpp"
 #include "specdec/more/device/numbers.hpp"
 #include "specdec/more/device/row.hpp"
 #include "specdec/more/device/segments.hpp"
-#include "specdec/more/device/settings.hpp"
 #include "specdec/more/device/team.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/rules/traits.hpp"

@@ -7,7 +7,6 @@
 #include "specdec/more/device/fault.hpp"
 #include "specdec/more/device/numbers.hpp"
 #include "specdec/more/device/segments.hpp"
-#include "specdec/more/device/settings.hpp"
 #include "specdec/more/device/team.hpp"
 #include "specdec/types.hpp"
 
