@@ -38,7 +38,7 @@ mutant = promise("prompt lookup proposes what followed the latest earlier occurr
 mutant("lookup-first-occurrence", "more/drafters/prompt_lookup.hpp", "tests/more/drafters/prompt_lookup",
        "ends_.latest(context, indexed_, n) = indexed_;",
        "if (Index& end = ends_.latest(context, indexed_, n); end == 0) end = indexed_;")
-mutant("lookup-by-hash-alone", "more/drafters/ngram_ends.hpp", "tests/more/drafters/ngram_ends",
+mutant("lookup-by-hash-alone", "more/drafters/prompt_lookup.hpp", "tests/more/drafters/prompt_lookup",
        "if (found == 0 || std::equal(key.begin(), key.end(), ngram(text, found, n).begin())) return found;", "return found;")
 
 mutant = promise("the suffix drafter goes on from the longest match, with exact counts")
