@@ -109,15 +109,12 @@ inline constexpr bool is_steady = !requires { requires !static_cast<bool>(D::ste
 
 namespace detail {
 
-/// Whether a drafter is meant for requests: it forgets texts by their numbers.
-template <class D>
-inline constexpr bool releases_sequences =
-    requires(D& drafter, Index sequence) { drafter.release(sequence); };
-
 /// Compiles only if D is a Drafter or a OneTextDrafter; the error names the missing function.
 template <class D>
 consteval bool fits_drafter() {
-  if constexpr (!Drafter<D> && releases_sequences<D>) {
+  // What forgets texts by their numbers is meant for requests.
+  constexpr bool releases = requires(D& drafter, Index sequence) { drafter.release(sequence); };
+  if constexpr (!Drafter<D> && releases) {
     static_assert(
         requires(D& drafter, std::span<DraftRequest<SplitMix64>> requests) { drafter.draft(requests); },
         "the drafter has no draft(std::span<Request> requests), a template on the class Request: see "
@@ -148,8 +145,7 @@ void draft_with(D& drafter, std::span<Request> requests, E& for_each) {
 
 /// Calls observe() if the drafter has it.
 template <class D, class Rows>
-void tell_drafter([[maybe_unused]] D& drafter, [[maybe_unused]] Index sequence,
-                  [[maybe_unused]] const Judged<Rows>& judged) {
+void tell_drafter(D& drafter, Index sequence, const Judged<Rows>& judged) {
   if constexpr (requires { drafter.observe(sequence, judged); }) drafter.observe(sequence, judged);
   else
     static_assert(
@@ -160,30 +156,20 @@ void tell_drafter([[maybe_unused]] D& drafter, [[maybe_unused]] Index sequence,
 
 struct NoState {};
 template <class D>
-struct TravelsAs {
-  using Type = NoState;
-};
-template <class D>
-  requires requires { typename D::State; }
-struct TravelsAs<D> {
-  using Type = typename D::State;
-};
+auto take_state(D& drafter, Index sequence) {
+  if constexpr (requires { drafter.take(sequence); }) return drafter.take(sequence);
+  else return drafter.release(sequence), NoState{};
+}
 /// What a drafter keeps for a text, to travel with it.
 template <class D>
-using StateOf = typename TravelsAs<D>::Type;
-
+using StateOf = decltype(take_state(std::declval<D&>(), Index{}));
 template <class D>
-StateOf<D> take_state(D& drafter, Index sequence) {
-  if constexpr (requires { drafter.take(sequence); }) return drafter.take(sequence);
-  else return drafter.release(sequence), StateOf<D>{};
-}
-template <class D>
-void put_state([[maybe_unused]] D& drafter, [[maybe_unused]] Index sequence, StateOf<D>&& state) {
+void put_state(D& drafter, Index sequence, StateOf<D>&& state) {
   if constexpr (requires { drafter.put(sequence, std::move(state)); })
     drafter.put(sequence, std::move(state));
 }
 template <class D>
-void fork_state([[maybe_unused]] D& drafter, [[maybe_unused]] Index from, [[maybe_unused]] Index to) {
+void fork_state(D& drafter, Index from, Index to) {
   if constexpr (requires { drafter.fork(from, to); }) drafter.fork(from, to);
 }
 
@@ -191,9 +177,8 @@ void fork_state([[maybe_unused]] D& drafter, [[maybe_unused]] Index from, [[mayb
 template <class D>
 inline constexpr bool forks_draft_contexts = requires(D& drafter, Index n) { drafter.fork_context(n, n, n); };
 template <class D>
-void fork_draft_context([[maybe_unused]] D& drafter, [[maybe_unused]] Index from, [[maybe_unused]] Index to,
-                        [[maybe_unused]] Index length) {
-  if constexpr (forks_draft_contexts<D>) drafter.fork_context(from, to, length);
+void fork_draft_context(D& drafter, Index from, Index to, Index length) {
+  if constexpr (requires { drafter.fork_context(from, to, length); }) drafter.fork_context(from, to, length);
 }
 
 template <class D>
