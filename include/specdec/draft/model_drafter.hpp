@@ -82,7 +82,7 @@ class ModelDrafter : public detail::ForOneText<ModelDrafter<M, Strategy>, detail
   using Value = typename Feeds::Value;
   using Base = detail::ForOneText<ModelDrafter, Feeds::one_text>;
   static_assert(detail::fits_model<Value>());
-  static_assert(detail::fits_strategy<Strategy>());
+  static_assert(DraftStrategy<Strategy>, "the strategy is no specdec::DraftStrategy");
   static_assert(takes_trees<Value> || !Strategy::branches,
                 "the draft model takes no trees, which this strategy drafts: see specdec::takes_trees, and "
                 "specdec::PathByPath, with which any model takes them");

@@ -19,15 +19,6 @@ concept TokenBytes = requires(const B& bytes, Token token) {
 
 namespace detail {
 
-/// Compiles only if B is a TokenBytes.
-template <class B>
-consteval bool fits_token_bytes() {
-  static_assert(TokenBytes<B>,
-                "the tokenizer does not return the bytes of a specdec::Token, as a std::string: see "
-                "specdec::TokenBytes");
-  return true;
-}
-
 /// How many bytes at the end of a text are an incomplete UTF-8 character. Bytes that are no UTF-8 count as complete.
 inline std::size_t incomplete_utf8(std::string_view text) {
   for (std::size_t k = 1; k <= 3 && k <= text.size(); ++k) {
