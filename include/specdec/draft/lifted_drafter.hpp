@@ -68,11 +68,11 @@ class LiftedDrafter {
   static constexpr bool only_gives = !std::same_as<One, std::remove_reference_t<G>>;
   static_assert(copies || !only_gives, "the drafter is const, and cannot be copied");
 
-  template <class C, class... KeepDrafting>
-  using DraftBy = std::remove_cvref_t<decltype(detail::ask_drafter(
-      std::declval<One&>(), std::span<const Token>{}, DraftLimits{}, std::declval<C&>(),
-      std::declval<KeepDrafting&>()...))>;
-  using Draft = DraftBy<RandomChance<SplitMix64>>;
+  using Chance = RandomChance<SplitMix64>;
+  using Limits = std::conditional_t<detail::DraftsBy<One, DraftLimits, Chance>, const DraftLimits&, Index>;
+  // The type that draft() declares: its body need not compile for this Chance.
+  using Draft = std::remove_cvref_t<decltype(std::declval<One&>().draft(
+      std::span<const Token>{}, std::declval<Limits>(), std::declval<Chance&>()))>;
 
   // A drafter, held as D, and what it has drafted.
   template <class D>
@@ -197,12 +197,12 @@ class LiftedDrafter {
   template <class Request>
   void draft_for(Request& request) {
     auto&& chance = as_chance(*request.source);
-    using Chance = std::remove_reference_t<decltype(chance)>;
-    static_assert(std::same_as<Draft, DraftBy<Chance, decltype(request.keep_drafting)>>,
-                  "the drafter's proposal is of another type for another source of chance");
     serve(*this, request.sequence, [&](auto& text) {
-      text.draft.value.emplace(
-          detail::ask_drafter(text.drafter, request.context, request.limits, chance, request.keep_drafting));
+      auto&& draft =
+          detail::ask_drafter(text.drafter, request.context, request.limits, chance, request.keep_drafting);
+      static_assert(std::same_as<Draft, std::remove_cvref_t<decltype(draft)>>,
+                    "the drafter's proposal is of another type for another source of chance");
+      text.draft.value.emplace(std::forward<decltype(draft)>(draft));
     });
   }
 
