@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "specdec/loop/options.hpp"
+#include "specdec/more/text/utf8.hpp"
 #include "specdec/text/stop_strings.hpp"
 #include "specdec/text/token_bytes.hpp"
 #include "specdec/types.hpp"
