@@ -65,9 +65,6 @@ class Tree {
 
   Tree(const TreeShape& shape, Siblings siblings) : shape_(shape), siblings_(std::move(siblings)) {}
 
-  const TreeShape& shape() const& { return shape_; }
-  const TreeShape& shape() const&& = delete;
-
   template <class Q, bool stable>
   class Growth;
 
@@ -123,7 +120,7 @@ class Tree<Siblings>::Growth {
   }
 
  private:
-  const TreeShape& shape() const { return strategy_->shape(); }
+  const TreeShape& shape() const { return strategy_->shape_; }
 
   // The node's number in the shape; −1 for the context.
   Index place(Index k) const { return k < 0 ? -1 : detail::at(places_, k); }
