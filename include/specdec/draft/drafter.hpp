@@ -15,14 +15,6 @@
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0 {
-namespace detail {
-
-/// Whether a drafter has the functions of a Drafter, but a model with one context: see ForOneText.
-template <class D>
-inline constexpr bool drafts_for_one_text = requires { requires D::one_text; };
-
-}  // namespace detail
-
 /// One text's request for a draft.
 template <RandomSource S, class KeepDrafting = detail::AlwaysKeepDrafting>
 struct DraftRequest {
@@ -86,7 +78,7 @@ struct DraftRequest {
 /// A drafter of one text is lifted (LiftedDrafter) wherever a Drafter is wanted.
 template <class D>
 concept Drafter =
-    !detail::drafts_for_one_text<D> &&
+    !requires { requires D::one_text; } &&  // over a model with one context: see detail::ForOneText
     requires(D& drafter, const D& constant, std::span<DraftRequest<SplitMix64>> requests, Index n) {
       drafter.draft(requests);
       { constant.drafted(n).tokens } -> std::convertible_to<std::span<const Token>>;
@@ -108,33 +100,6 @@ template <class D>
 inline constexpr bool is_steady = !requires { requires !static_cast<bool>(D::steady); };
 
 namespace detail {
-
-/// Compiles only if D is a Drafter or a OneTextDrafter; the error names the missing function.
-template <class D>
-consteval bool fits_drafter() {
-  // What forgets texts by their numbers is meant for requests.
-  constexpr bool releases = requires(D& drafter, Index sequence) { drafter.release(sequence); };
-  if constexpr (!Drafter<D> && releases) {
-    static_assert(
-        requires(D& drafter, std::span<DraftRequest<SplitMix64>> requests) { drafter.draft(requests); },
-        "the drafter has no draft(std::span<Request> requests), a template on the class Request: see "
-        "specdec::Drafter");
-    static_assert(
-        requires(const D& drafter, Index sequence) {
-          { drafter.drafted(sequence).tokens } -> std::convertible_to<std::span<const Token>>;
-          { drafter.drafted(sequence).rows } -> Probabilities;
-        },
-        "the drafter has no drafted(specdec::Index sequence) const that returns a specdec::Draft: see "
-        "specdec::Drafter");
-    static_assert(
-        requires(D& drafter, Index sequence, Index length) { drafter.keep(sequence, length); },
-        "the drafter has no keep(specdec::Index sequence, specdec::Index length), its rollback: see "
-        "specdec::Drafter");
-  } else if constexpr (!Drafter<D>) {
-    fits_one_text_drafter<D>();
-  }
-  return true;
-}
 
 /// Drafts, with the executor if the drafter takes it.
 template <class D, class Request, class E>

@@ -222,9 +222,32 @@ using Lift = std::conditional_t<Drafter<std::remove_reference_t<D>>, D, LiftedDr
 
 /// Compiles only if D is a Drafter, a OneTextDrafter, or a function that makes these; the error names the missing function.
 template <class D>
-consteval bool can_draft_for_requests() {
-  if constexpr (!MakesDrafters<D>) return fits_drafter<std::remove_cvref_t<D>>();
-  else return true;
+consteval bool fits_drafter() {
+  using Given = std::remove_cvref_t<D>;
+  // What forgets texts by their numbers is meant for requests.
+  constexpr bool releases = requires(Given& drafter, Index sequence) { drafter.release(sequence); };
+  if constexpr (Drafter<Given> || MakesDrafters<D>) {
+    return true;
+  } else if constexpr (releases) {
+    static_assert(
+        requires(Given& drafter, std::span<DraftRequest<SplitMix64>> requests) { drafter.draft(requests); },
+        "the drafter has no draft(std::span<Request> requests), a template on the class Request: see "
+        "specdec::Drafter");
+    static_assert(
+        requires(const Given& drafter, Index sequence) {
+          { drafter.drafted(sequence).tokens } -> std::convertible_to<std::span<const Token>>;
+          { drafter.drafted(sequence).rows } -> Probabilities;
+        },
+        "the drafter has no drafted(specdec::Index sequence) const that returns a specdec::Draft: see "
+        "specdec::Drafter");
+    static_assert(
+        requires(Given& drafter, Index sequence, Index length) { drafter.keep(sequence, length); },
+        "the drafter has no keep(specdec::Index sequence, specdec::Index length), its rollback: see "
+        "specdec::Drafter");
+    return true;
+  } else {
+    return fits_one_text_drafter<Given>();
+  }
 }
 
 }  // namespace detail
