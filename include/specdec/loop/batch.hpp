@@ -85,7 +85,7 @@ class Batch {
       "wrapper around such a model: see specdec::BatchModel, and specdec::ModelPerSequence, which makes "
       "one of a model that can be copied");
   static_assert(detail::fits_model<Target, called_here>());
-  static_assert(detail::can_draft_for_requests<DraftSource>());
+  static_assert(detail::fits_drafter<DraftSource>());
   using Core = detail::BatchCore<TargetModel, DraftSource, V, Length, O>;
   using Policy = typename Core::Policy;
   using Round = typename Core::Round;
