@@ -45,7 +45,7 @@
 #include "specdec/loop/batch.hpp"
 #include "specdec/loop/spec_dec.hpp"
 #include "specdec/measure/print_stats.hpp"
-#include "specdec/model/batch_model.hpp"
+#include "specdec/model/model.hpp"
 #include "specdec/model/model_per_sequence.hpp"
 #include "specdec/model/path_by_path.hpp"
 #include "specdec/model/trees.hpp"

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <concepts>
+#include <optional>
 #include <span>
 #include <type_traits>
 #include <unordered_map>
@@ -76,7 +77,7 @@ class LiftedDrafter {
 
   struct Text {
     One drafter;
-    detail::Uncopied<Draft> draft = {};
+    detail::Uncopied<std::optional<Draft>> draft = {};
   };
 
  public:
@@ -205,7 +206,7 @@ class LiftedDrafter {
         .value.emplace(detail::ask_drafter(*find(request.sequence), request.context, request.limits, chance,
                                            request.keep_drafting));
   }
-  detail::Uncopied<Draft>& draft_of([[maybe_unused]] Index sequence) {
+  detail::Uncopied<std::optional<Draft>>& draft_of([[maybe_unused]] Index sequence) {
     if constexpr (copies)
       if (is_text(sequence)) return texts_.find(sequence)->second.draft;
     return draft_;
@@ -213,7 +214,7 @@ class LiftedDrafter {
 
   G given_;
   bool one_ = false;
-  detail::Uncopied<Draft> draft_;  // of the drafter that was given
+  detail::Uncopied<std::optional<Draft>> draft_;  // of the drafter that was given
   std::unordered_map<Index, Text> texts_;
 };
 

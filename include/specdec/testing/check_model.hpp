@@ -17,7 +17,6 @@
 #include "specdec/eigen.hpp"
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
-#include "specdec/model/batch_model.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/over_feeds.hpp"
 #include "specdec/model/trees.hpp"

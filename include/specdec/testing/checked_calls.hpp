@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "specdec/eigen.hpp"
-#include "specdec/model/batch_model.hpp"
 #include "specdec/model/feeds.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/trees.hpp"

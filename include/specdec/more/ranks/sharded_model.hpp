@@ -21,7 +21,6 @@
 #include "specdec/model/fed_texts.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"
-#include "specdec/model/uncopied.hpp"
 #include "specdec/more/ranks/chain_over_ranks.hpp"
 #include "specdec/more/ranks/communicator.hpp"
 #include "specdec/more/ranks/cut_logits.hpp"
@@ -41,6 +40,23 @@ struct ShardedOptions {
   double temperature = 1;  ///< applied before the chain; 0 is the argmax, the lowest id among equal logits
   Index draws = 2;  ///< tokens drawn ahead from every row; each further draw of a verdict costs an exchange
 };
+
+namespace detail {
+
+/// A value that is neither copied nor moved with its holder: a copy, and what was moved into, have none.
+template <class T>
+struct Unmoved {
+  std::optional<T> value = {};
+  Unmoved() = default;
+  Unmoved(const Unmoved&) noexcept {}
+  Unmoved& operator=(const Unmoved&) noexcept {
+    value.reset();
+    return *this;
+  }
+  ~Unmoved() = default;
+};
+
+}  // namespace detail
 
 /// Makes a target of a model with an output layer that is cut by vocabulary: each rank computes some columns of the logits.
 /// The model's calls return LogitColumns; its vocab_size() counts the tokens of all ranks. Every rank runs the loop on the
