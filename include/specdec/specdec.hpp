@@ -64,8 +64,6 @@
 #include "specdec/rows/read/top_tokens.hpp"
 #include "specdec/rows/read/validate.hpp"
 #include "specdec/sample/chain.hpp"
-#include "specdec/sample/logit_columns.hpp"
-#include "specdec/sample/partial_logits.hpp"
 #include "specdec/sample/processed_model.hpp"
 #include "specdec/sample/processed_rows.hpp"
 #include "specdec/sample/steps/min_p.hpp"

@@ -14,7 +14,6 @@
 #include "specdec/lists.hpp"
 #include "specdec/model/depth_first.hpp"
 #include "specdec/model/fed_text.hpp"
-#include "specdec/sample/partial_logits.hpp"
 #include "specdec/sample/text_processor.hpp"
 #include "specdec/types.hpp"
 
@@ -166,7 +165,9 @@ class ProcessedText : public FedText {
   template <class Logits>
   static void check_forbidden(Logits logits, Token x) {
     using Scalar = typename Logits::Scalar;
-    const Scalar* const logit = partial(logits).find(x);
+    const Scalar* logit = nullptr;  // another rank may have it
+    if constexpr (requires { logits.find(x); }) logit = logits.find(x);
+    else logit = &logits[x];
     if (logit != nullptr && *logit != -std::numeric_limits<Scalar>::infinity())
       invalid_argument("the processor refuses token ", x, ", which it leaves a logit of ", *logit,
                        ": what it refuses has to be forbidden");

@@ -25,9 +25,10 @@
 #include "specdec/more/ranks/communicator.hpp"
 #include "specdec/more/ranks/cut_logits.hpp"
 #include "specdec/more/ranks/exchange.hpp"
+#include "specdec/more/ranks/logit_columns.hpp"
 #include "specdec/more/ranks/sharded.hpp"
 #include "specdec/sample/chain.hpp"
-#include "specdec/sample/logit_columns.hpp"
+#include "specdec/sample/model_logits.hpp"
 #include "specdec/sample/of_sequence.hpp"
 #include "specdec/sample/steps_of_rows.hpp"
 #include "specdec/token_ids.hpp"
@@ -99,7 +100,7 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
   static_assert(detail::can_be_wrapped<Bare>());
   static_assert(Communicator<C>, "the communicator is no specdec::Communicator");
   using Output = std::remove_cvref_t<detail::OutputOf<Bare>>;
-  static_assert(detail::is_logit_columns<Output>,
+  static_assert(detail::ColumnsOfLogits<Output>,
                 "the model's forward() returns no specdec::LogitColumns, the logits of this rank's tokens");
   static_assert(!std::is_lvalue_reference_v<Source>,
                 "a generator that is an lvalue would be copied, and give its numbers twice: pass a generator "
