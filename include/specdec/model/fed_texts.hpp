@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -16,13 +17,6 @@
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0::detail {
-
-/// Stands for the model where it is not told what happens to the texts.
-struct NoModel {
-  void keep(Index, Index) {}
-  void keep(Index, std::span<const Index>) {}
-  void release(Index) {}
-};
 
 /// The texts that a wrapper keeps, one for each context of its model. A Text has the functions of FedText:
 ///
@@ -112,18 +106,14 @@ class FedTexts {
   /// Gives the new sequence `to` the text of `from` without an open tree, and the model a copy of its context. twin_of(text) makes
   /// the Text. After a throw nothing has changed.
   /// Throws: InvalidArgument if `to` has a context; what the model and twin_of() throw.
-  template <class Model, class Twin>
-  void fork(Index from, Index to, Model&& model, const Twin& twin_of) {
+  template <class Model, class Twin = std::identity>
+  void fork(Index from, Index to, Model&& model, const Twin& twin_of = {}) {
     if (find(to)) invalid_argument("to = ", to, ": this sequence has a context already");
     const Text* const text = find(from);
     if (text == nullptr) return;
     Text& twin = texts_.make(to, twin_of(*text));
     if constexpr (tells_model) undo_on_error([&] { model.fork(from, to); }, [&] { texts_.erase(to); });
     change(model, to, [&] { return twin.truncate(twin.length()); });
-  }
-  template <class Model>
-  void fork(Index from, Index to, Model&& model) {
-    fork(from, to, model, [](const Text& text) -> const Text& { return text; });
   }
 
   template <class Model>

@@ -24,6 +24,16 @@ namespace specdec::inline v0_2_0::testing {
 /// The probability of every possible output.
 using Law = std::map<std::vector<Token>, double>;
 
+namespace detail {
+
+/// 0 for an output that the law does not have.
+inline double probability_of(const std::vector<Token>& output, const Law& law) {
+  const auto found = law.find(output);
+  return found == law.end() ? 0.0 : found->second;
+}
+
+}  // namespace detail
+
 /// A sequence of tokens as text, for messages: "[0 2 1]".
 inline std::string to_string(std::span<const Token> tokens) {
   std::ostringstream text;
@@ -46,13 +56,10 @@ struct Difference {
 
 /// The output whose probabilities under two laws are furthest apart.
 inline Difference largest_difference(const Law& left, const Law& right) {
-  const auto at = [](const Law& law, const std::vector<Token>& tokens) {
-    const auto found = law.find(tokens);
-    return found == law.end() ? 0.0 : found->second;
-  };
   Difference worst;
   const auto compare = [&](const std::vector<Token>& tokens) {
-    const double a = at(left, tokens), b = at(right, tokens), size = std::abs(a - b);
+    const double a = detail::probability_of(tokens, left), b = detail::probability_of(tokens, right),
+                 size = std::abs(a - b);
     if (size > worst.size || std::isnan(size)) worst = {size, tokens, a, b};
   };
   for (const auto& [tokens, p] : left) compare(tokens);

@@ -268,7 +268,13 @@ class HeadModel
           if (task.wants(i) == wanted) f(task, i);
   }
 
-  static detail::NoModel inner() { return {}; }
+  // The target is not told what happens to the texts.
+  struct NoModel {
+    void keep(Index, Index) {}
+    void keep(Index, std::span<const Index>) {}
+    void release(Index) {}
+  };
+  static NoModel inner() { return {}; }
   bool drafts_after(Index sequence, Index length) const { return target_.almost_at(sequence, length); }
 
   detail::HiddenStates<Target> target_;
