@@ -13,7 +13,7 @@
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/model/depth_first.hpp"
-#include "specdec/model/fed_text.hpp"
+#include "specdec/model/fed_texts.hpp"
 #include "specdec/sample/text_processor.hpp"
 #include "specdec/types.hpp"
 

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "specdec/lists.hpp"
-#include "specdec/model/fed_text.hpp"
 #include "specdec/model/fed_texts.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"

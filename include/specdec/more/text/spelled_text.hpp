@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "specdec/lists.hpp"
-#include "specdec/model/fed_text.hpp"
+#include "specdec/model/fed_texts.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/wrapped_tree.hpp"
 #include "specdec/rows/kinds/mapped.hpp"
