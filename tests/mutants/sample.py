@@ -37,7 +37,7 @@ mutant = promise("each row is processed after its own text, by its own sequence'
 mutant("hook-row-of-first-tokens", "sample/texts_of_model.hpp", "tests/sample/processed_model",
        "text.tree().size() - rows + i", "i")
 mutant("batch-chain-of-first-row", "sample/steps_of_rows.hpp", "tests/sample/texts_of_model",
-       "at(steps_, i))", "at(steps_, 0))")
+       "ProcessedRow(rows.row(i), at(steps, i))", "ProcessedRow(rows.row(i), at(steps, 0 * i))")
 
 mutant = promise("a processor with state makes of a row what it makes of it from scratch, over drafts, trees and failures")
 mutant("processed-draft-not-taken-back", "sample/processed_text.hpp", "tests/sample/processed_text",

@@ -194,7 +194,10 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
       return logits.changed(output_.topRows(rows), texts_.errors());
     } else {
       texts_.change(feeds, [this](Index i) { return LogitsRef(output_.row(i)); });
-      return texts_.with_errors(detail::ChangedRows(steps_.of(output_.topRows(rows)), numbers(logits)));
+      const auto changed_row = [changed = steps_.of(output_.topRows(rows)), raw = numbers(logits)](Index i) {
+        return detail::ChangedRow(changed.row(i), raw.row(i));
+      };
+      return texts_.with_errors(detail::RowsBy(rows, this->vocab_size(), changed_row));
     }
   }
 

@@ -18,25 +18,6 @@ inline void rethrow_error_of(std::span<const std::exception_ptr> errors, Index i
   if (i < std::ssize(errors) && at(errors, i)) std::rethrow_exception(at(errors, i));
 }
 
-/// Rows of many texts, and for each row the exception about it, if there is one. A view of the rows and the exceptions.
-template <class Rows>
-class RowsWithErrors {
- public:
-  RowsWithErrors(const Rows& rows, std::span<const std::exception_ptr> errors)
-      : rows_(rows), errors_(errors) {}
-
-  Index rows() const { return rows_.rows(); }
-  Index vocab_size() const { return rows_.vocab_size(); }
-  auto row(Index i) const {
-    rethrow_error_of(errors_, i);
-    return rows_.row(i);
-  }
-
- private:
-  Rows rows_;
-  std::span<const std::exception_ptr> errors_;
-};
-
 /// Exceptions about rows. For many texts, and over ranks, they are `kept`, and thrown when the row is asked for: so only the row's
 /// sequence fails, on all ranks. For rows of one text an exception is thrown at once.
 template <bool kept>
@@ -52,13 +33,8 @@ class RowErrors {
     if constexpr (!kept) f();
     else if (const std::exception_ptr error = error_of(f)) std::fill_n(errors_.begin() + first, count, error);
   }
-  /// The exception about each row, or null. They live until the next call, and so do the rows from in().
+  /// The exception about each row, or null. They live until the next call.
   std::span<const std::exception_ptr> all() const { return view_of(errors_); }
-  template <class Rows>
-  auto in(const Rows& rows) const {
-    if constexpr (kept) return RowsWithErrors<Rows>(rows, view_of(errors_));
-    else return rows;
-  }
 
  private:
   std::vector<std::exception_ptr> errors_;

@@ -12,6 +12,7 @@
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"
 #include "specdec/sample/of_sequence.hpp"
+#include "specdec/sample/processed_rows.hpp"
 #include "specdec/sample/processed_text.hpp"
 #include "specdec/sample/row_errors.hpp"
 #include "specdec/sample/text_processor.hpp"
@@ -120,7 +121,12 @@ class TextsOfModel : public FedTexts<typename LogitsChanger<Hook, Logits>::Text>
   /// The changed rows, with the exceptions about them.
   template <class Rows>
   auto with_errors(const Rows& rows) const {
-    return errors_.in(rows);
+    if constexpr (keeps_errors)
+      return RowsBy(rows.rows(), rows.vocab_size(), [rows, errors = errors_.all()](Index i) {
+        rethrow_error_of(errors, i);
+        return rows.row(i);
+      });
+    else return rows;
   }
 
  private:
