@@ -1,4 +1,4 @@
-// The logits that a model returns: how they are kept, changed and checked.
+// The logits that a model returns: how they are kept and changed.
 // SPDX-License-Identifier: MIT
 #pragma once
 
@@ -7,11 +7,9 @@
 #include <utility>
 
 #include "specdec/eigen.hpp"
-#include "specdec/error.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/numbers.hpp"
 #include "specdec/rows/owning_temporary.hpp"
-#include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0::detail {
 
@@ -55,15 +53,6 @@ auto kept_as() {
   else if constexpr (requires { typename Value::PlainObject; })
     return std::type_identity<typename Value::PlainObject>{};
   else return std::type_identity<Value>{};
-}
-
-/// Throws if the logits have the wrong shape. Does not check that the columns of all ranks make up the vocabulary: the ranks
-/// check this together.
-template <class Logits>
-void check_shape(const Logits& logits, Index rows, Index vocab_size) {
-  if (logits.rows() != rows || (!ColumnsOfLogits<Logits> && rows > 0 && logits.cols() != vocab_size))
-    invalid_argument("the model returned logits of ", logits.rows(), " rows over ", logits.cols(),
-                     " tokens, expected ", rows, " rows over its vocabulary of ", vocab_size);
 }
 
 }  // namespace specdec::detail

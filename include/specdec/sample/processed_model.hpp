@@ -126,7 +126,7 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
   static constexpr bool has_hook = !std::same_as<Hook, NoHook>;
   static constexpr bool returns_matrix = detail::OwningTemporary<Logits>;
   static_assert(
-      !has_hook || detail::ChangesLogits<Hook, LogitsRef>,
+      detail::ChangesLogits<Hook, LogitsRef> || !(has_hook || of_columns),
       "the hook is no specdec::TextProcessor, no function that tells one by a specdec::Index, and cannot be "
       "called with (std::span<const specdec::Token>, logits of a row), nor with a specdec::Index before "
       "them. "
@@ -173,12 +173,18 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
     else return this->inner().forward(feeds);
   }
 
+  // Whether the columns of all ranks make up the vocabulary they check together.
+  void check_logits(const auto& logits, Index rows) const {
+    const Index vocab_size = this->vocab_size();
+    detail::check_shape("model", logits.rows(), of_columns ? vocab_size : logits.cols(), rows, vocab_size);
+  }
+
   template <class Matrix>
   auto view(const Matrix& logits, std::span<const BatchFeed> feeds) {
-    const auto check = [&] { detail::check_shape(logits, detail::rows_of(feeds), this->vocab_size()); };
-    detail::undo_on_error(check, [&] {
-      for (const BatchFeed& feed : feeds) this->inner().keep(feed.sequence, feed.from);
-    });
+    detail::undo_on_error([&] { check_logits(logits, detail::rows_of(feeds)); },
+                          [&] {
+                            for (const BatchFeed& feed : feeds) this->inner().keep(feed.sequence, feed.from);
+                          });
     return steps_.of(logits);
   }
 
@@ -203,7 +209,7 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
 
   template <class Matrix>
   void copy(const Matrix& logits, Index rows) {
-    detail::check_shape(logits, rows, this->vocab_size());
+    check_logits(logits, rows);
     const auto from = detail::numbers_of(logits);
     const Index columns = from.cols();
     if (output_.rows() < rows || output_.cols() != columns) output_.resize(rows, columns);

@@ -93,10 +93,11 @@ void continue_law(const M& model, std::vector<Token>& context, std::size_t promp
 /// The longest output that is accepted. No law of such outputs can be enumerated; each token takes a level of recursion.
 inline constexpr Index longest_output = 4096;
 
-inline void check_enumerable(const char* name, Index tokens) {
-  if (tokens < 0) specdec::detail::invalid_argument(name, " = ", tokens, " is negative");
-  if (tokens > longest_output)
-    specdec::detail::invalid_argument(name, " = ", tokens, " is more than ", longest_output,
+inline void check_enumerable(Index max_new_tokens) {
+  if (max_new_tokens < 0)
+    specdec::detail::invalid_argument("max_new_tokens = ", max_new_tokens, " is negative");
+  if (max_new_tokens > longest_output)
+    specdec::detail::invalid_argument("max_new_tokens = ", max_new_tokens, " is more than ", longest_output,
                                       ", the longest output that is enumerated");
 }
 
@@ -106,7 +107,7 @@ inline constexpr auto greedy = [](const auto& row, Token x) { return x == row.ar
 /// The law of the model's own outputs, where choose(row, x) is the probability of token x.
 template <class M, class Choose>
 Law law_of(const M& model, std::span<const Token> prompt, const Options& options, const Choose& choose) {
-  check_enumerable("max_new_tokens", options.max_new_tokens);
+  check_enumerable(options.max_new_tokens);
   Law law;
   std::vector<Token> context(prompt.begin(), prompt.end());
   continue_law(model, context, context.size(), 1.0, options, choose, law);
@@ -151,7 +152,7 @@ struct GenerationLaw {
 /// Cost: exponential in the number of tokens: use a handful.
 template <class Decoder>
 GenerationLaw enumerate_generate(Decoder& decoder, std::span<const Token> prompt, const Options& options) {
-  detail::check_enumerable("max_new_tokens", options.max_new_tokens);
+  detail::check_enumerable(options.max_new_tokens);
   GenerationLaw out;
   enumerate([&](Enumerator& chance) {
     const Result result = decoder.generate(prompt, options, chance);
@@ -169,7 +170,7 @@ GenerationLaw enumerate_generate(Decoder& decoder, std::span<const Token> prompt
 /// The models' contexts are rebuilt for every step, so this does not test cache rollback; enumerate_generate() does.
 template <class Decoder>
 GenerationLaw exact_generate(Decoder& decoder, std::span<const Token> prompt, const Options& options) {
-  detail::check_enumerable("max_new_tokens", options.max_new_tokens);
+  detail::check_enumerable(options.max_new_tokens);
   using Sequence = typename Decoder::Sequence;
   using V = std::remove_cvref_t<decltype(std::declval<const Sequence&>().verifier())>;
   struct State {

@@ -15,9 +15,9 @@
 
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
+#include "specdec/model/feeds.hpp"
 #include "specdec/model/over_feeds.hpp"
 #include "specdec/rows/numbers.hpp"
-#include "specdec/sample/model_logits.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 
@@ -107,7 +107,7 @@ class AtParting {
     }
     const Index rows = std::min(end - begin, end - last_ + row);
     const auto& logits = feed(begin, end - begin, rows);
-    specdec::detail::check_shape(logits, rows, model_.vocab_size());
+    specdec::detail::check_shape("model", logits.rows(), logits.cols(), rows, model_.vocab_size());
     const auto numbers = specdec::numbers(logits).row(last_ - (end - rows));
     const CallAtParting out{size, row, static_cast<double>(numbers[left_]),
                             static_cast<double>(numbers[right_]),
