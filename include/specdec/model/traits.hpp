@@ -1,5 +1,5 @@
 // What a model offers, by name: the functions that Model and BatchModel ask for, and what it may say of itself besides.
-// Wrappers and drafters ask here, never a model itself. What a wrapper does not say, its model does not offer.
+// Wrappers, drafters and loops ask by these names. What a wrapper does not offer, nobody sees of the model inside.
 // SPDX-License-Identifier: MIT
 #pragma once
 

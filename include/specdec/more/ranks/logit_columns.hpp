@@ -1,4 +1,5 @@
 // The logits that one rank has computed.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
 // SPDX-License-Identifier: MIT
 #pragma once
 
