@@ -103,7 +103,8 @@ class ProcessedText : public FedText {
           break;
         }
         if (taken < first) continue;
-        apply_or_withdraw(logits(taken - first));
+        auto row = logits(taken - first);
+        undo_on_error([&] { processor_.apply(row); }, [&] { processor_.pop(1); });
       }
     };
     undo_on_error(go, [&] {
@@ -112,11 +113,6 @@ class ProcessedText : public FedText {
     if (first > 0) asked_from_ = seen_ + first;
     seen_ += taken;
     broken_off_ = taken < size;
-  }
-
-  template <class Logits>
-  void apply_or_withdraw(Logits logits) {
-    undo_on_error([&] { processor_.apply(logits); }, [&] { processor_.pop(1); });
   }
 
   // Moves the processor to another node: back to where the two ways part, then forward. Nodes from number `first` on have
