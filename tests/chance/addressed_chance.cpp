@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/address_enumerator.hpp"
 #include "support/bounds.hpp"
 #include "support/catch.hpp"
 #include "support/layouts.hpp"
@@ -24,6 +25,7 @@ namespace test_chance_addressed_chance {
 
 using namespace specdec;
 using namespace specdec::testing;
+using support::AddressEnumerator;
 
 static_assert(Chance<AddressedChance> && Chance<AddressEnumerator::Chance>);
 

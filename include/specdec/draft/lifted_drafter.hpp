@@ -3,6 +3,7 @@
 #pragma once
 
 #include <concepts>
+#include <optional>
 #include <span>
 #include <type_traits>
 #include <unordered_map>
@@ -78,7 +79,7 @@ class LiftedDrafter {
   template <class D>
   struct Served {
     D drafter;
-    detail::Uncopied<Draft> draft = {};
+    detail::Uncopied<std::optional<Draft>> draft = {};
   };
   using Text = Served<One>;
 

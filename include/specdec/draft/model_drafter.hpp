@@ -20,7 +20,6 @@
 #include "specdec/draft/strategies/strategy.hpp"
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
-#include "specdec/model/batch_model.hpp"
 #include "specdec/model/call.hpp"
 #include "specdec/model/feeds.hpp"
 #include "specdec/model/model.hpp"

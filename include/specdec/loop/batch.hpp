@@ -26,7 +26,6 @@
 #include "specdec/loop/options.hpp"
 #include "specdec/loop/request.hpp"
 #include "specdec/loop/step.hpp"
-#include "specdec/model/batch_model.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/over_feeds.hpp"
 #include "specdec/model/trees.hpp"

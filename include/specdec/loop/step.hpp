@@ -248,7 +248,7 @@ class Step : public detail::StepBase<O> {
     Base::template take_verdict<branches>(verdict, verifier_, drafted);
   }
 
-  detail::Uncopied<Held> draft_;  // on offer
+  detail::Uncopied<std::optional<Held>> draft_;  // on offer
   V fresh_, verifier_;
   std::optional<V> before_;  // the verifier before a verdict that may be taken back
 };

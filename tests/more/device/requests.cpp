@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/address_enumerator.hpp"
 #include "support/bounds.hpp"
 #include "support/catch.hpp"
 #include "support/rows_on_host.hpp"
@@ -124,10 +125,10 @@ double difference(Law a, Law b) {
 template <int teams, class Rule, class M>
 Law law_on_device(const Rule& rule, const M& memory, int race_rounds) {
   Law law;
-  testing::AddressEnumerator numbers(race_rounds);
+  support::AddressEnumerator numbers(race_rounds);
   device::LoopCrew<teams> crew;
   do {
-    device::judge_request(crew, rule, memory.all, 0, testing::AddressEnumerator::Numbers(numbers));
+    device::judge_request(crew, rule, memory.all, 0, support::AddressEnumerator::Numbers(numbers));
     law[{memory.accepted[0], memory.token[0]}] += numbers.probability();
   } while (numbers.next());
   return law;
@@ -686,8 +687,8 @@ TEST_CASE("each piece writes into its own request's work space, and nowhere else
     }
   // Without rounds a race is settled by a pass over the row.
   for (Index r = 0; r < 2; ++r) {
-    testing::AddressEnumerator numbers(0);
-    device::judge_request(crew, Race{}, all, r, testing::AddressEnumerator::Numbers(numbers));
+    support::AddressEnumerator numbers(0);
+    device::judge_request(crew, Race{}, all, r, support::AddressEnumerator::Numbers(numbers));
     CHECK(written(memory.residual, segments * r, segments * (r + 1), number_written) ==
           std::pair(segments, segments * (r + 1)));
   }

@@ -30,7 +30,6 @@
 #include "specdec/loop/stats_observer.hpp"
 #include "specdec/loop/step.hpp"
 #include "specdec/measure/stats.hpp"
-#include "specdec/model/batch_model.hpp"
 #include "specdec/model/call.hpp"
 #include "specdec/model/known_tokens.hpp"
 #include "specdec/model/model.hpp"

@@ -11,7 +11,6 @@
 
 #include "specdec/eigen.hpp"
 #include "specdec/error.hpp"
-#include "specdec/model/batch_model.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"
 #include "specdec/model/model.hpp"

@@ -17,8 +17,6 @@
 #include "specdec/eigen.hpp"
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
-#include "specdec/model/batch_model.hpp"
-#include "specdec/model/fed_text.hpp"
 #include "specdec/model/fed_texts.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"
@@ -241,7 +239,13 @@ class HeadModel
           if (task.wants(i) == wanted) f(task, i);
   }
 
-  static detail::NoModel inner() { return {}; }
+  // The target is not told what happens to the texts.
+  struct NoModel {
+    void keep(Index, Index) {}
+    void keep(Index, std::span<const Index>) {}
+    void release(Index) {}
+  };
+  static NoModel inner() { return {}; }
   bool drafts_after(Index sequence, Index length) const { return target_.almost_at(sequence, length); }
 
   detail::HiddenStates<Target> target_;

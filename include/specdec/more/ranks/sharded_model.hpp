@@ -17,18 +17,17 @@
 #include "specdec/chance/random.hpp"
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
-#include "specdec/model/fed_text.hpp"
 #include "specdec/model/fed_texts.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"
-#include "specdec/model/uncopied.hpp"
 #include "specdec/more/ranks/chain_over_ranks.hpp"
 #include "specdec/more/ranks/communicator.hpp"
 #include "specdec/more/ranks/exchange.hpp"
+#include "specdec/more/ranks/logit_columns.hpp"
 #include "specdec/more/ranks/sharded.hpp"
 #include "specdec/more/ranks/steps_over_ranks.hpp"
 #include "specdec/sample/chain.hpp"
-#include "specdec/sample/logit_columns.hpp"
+#include "specdec/sample/model_logits.hpp"
 #include "specdec/sample/of_sequence.hpp"
 #include "specdec/sample/steps_of_rows.hpp"
 #include "specdec/token_ids.hpp"
@@ -41,6 +40,23 @@ struct ShardedOptions {
   double temperature = 1;  ///< applied before the chain; 0 is the argmax, the lowest id among equal logits
   Index draws = 2;  ///< tokens drawn ahead from every row; each further draw of a verdict costs an exchange
 };
+
+namespace detail {
+
+/// A value that is neither copied nor moved with its holder: a copy, and what was moved into, have none.
+template <class T>
+struct Unmoved {
+  std::optional<T> value = {};
+  Unmoved() = default;
+  Unmoved(const Unmoved&) noexcept {}
+  Unmoved& operator=(const Unmoved&) noexcept {
+    value.reset();
+    return *this;
+  }
+  ~Unmoved() = default;
+};
+
+}  // namespace detail
 
 /// Makes a target of a model with an output layer that is cut by vocabulary: each rank computes some columns of the logits.
 /// The model's calls return LogitColumns; its vocab_size() counts the tokens of all ranks. Every rank runs the loop on the
@@ -83,7 +99,7 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
   static_assert(detail::can_be_wrapped<Bare>());
   static_assert(Communicator<C>, "the communicator is no specdec::Communicator");
   using Output = std::remove_cvref_t<detail::OutputOf<Bare>>;
-  static_assert(detail::is_logit_columns<Output>,
+  static_assert(detail::ColumnsOfLogits<Output>,
                 "the model's forward() returns no specdec::LogitColumns, the logits of this rank's tokens");
   static_assert(!std::is_lvalue_reference_v<Source>,
                 "a generator that is an lvalue would be copied, and give its numbers twice: pass a generator "

@@ -74,8 +74,8 @@ class BeamBatch {
   using Target = std::remove_reference_t<TargetModel>;
   static constexpr bool drafts = !std::same_as<std::remove_cvref_t<DraftModel>, detail::NoDraftModel>;
   static constexpr bool called_here = !std::same_as<std::remove_const_t<Target>, ExternalTarget>;
-  static_assert(detail::fits_constness<Target>() &&
-                detail::fits_constness<std::remove_reference_t<DraftModel>>());
+  static_assert(!detail::ConstModel<Target> && !detail::ConstModel<std::remove_reference_t<DraftModel>>,
+                "a model is const, and its calls change its context");
   template <class Model>
   static constexpr bool reads_texts = takes_trees<Model> || detail::ConstModel<Model>;
   static_assert(

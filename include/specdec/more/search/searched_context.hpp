@@ -11,6 +11,7 @@
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/model/feed.hpp"
+#include "specdec/model/feeds.hpp"
 #include "specdec/model/known_tokens.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/more/search/searched_texts.hpp"
