@@ -25,7 +25,7 @@ mutant("residual-absolute", "rows/read/residual.hpp", "tests/rows/read/residual"
        "return difference < 0 ? 0 : difference;", "return difference < 0 ? -difference : difference;")
 mutant("residual-of-segments-alone", "rows/read/residual.hpp", "tests/rows/read/residual_rows tests/verify/tree_rules",
        "if (mass < detail::hardly_any_left)", "if (false)")
-mutant("residual-of-a-few-rows", "rows/read/residual.hpp", "tests/rows/read/residual_rows tests/verify/tree_rules",
+mutant("residual-of-a-few-rows", "rows/read/rough_residual.hpp", "tests/rows/read/residual_rows tests/verify/tree_rules",
        "sum += b * specdec::probability(q, x);", "sum = b * specdec::probability(q, x);")
 mutant("residual-gap-weight-forgotten", "rows/read/residual.hpp", "tests/rows/read/residual",
        "a * static_cast<double>(p.sum(start, end - start))", "static_cast<double>(p.sum(start, end - start))")

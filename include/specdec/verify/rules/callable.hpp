@@ -69,45 +69,5 @@ class Callable {
   R& self() { return static_cast<R&>(*this); }
 };
 
-/// Gives a rule for trees its call operator: rule(target, draft, tokens, parents, source).
-template <class R>
-class CallableOnTrees {
- public:
-  template <class Target, class Draft, class Source = MissingGenerator>
-    requires(!has_commit<R>)
-  TreeVerdict operator()(const Target& target, const Draft& draft, TokenIds tokens, TokenIds parents,
-                         Source&& source = {}) const {
-    return verify(self(), target, draft, tokens, parents,
-                  static_cast<Source&&>(source));  // include <specdec/verify/verifier.hpp>
-  }
-  template <class Target, class Draft, class Source = MissingGenerator>
-    requires has_commit<R>
-  TreeVerdict operator()(const Target& target, const Draft& draft, TokenIds tokens, TokenIds parents,
-                         Source&& source = {}) & {
-    return verify(self(), target, draft, tokens, parents,
-                  static_cast<Source&&>(source));  // include <specdec/verify/verifier.hpp>
-  }
-  template <class Target, class Source>
-    requires(!has_commit<R> && !needs_draft<R>)
-  TreeVerdict operator()(const Target& target, TokenIds tokens, TokenIds parents, Source&& source) const {
-    return verify_undrafted(self(), target, tokens, parents,
-                            static_cast<Source&&>(source));  // include <specdec/verify/verifier.hpp>
-  }
-
-  /// Arguments in another order: a compile error that says so.
-  template <class Target, class Draft, class Tokens, class Parents, class Source>
-    requires(!std::convertible_to<const Tokens&, TokenIds> || !std::convertible_to<const Parents&, TokenIds>)
-  TreeVerdict operator()(const Target&, const Draft&, const Tokens&, const Parents&, Source&&) const {
-    static_assert(fits_tokens<Tokens>() && fits_tokens<Parents>());
-    return {};
-  }
-
-  friend bool operator==(const CallableOnTrees&, const CallableOnTrees&) = default;
-
- private:
-  const R& self() const { return static_cast<const R&>(*this); }
-  R& self() { return static_cast<R&>(*this); }
-};
-
 }  // namespace detail
 }  // namespace specdec

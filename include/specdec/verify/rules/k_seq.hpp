@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "specdec/verify/rules/callable.hpp"
+#include "specdec/verify/rules/callable_on_trees.hpp"
 #include "specdec/verify/rules/weight.hpp"
 
 namespace specdec::inline v0_2_0 {

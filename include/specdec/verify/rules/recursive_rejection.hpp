@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "specdec/verify/rules/callable.hpp"
+#include "specdec/verify/rules/callable_on_trees.hpp"
 #include "specdec/verify/rules/sibling_residuals.hpp"
 #include "specdec/verify/rules/weight.hpp"
 

@@ -6,7 +6,7 @@
 
 #include "specdec/types.hpp"
 #include "specdec/verify/rules/archetypes.hpp"
-#include "specdec/verify/rules/callable.hpp"
+#include "specdec/verify/rules/callable_on_trees.hpp"
 #include "specdec/verify/rules/drafted_trunk.hpp"
 #include "specdec/verify/rules/traits.hpp"
 #include "specdec/verify/verdict.hpp"
