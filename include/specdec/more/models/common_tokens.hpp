@@ -19,10 +19,10 @@
 #include "specdec/model/feeds.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/more/models/common_tokens_row.hpp"
+#include "specdec/more/rows/mapped.hpp"
 #include "specdec/more/text/spelled_text.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/dense.hpp"
-#include "specdec/rows/kinds/mapped.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0 {

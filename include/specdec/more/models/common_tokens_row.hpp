@@ -5,8 +5,8 @@
 #include <utility>
 #include <variant>
 
+#include "specdec/more/rows/mapped.hpp"
 #include "specdec/rows/distribution.hpp"
-#include "specdec/rows/kinds/mapped.hpp"
 #include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/rows/kinds/part_of_row.hpp"
 #include "specdec/rows/kinds/row_copy.hpp"

@@ -13,7 +13,7 @@
 #include "specdec/model/fed_text.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/wrapped_tree.hpp"
-#include "specdec/rows/kinds/mapped.hpp"
+#include "specdec/more/rows/mapped.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
