@@ -34,6 +34,19 @@ namespace detail {
 template <class Scalar = double>
 using Segment = Eigen::Array<Scalar, Eigen::Dynamic, 1, Eigen::ColMajor, max_segment_size>;
 
+/// A segment as contiguous floats or doubles: the segment itself if it is contiguous already, else a copy.
+template <class Given>
+decltype(auto) side_by_side(const Given& segment) {
+  using Stored = typename Given::Scalar;
+  using Scalar = std::conditional_t<std::same_as<Stored, float>, float, double>;
+  constexpr bool lies_so = [] {
+    if constexpr ((Given::Flags & Eigen::DirectAccessBit) == 0) return false;
+    else return std::same_as<Stored, Scalar> && Given::InnerStrideAtCompileTime == 1;
+  }();
+  if constexpr (lies_so) return (segment);
+  else return Segment<Scalar>(segment.template cast<Scalar>());
+}
+
 /// A segment of doubles for rows of the types R.... It depends on these types so that it is compiled only for programs that
 /// use such rows.
 template <class... R>

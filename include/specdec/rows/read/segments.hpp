@@ -5,10 +5,7 @@
 
 #include <algorithm>
 #include <array>
-#include <concepts>
-#include <type_traits>
 
-#include "specdec/eigen.hpp"
 #include "specdec/kernels/machine_width.hpp"
 #include "specdec/kernels/reductions.hpp"
 #include "specdec/lists.hpp"
@@ -77,19 +74,6 @@ double sum_around_list(const F& f, const P& p, const Q& q, Index start, Index en
     start = Index{x} + 1;
   }
   return sum + f.alone(p, start, end);
-}
-
-/// A segment as contiguous floats or doubles: the segment itself if it is contiguous already, else a copy.
-template <class Given>
-decltype(auto) side_by_side(const Given& segment) {
-  using Stored = typename Given::Scalar;
-  using Scalar = std::conditional_t<std::same_as<Stored, float>, float, double>;
-  constexpr bool lies_so = [] {
-    if constexpr ((Given::Flags & Eigen::DirectAccessBit) == 0) return false;
-    else return std::same_as<Stored, Scalar> && Given::InnerStrideAtCompileTime == 1;
-  }();
-  if constexpr (lies_so) return (segment);
-  else return Segment<Scalar>(segment.template cast<Scalar>());
 }
 
 /// Σ f(p[i], q[i]) over numbers in memory. The last lot is filled up with zeros.
