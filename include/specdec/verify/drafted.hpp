@@ -393,13 +393,10 @@ class Drafted {
 };
 
 template <Probabilities Target, Probabilities Draft>
-Drafted(const Target&, const Draft&, TokenIds)
-    -> Drafted<decltype(distributions(std::declval<const Target&>())),
-               decltype(distributions(std::declval<const Draft&>()))>;
+Drafted(const Target&, const Draft&, TokenIds) -> Drafted<DistributionsOf<Target>, DistributionsOf<Draft>>;
 
 template <Probabilities Target, Probabilities Draft, class... Nodes>
 Drafted(const Target&, const Draft&, TokenIds, detail::DraftRows, Nodes...)
-    -> Drafted<decltype(distributions(std::declval<const Target&>())),
-               decltype(distributions(std::declval<const Draft&>()))>;
+    -> Drafted<DistributionsOf<Target>, DistributionsOf<Draft>>;
 
 }  // namespace specdec

@@ -75,8 +75,7 @@ struct TakenRows {
 
 template <Probabilities Target, Probabilities Draft, class... Use>
 Drafted(const Target&, const Draft&, TokenIds, TokenIds, Use...)
-    -> Drafted<decltype(distributions(std::declval<const Target&>())),
-               decltype(distributions(std::declval<const Draft&>())), detail::TreeLinks>;
+    -> Drafted<DistributionsOf<Target>, DistributionsOf<Draft>, detail::TreeLinks>;
 
 /// The row (p − Σ b·q)+ of target row i and several draft rows. each(take) calls take(b, k) for draft row k with coefficient b,
 /// or take(all_of_it, k) if token k and nothing else is taken away. A given mass may be off by rounding; else it is summed.

@@ -23,6 +23,9 @@
 namespace specdec::inline v0_2_0 {
 namespace detail {
 
+/// An example of a draft.
+using DraftOfDoubles = Drafted<DenseRows<RowPointers<double>>, DenseRows<RowPointers<double>>>;
+
 /// A rule that can be asked, and what it answers.
 template <class R, class D, class C>
 concept HasJudge = requires(R& rule, const D& drafted, C& chance) { rule.judge(drafted, chance); };
@@ -74,13 +77,11 @@ concept ReturnsVerdict = Answers<R, D, C, Verdict> || Answers<R, D, C, NodeVerdi
 ///
 /// A judge() that is constexpr also runs in constant expressions and in code for a GPU, there with another `drafted`: the rules in
 /// verify/rules/ are so. They read no row, and take memory from drafted.scratch() only.
-template <class R, class D = Drafted<DenseRows<RowPointers<double>>, DenseRows<RowPointers<double>>>,
-          class C = RandomChance<SplitMix64>>
+template <class R, class D = detail::DraftOfDoubles, class C = RandomChance<SplitMix64>>
 concept Verifier = std::copyable<R> && detail::ReturnsVerdict<R, D, C>;
 
 /// Whether the rule judges trees: its verdict is then a NodeVerdict.
-template <class R, class D = Drafted<DenseRows<RowPointers<double>>, DenseRows<RowPointers<double>>>,
-          class C = RandomChance<SplitMix64>>
+template <class R, class D = detail::DraftOfDoubles, class C = RandomChance<SplitMix64>>
 inline constexpr bool judges_trees = detail::Answers<R, D, C, NodeVerdict>;
 
 /// Whether the rule has survival().
@@ -139,56 +140,38 @@ consteval bool fits_judge() {
 /// Compiles only if V is a Verifier; the error names what is missing.
 template <class V>
 consteval bool fits_verifier() {
-  using Rows = DenseRows<RowPointers<double>>;
   if constexpr (!Verifier<V>) {
     static_assert(std::copyable<V>,
                   "the verifier cannot be copied and assigned, and each text begins with a fresh copy of it: "
                   "see specdec::Verifier");
-    fits_judge<V, Drafted<Rows, Rows>, RandomChance<SplitMix64>>();
+    fits_judge<V, DraftOfDoubles, RandomChance<SplitMix64>>();
   }
   return true;
 }
 
-/// Throws if an accepted token is outside the target's vocabulary.
-inline void check_accepted(Index i, Token token, Index vocab_size) {
-  if (token >= vocab_size)
-    invalid_argument("the accepted tokens[", i, "] = ", token, " is outside the vocabulary 0..",
-                     vocab_size - 1);
-}
-
-/// Throws if Y is outside the target's vocabulary.
-inline void check_added(Token token, Index vocab_size) {
-  if (token < 0 || token >= vocab_size)
-    invalid_argument("verdict.token = ", token, " is outside the vocabulary 0..", vocab_size - 1);
-}
-
-/// Calls a rule for lines. Checks the number of accepted tokens, and that all tokens are in the target's vocabulary.
-template <class R, class D, class C>
-Verdict judge(R& rule, const D& drafted, C& chance, Index vocab_size) {
-  const Verdict verdict = ask(rule, drafted, chance);
-  if (verdict.accepted < 0 || verdict.accepted > drafted.gamma())
-    invalid_argument("the verifier accepted ", verdict.accepted, " of ", drafted.gamma(), " drafted tokens");
-  for (Index i = 0; i < verdict.accepted; ++i) check_accepted(i, drafted.token(i), vocab_size);
-  check_added(verdict.token, vocab_size);
-  return verdict;
-}
-
-/// Calls any rule. Checks the node, and that all tokens are in the target's vocabulary. In a line the node is τ.
+/// Calls any rule. Checks where it stops, and that all tokens are in the target's vocabulary. In a line the node is τ.
 template <class R, class D, class C>
 NodeVerdict judge_at_node(R& rule, const D& drafted, C& chance, Index vocab_size) {
+  NodeVerdict stop;
   if constexpr (judges_trees<R, D, C>) {
-    const NodeVerdict verdict = ask(rule, drafted, chance);
-    if (verdict.node < 0 || verdict.node > drafted.gamma())
-      invalid_argument("the verifier stopped at node ", verdict.node, ", outside 0..", drafted.gamma(),
+    stop = ask(rule, drafted, chance);
+    if (stop.node < 0 || stop.node > drafted.gamma())
+      invalid_argument("the verifier stopped at node ", stop.node, ", outside 0..", drafted.gamma(),
                        ", the number of drafted tokens");
-    for (Index k = verdict.node - 1; k >= 0; k = drafted.parent(k))
-      check_accepted(k, drafted.token(k), vocab_size);
-    check_added(verdict.token, vocab_size);
-    return verdict;
   } else {
-    const Verdict verdict = judge(rule, drafted, chance, vocab_size);
-    return {verdict.accepted, verdict.token};
+    const Verdict verdict = ask(rule, drafted, chance);
+    if (verdict.accepted < 0 || verdict.accepted > drafted.gamma())
+      invalid_argument("the verifier accepted ", verdict.accepted, " of ", drafted.gamma(),
+                       " drafted tokens");
+    stop = {verdict.accepted, verdict.token};
   }
+  for (Index k = stop.node - 1; k >= 0; k = drafted.parent(k))
+    if (const Token token = drafted.token(k); token >= vocab_size)
+      invalid_argument("the accepted tokens[", k, "] = ", token, " is outside the vocabulary 0..",
+                       vocab_size - 1);
+  if (stop.token < 0 || stop.token >= vocab_size)
+    invalid_argument("verdict.token = ", stop.token, " is outside the vocabulary 0..", vocab_size - 1);
+  return stop;
 }
 
 template <class R>
