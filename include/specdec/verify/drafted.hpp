@@ -8,7 +8,6 @@
 #include <optional>
 #include <span>
 #include <type_traits>
-#include <utility>
 
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
@@ -256,7 +255,11 @@ class Drafted {
         p_(tokens_.size()),
         q_(tokens_.size()),
         links_(parents..., tokens_.size()) {
-    check_rows(of.use);
+    check_shapes();
+    detail::check_tokens("tokens", tokens_, known_ids());
+    look_up(of.use == detail::DraftRows::needed);
+    if (detail::checks_sums()) [[unlikely]]
+      detail::check_a_sum(target_.matrix(), draft_.matrix(), of.use == detail::DraftRows::needed);
   }
 
   // Before there is memory for all tokens: what is wrong may be their number.
@@ -288,14 +291,6 @@ class Drafted {
   static void check_index(Index i, Index end) {
     if (i < 0 || i >= end)
       detail::invalid_argument("a rule asks for number ", i, ", outside 0..", end - 1, " of the draft");
-  }
-
-  void check_rows(detail::DraftRows use) {
-    check_shapes();
-    detail::check_tokens("tokens", tokens_, known_ids());
-    look_up(use == detail::DraftRows::needed);
-    if (detail::checks_sums()) [[unlikely]]
-      detail::check_a_sum(target_.matrix(), draft_.matrix(), use == detail::DraftRows::needed);
   }
 
   void check_shapes() const {

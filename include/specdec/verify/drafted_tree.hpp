@@ -6,7 +6,6 @@
 #pragma once
 
 #include <concepts>
-#include <utility>
 
 #include "specdec/parents.hpp"
 #include "specdec/rows/kinds/dense.hpp"

@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <string_view>
-#include <utility>
 
 #include "specdec/error.hpp"
 #include "specdec/rows/kinds/dense.hpp"

@@ -62,6 +62,7 @@ class Callable {
     return {};
   }
 
+  /// Rules without members are equal.
   friend bool operator==(const Callable&, const Callable&) = default;
 
  private:

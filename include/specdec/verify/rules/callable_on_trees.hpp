@@ -37,6 +37,7 @@ class CallableOnTrees {
     return {};
   }
 
+  /// Rules without members are equal.
   friend bool operator==(const CallableOnTrees&, const CallableOnTrees&) = default;
 
  private:

@@ -35,8 +35,6 @@ struct KSeqVerifier : detail::CallableOnTrees<KSeqVerifier> {
     return {node, drafted.draw(chance, node)};
   }
 
-  friend bool operator==(const KSeqVerifier&, const KSeqVerifier&) = default;
-
  private:
   static constexpr Index first_accepted(const auto& drafted, auto& chance, Index eldest, double rho) {
     for (Index k = eldest; k >= 0; k = drafted.next_sibling(k))

@@ -42,8 +42,6 @@ struct RecursiveRejectionVerifier : detail::CallableOnTrees<RecursiveRejectionVe
     }
     return {node, drafted.draw(chance, node)};
   }
-
-  friend bool operator==(const RecursiveRejectionVerifier&, const RecursiveRejectionVerifier&) = default;
 };
 
 }  // namespace specdec

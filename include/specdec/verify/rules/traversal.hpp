@@ -58,8 +58,6 @@ struct TraversalVerifier : detail::CallableOnTrees<TraversalVerifier> {
       }
     }
   }
-
-  friend bool operator==(const TraversalVerifier&, const TraversalVerifier&) = default;
 };
 
 }  // namespace specdec
