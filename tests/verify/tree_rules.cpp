@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <random>
+#include <specdec/more/device/addressed_chance.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <string>

@@ -13,7 +13,8 @@
 #include <optional>
 #include <random>
 #include <span>
-#include <specdec/chance/addressed_chance.hpp>
+#include <specdec/more/device/address_enumerator.hpp>
+#include <specdec/more/device/addressed_chance.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <utility>
