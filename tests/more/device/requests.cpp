@@ -13,7 +13,7 @@
 #include <optional>
 #include <random>
 #include <span>
-#include <specdec/chance/addressed_chance.hpp>
+#include <specdec/more/device/addressed_chance.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <utility>

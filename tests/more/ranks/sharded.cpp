@@ -13,6 +13,7 @@
 #include <random>
 #include <span>
 #include <specdec/more/ranks.hpp>
+#include <specdec/more/rows/sampled.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <stdexcept>

@@ -27,7 +27,7 @@
 #include "specdec/more/analysis/survival.hpp"
 #include "specdec/rows/named_row.hpp"
 #include "specdec/rows/read/overlap.hpp"
-#include "specdec/rows/read/segments.hpp"
+#include "specdec/rows/read/each_segment.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/block.hpp"
 #include "specdec/verify/draft_limit.hpp"

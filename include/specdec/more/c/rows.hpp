@@ -17,6 +17,7 @@
 #include "specdec/more/c/specdec.h"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/dense.hpp"
+#include "specdec/rows/kinds/given_list.hpp"
 #include "specdec/rows/kinds/logits_row.hpp"
 #include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/rows/kinds/sparse.hpp"

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "specdec/chance/address.hpp"
 #include "specdec/chance/race_rounds.hpp"
+#include "specdec/more/device/address.hpp"
 #include "specdec/more/device/draft_row.hpp"
 #include "specdec/more/device/fault.hpp"
 #include "specdec/more/device/numbers.hpp"

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "specdec/chance/address.hpp"
+#include "specdec/more/device/address.hpp"
 #include "specdec/more/device/cut.hpp"
 #include "specdec/more/device/draft_row.hpp"
 #include "specdec/more/device/drafted.hpp"

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "specdec/error.hpp"
-#include "specdec/rows/kinds/mapped.hpp"
+#include "specdec/more/rows/mapped.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0::detail {

@@ -85,9 +85,6 @@ class VariantRow : public detail::RowAdaptor<VariantRow<R...>, detail::Keeps::al
 /// It has vocab_size() if any of the types has it. vocab_size() is 0 if the held matrix fits any vocabulary.
 template <Probabilities... M>
 class VariantRows {
-  template <class Matrix>
-  using DistributionsOf = decltype(distributions(std::declval<const Matrix&>()));
-
  public:
   using Row = VariantRow<RowOf<DistributionsOf<M>>...>;
 
