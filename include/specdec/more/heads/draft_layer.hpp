@@ -170,15 +170,12 @@ class LayerOverFeeds {
   template <class Take>
   void call(const BatchFeed& feed, const Eigen::Ref<const States>& states, Eigen::Ref<States> next,
             const Take& take) {
-    Layer& layer = layer_for(feed.sequence);
+    Layer* layer = &layer_;
+    if constexpr (copied) layer = &copies_.make(feed.sequence, layer_);
     if constexpr (layer_takes_trees<Layer>)
       if (!feed.parents.empty())
-        return take(layer.forward(states, feed.tokens, feed.parents, next, feed.rows));
-    take(layer.forward(states, feed.tokens, next, feed.rows));
-  }
-  Layer& layer_for([[maybe_unused]] Index sequence) {
-    if constexpr (copied) return copies_.make(sequence, layer_);
-    else return layer_;
+        return take(layer->forward(states, feed.tokens, feed.parents, next, feed.rows));
+    take(layer->forward(states, feed.tokens, next, feed.rows));
   }
 
   struct Nothing {};
