@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <iterator>
 #include <span>
-#include <type_traits>
 #include <utility>
 
 #include "specdec/eigen.hpp"
@@ -178,10 +177,8 @@ class LayerOverFeeds {
     take(layer->forward(states, feed.tokens, next, feed.rows));
   }
 
-  struct Nothing {};
-
   Layer layer_;  // if it is copied, its own context stays empty
-  [[no_unique_address]] std::conditional_t<copied, PerSequence<Layer>, Nothing> copies_;
+  PerSequence<Layer> copies_;
 };
 
 }  // namespace detail
