@@ -140,25 +140,22 @@ struct BatchOfC {
 };
 
 /// What must hold before each draft of a batch can be told a status.
-inline void check_draft_count(int64_t drafts, const specdec_status* statuses, const specdec_rows* target) {
-  if (drafts < 0) invalid_argument("drafts = ", drafts, " is negative");
-  if (drafts > 0) check_not_null(statuses, "statuses");
-  if (target != nullptr && drafts > target->rows)
-    invalid_argument("target has ", target->rows, " rows, expected one at least for each of ", drafts,
-                     " drafts");
-}
-inline void check_error_size(int64_t drafts, const char* errors, std::size_t size) {
+inline void check_statuses(const specdec_batch& in) {
   constexpr auto most = static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max());
-  if (errors != nullptr && drafts > 0 && size > most / static_cast<std::size_t>(drafts))
-    invalid_argument("error_size = ", size, " for each of ", drafts, " drafts is more than fits into memory");
+  if (in.drafts < 0) invalid_argument("drafts = ", in.drafts, " is negative");
+  if (in.drafts > 0) check_not_null(in.statuses, "statuses");
+  if (in.target != nullptr && in.drafts > in.target->rows)
+    invalid_argument("target has ", in.target->rows, " rows, expected one at least for each of ", in.drafts,
+                     " drafts");
+  if (in.errors != nullptr && in.drafts > 0 && in.error_size > most / static_cast<std::size_t>(in.drafts))
+    invalid_argument("error_size = ", in.error_size, " for each of ", in.drafts,
+                     " drafts is more than fits into memory");
 }
 
 /// Judges the drafts one by one.
 inline specdec_status judge_batch(const specdec_batch& in) {
-  const specdec_status counted = status_of({in.errors, in.drafts == 0 ? 0 : in.error_size}, [&] {
-    check_draft_count(in.drafts, in.statuses, in.target);
-    check_error_size(in.drafts, in.errors, in.error_size);
-  });
+  const specdec_status counted =
+      status_of({in.errors, in.drafts == 0 ? 0 : in.error_size}, [&] { check_statuses(in); });
   if (counted != SPECDEC_OK) return counted;  // there need not be a status for each draft
   const BatchOfC batch{in};
   const ErrorText texts{in.drafts > 0 ? in.errors : nullptr, in.error_size};

@@ -32,9 +32,6 @@ SPECDEC_TEAM bool are_valid(Settings settings) {
          settings.min_p >= 0 && settings.min_p <= 1 && settings.top_k >= 0 && settings.top_p > 0 &&
          settings.top_p <= 1;
 }
-/// Whether the settings need the largest logit of each lane: see cut_of.
-SPECDEC_TEAM bool need_search(Settings settings) { return settings.top_k > 0 || settings.top_p < 1; }
-
 namespace detail {
 
 /// The largest number from `low` to `high` for which holds(number), which is so up to some number. `low` if it never is.

@@ -237,7 +237,8 @@ SPECDEC_TEAM double add_segments(Crew& crew, const SummedRow<Scalar>& row, float
 template <class Crew, class Scalar>
 SPECDEC_TEAM RowSummary finish_row(Crew& crew, const SummedRow<Scalar>& row, Settings settings) {
   RowSummary of{infinity, 0, -infinity, -1, FaultKind::bad_setting};
-  if (!are_valid(settings) || (need_search(settings) && !row.largest)) return of;
+  if (!are_valid(settings)) return of;
+  if (!row.largest && (settings.top_k > 0 || settings.top_p < 1)) return of;
   const float scale = scale_of(settings), most = detail::largest_of(crew.team(), row.sums, row.segments());
   of.fault = most != most                        ? FaultKind::target_is_nan
              : most * scale > largest_scaled     ? FaultKind::target_is_infinite

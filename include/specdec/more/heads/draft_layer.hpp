@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <iterator>
 #include <span>
-#include <type_traits>
 #include <utility>
 
 #include "specdec/eigen.hpp"
@@ -169,21 +168,16 @@ class LayerOverFeeds {
   template <class Take>
   void call(const BatchFeed& feed, const Eigen::Ref<const States>& states, Eigen::Ref<States> next,
             const Take& take) {
-    Layer& layer = layer_for(feed.sequence);
+    Layer* layer = &layer_;
+    if constexpr (copied) layer = &copies_.make(feed.sequence, layer_);
     if constexpr (layer_takes_trees<Layer>)
       if (!feed.parents.empty())
-        return take(layer.forward(states, feed.tokens, feed.parents, next, feed.rows));
-    take(layer.forward(states, feed.tokens, next, feed.rows));
+        return take(layer->forward(states, feed.tokens, feed.parents, next, feed.rows));
+    take(layer->forward(states, feed.tokens, next, feed.rows));
   }
-  Layer& layer_for([[maybe_unused]] Index sequence) {
-    if constexpr (copied) return copies_.make(sequence, layer_);
-    else return layer_;
-  }
-
-  struct Nothing {};
 
   Layer layer_;  // if it is copied, its own context stays empty
-  [[no_unique_address]] std::conditional_t<copied, PerSequence<Layer>, Nothing> copies_;
+  PerSequence<Layer> copies_;
 };
 
 }  // namespace detail

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <tuple>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "specdec/more/ranks/communicator.hpp"
@@ -33,7 +33,6 @@ class CutsOverRanks {
                                               double temperature, const StepsOfRow& steps) & {
     using Taken = StepsOverRanks<LogitColumns<Numbers>, C>;
     using Searches = typename Taken::Searches;
-    if (!std::holds_alternative<Searches>(searches_)) searches_ = Searches();
     Taken taken(columns, vocab_size, temperature, exchange_, left_, std::get<Searches>(searches_));
     taken([&](Index i) -> const auto& { return steps[i]; });
     return {columns, left_};
@@ -45,7 +44,7 @@ class CutsOverRanks {
  private:
   Exchange<C> exchange_;
   RowsLeft left_;
-  std::variant<std::vector<RankCut<float>>, std::vector<RankCut<double>>> searches_;
+  std::tuple<std::vector<RankCut<float>>, std::vector<RankCut<double>>> searches_;
 };
 
 }  // namespace detail

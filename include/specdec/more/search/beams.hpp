@@ -225,7 +225,7 @@ class Beams {
 
   void next_level(std::vector<detail::SearchedBeam>& beams, Index width,
                   const detail::SearchedContext& context) {
-    best_.replace(
+    detail::replace_by_best(
         beams, width, texts_, [&](Index node) { return context.likeliest(node); },
         [this](Token x) { return options_.stop_tokens.contains(x); });
   }
@@ -303,7 +303,6 @@ class Beams {
   State now_, next_;          // next_ takes the place of now_ if nothing throws
   std::vector<Index> level_;  // what the draft model is asked
   BeamResult counts_;         // of calls and drafted tokens
-  detail::BestContinuations best_;
 };
 
 }  // namespace specdec
