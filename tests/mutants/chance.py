@@ -42,7 +42,7 @@ mutant("device-race-never-settled", "more/device/drafted.hpp", "tests/more/devic
 
 mutant = promise("a device keeps the tokens that the host keeps")
 mutant("device-cut-drops-equals", "more/device/cut.hpp", "tests/more/device/cut",
-       "if (l >= cut) team.at(mine, lane) += weight(l);\n        });\n        next",
-       "if (l > cut) team.at(mine, lane) += weight(l);\n        });\n        next")
+       "if (l >= cut) team.at(mine, lane) += weight(l);\n      });\n      next",
+       "if (l > cut) team.at(mine, lane) += weight(l);\n      });\n      next")
 mutant("device-top-p-of-all-tokens", "more/device/cut.hpp", "tests/more/device/cut",
-       "cut > -infinity ? static_cast<double>(row.weight_from(crew, cut, mass))", "false ? 0.0")
+       "cut > -infinity ? static_cast<double>(detail::weight_from(crew, row, cut, mass))", "false ? 0.0")

@@ -62,9 +62,9 @@ mutant("dead-end-of-nan", "rows/read/dead_end.hpp", "tests/rows/read/dead_end",
        "zeros = zeros && (p.array() == 0).all();", "zeros = zeros && !(p.array() > 0).any();")
 
 mutant = promise("rows spread over ranks have the whole rows' law, on every rank")
-mutant("shard-draws-unshifted", "more/ranks/rank_masses.hpp", "tests/more/ranks/sharded",
+mutant("shard-draws-unshifted", "more/ranks/rank_columns.hpp", "tests/more/ranks/sharded",
        "for (Index r = 0; r < owner; ++r) u -= of(i, r);", "")
-mutant("shard-logits-normalised-alone", "more/ranks/rank_masses.hpp", "tests/more/ranks/sharded",
+mutant("shard-logits-normalised-alone", "more/ranks/rank_columns.hpp", "tests/more/ranks/sharded",
        "return normalised_alone(i) ? of(i, rank) : 1.0;", "return 1.0;")
 mutant("shard-argmax-by-probability", "more/ranks/rank_columns.hpp", "tests/more/ranks/sharded",
        "static_cast<double>(rows_[i].logits()[x]);", "static_cast<double>(rows_[i].probability(x));")

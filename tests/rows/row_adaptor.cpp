@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <span>
-#include <specdec/more/models/common_tokens_row.hpp>
+#include <specdec/more/models/common_tokens.hpp>
 #include <specdec/more/ranks/sharded.hpp>
 #include <specdec/more/rows.hpp>
 #include <specdec/specdec.hpp>

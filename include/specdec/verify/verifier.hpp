@@ -62,7 +62,7 @@ template <class R, Probabilities Target, Probabilities Draft, RandomSource Sourc
 template <class R, Probabilities Target, Probabilities Draft, class Source>
   requires(!detail::DrawnFrom<Source>)
 TreeVerdict verify(R&&, const Target&, const Draft&, TokenIds, TokenIds, Source&&) {
-  static_assert(detail::fits_source<Source>());
+  detail::fits_source<Source>();
   return {};
 }
 

@@ -1,16 +1,15 @@
 // The enumerator of numbers at addresses: it takes both sides of each comparison, and finds a number that is used twice.
 // SPDX-License-Identifier: MIT
-#include "specdec/more/device/address_enumerator.hpp"
-
 #include <map>
 #include <utility>
 
+#include "support/address_enumerator.hpp"
 #include "support/catch.hpp"
 
 namespace test_more_device_address_enumerator {
 
 using namespace specdec;
-using testing::AddressEnumerator;
+using support::AddressEnumerator;
 
 namespace {
 

@@ -10,12 +10,12 @@
 #include <optional>
 #include <random>
 #include <span>
-#include <specdec/more/device/address_enumerator.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <utility>
 #include <vector>
 
+#include "support/address_enumerator.hpp"
 #include "support/bounds.hpp"
 #include "support/catch.hpp"
 #include "support/layouts.hpp"
@@ -25,6 +25,7 @@ namespace test_more_device_addressed_chance {
 
 using namespace specdec;
 using namespace specdec::testing;
+using support::AddressEnumerator;
 
 static_assert(Chance<AddressedChance> && Chance<AddressEnumerator::Chance>);
 

@@ -3,7 +3,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <concepts>
 #include <limits>
 
 #include "specdec/error.hpp"
@@ -16,10 +15,6 @@ namespace specdec::inline v0_2_0::detail {
 template <class Head>
 const TokenMap* token_map_of([[maybe_unused]] const Head& head) {
   if constexpr (requires { head.token_map(); }) {
-    static_assert(
-        requires {
-          { head.token_map() } -> std::convertible_to<const TokenMap*>;
-        }, "token_map() returns no pointer to a specdec::TokenMap");
     return head.token_map();
   } else {
     return nullptr;

@@ -8,14 +8,13 @@
 #include <vector>
 
 #include "specdec/more/ranks/communicator.hpp"
-#include "specdec/more/ranks/cut_logits.hpp"
 #include "specdec/more/ranks/exchange.hpp"
+#include "specdec/more/ranks/logit_columns.hpp"
 #include "specdec/more/ranks/rank_cut_search.hpp"
 #include "specdec/more/ranks/steps_over_ranks.hpp"
 #include "specdec/rows/numbers.hpp"
 #include "specdec/rows/owning_temporary.hpp"
 #include "specdec/sample/chain.hpp"
-#include "specdec/sample/logit_columns.hpp"
 #include "specdec/sample/steps_of_rows.hpp"
 #include "specdec/types.hpp"
 

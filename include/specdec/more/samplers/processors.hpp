@@ -29,7 +29,7 @@ namespace specdec::inline v0_2_0 {
 /// Throws: what they throw; then all are as before.
 template <class... P>
 class Processors {
-  static_assert((detail::follows_text<P>() && ...));
+  static_assert((detail::FollowsText<P> && ...), "a processor is no specdec::TextProcessor");
 
  public:
   explicit Processors(P... processors) : processors_(std::move(processors)...) {}
@@ -69,17 +69,13 @@ namespace detail {
 
 /// A processor is taken as it is, a step as an AppliedStep.
 template <class P>
-struct InProcessors {
-  using Type = P;
-};
+P in_processors(P processor);
 template <RowStep P>
-struct InProcessors<P> {
-  using Type = AppliedStep<P>;
-};
+AppliedStep<P> in_processors(P step);
 
 }  // namespace detail
 
 template <class... P>
-Processors(P...) -> Processors<typename detail::InProcessors<P>::Type...>;
+Processors(P...) -> Processors<decltype(detail::in_processors(std::declval<P>()))...>;
 
 }  // namespace specdec

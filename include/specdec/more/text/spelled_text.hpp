@@ -10,9 +10,8 @@
 #include <vector>
 
 #include "specdec/lists.hpp"
-#include "specdec/model/fed_text.hpp"
+#include "specdec/model/fed_texts.hpp"
 #include "specdec/model/feed.hpp"
-#include "specdec/model/wrapped_tree.hpp"
 #include "specdec/more/rows/mapped.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/token_tree.hpp"
