@@ -92,6 +92,11 @@ double residual_mass(double a, const P& p, double b, const Q& q) {
   });
 }
 
+namespace detail {
+template <Distribution P, Distribution Q>
+class RoughResidualRow;
+}  // namespace detail
+
 /// The distribution ∝ (a·p − b·q)+ as a row. It lists its tokens if p does.
 template <Distribution P, Distribution Q>
 class ResidualRow {
@@ -162,7 +167,9 @@ class ResidualRow {
 
   auto sampler() const { return detail::ComputedSampler<ResidualRow>(*this); }
 
- protected:  // for RoughResidualRow
+ private:
+  friend class detail::RoughResidualRow<P, Q>;
+
   double a_, b_;
   P p_;
   Q q_;
