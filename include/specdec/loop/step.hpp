@@ -31,7 +31,7 @@
 #include "specdec/verify/draft_limit.hpp"
 #include "specdec/verify/drafted.hpp"
 #include "specdec/verify/verdict.hpp"
-#include "specdec/verify/verifier.hpp"
+#include "specdec/verify/verify_line.hpp"
 
 namespace specdec::inline v0_2_0 {
 
