@@ -367,7 +367,7 @@ TEST_CASE("a text of trees goes on after a release, and from a part of itself it
       sequence.step(rng);
       twin.step(other_rng);
       if (step % 2 == 0) continue;
-      sequence.release();
+      sequence.pause();
       CHECK(sequence.kept() == 0);
       CHECK(models.target.context().empty());
     }

@@ -40,9 +40,7 @@ int main() {
   auto sequence = decoder.start(letters("Q: what ate the malt? A:"), turn);
   sequence.generate(rng);
   for (const char* question : {" Q: what killed the rat? A:", " Q: who built the house? A:"}) {
-    std::vector<Token> context(sequence.context().begin(), sequence.context().end());
-    for (const Token x : letters(question)) context.push_back(x);
-    sequence.resume(context, turn);  // the models keep what old and new context have in common
+    sequence.add_turn(letters(question), turn);  // the models keep what they have read
     sequence.generate(rng);
   }
 

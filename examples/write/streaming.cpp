@@ -60,7 +60,7 @@ int main() {
   while (!sequence.done()) {
     print(sequence.step(rng));
     std::cout << "|";
-    if (std::chrono::steady_clock::now() > deadline) sequence.stop();
+    if (std::chrono::steady_clock::now() > deadline) sequence.cancel();
   }
   std::cout << "\n" << sequence.stats().block_efficiency() << " tokens per target call\n";
 }

@@ -15,5 +15,5 @@ using Prompt = std::string_view;
 void use(specdec::testing::TableModel<>& target, const Prompt& prompt) {
   specdec::SpecDec decoder{target, specdec::NoDrafter{}};
   auto sequence = decoder.start(prompt, {.gamma = 2});
-  sequence.stop();
+  sequence.cancel();
 }

@@ -1,4 +1,4 @@
-// must say: this sampler needs whole rows of logits
+// must say: TextProcessor
 // A step among processors cuts a whole row. In the chain of a ShardedModel the ranks look for the cut together.
 // SPDX-License-Identifier: MIT
 #include <specdec/more/samplers/penalties.hpp>

@@ -1,4 +1,4 @@
-// must say: this sampler needs whole rows of logits
+// must say: WholeRow
 // The tokens nearest to the entropy are found by sorting, and a rank has a part of them.
 // SPDX-License-Identifier: MIT
 #include <specdec/more/samplers/penalties.hpp>

@@ -1,4 +1,4 @@
-// must say: this sampler needs whole rows of logits
+// must say: WholeRow
 // Which tokens are likely is known of whole rows only.
 // SPDX-License-Identifier: MIT
 #include <specdec/more/samplers/penalties.hpp>

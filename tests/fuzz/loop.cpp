@@ -449,10 +449,10 @@ void run(const typename World::Setting& setting, Bytes& bytes) {
         sequence.resume(bytes);
         break;
       case 5:
-        sequence.stop();
+        sequence.cancel();
         break;
       case 6:
-        sequence.release();
+        sequence.pause();
         break;
       case 7:
         generate(world, setting, bytes, sequence);

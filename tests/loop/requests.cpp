@@ -409,7 +409,7 @@ TEST_CASE("greedy block verification keeps its law, to 1e-12, if a text is relea
       auto sequence = decoder.start(prompt, options);
       while (!sequence.done()) {
         sequence.step(chance);
-        sequence.release();
+        sequence.pause();
       }
       law[Tokens(sequence.tokens().begin(), sequence.tokens().end())] += chance.probability();
     });

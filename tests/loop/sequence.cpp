@@ -273,7 +273,7 @@ TEST_CASE("a sequence can be stopped, or released and continued") {
   auto second = decoder.start(std::vector<Token>{3}, options);
   std::mt19937_64 other{7};
   second.step(other);
-  first.release();
+  first.pause();
   while (!first.done()) first.step(rng);
   CHECK(copy(first.tokens()) == expected);
 
@@ -438,7 +438,7 @@ TEST_CASE("after a release of one sequence, another that had used the models sti
   auto sequence = decoder.start(prompt, options);
   while (!sequence.done()) {
     sequence.step(rng);
-    paused.release();
+    paused.pause();
   }
   CHECK(copy(sequence.tokens()) == expected);
 }
@@ -501,7 +501,60 @@ TEST_CASE("a sequence may be resumed from a part of its own context, with new op
   CHECK(sequence.context().size() == slid.size() + 51);
 }
 
-TEST_CASE("an engine is told where its context goes on after resume() and after release()") {
+TEST_CASE("a sequence has the words of a batch: a turn, a fork, a pause, a cancel") {
+  std::mt19937_64 seed{12};
+  LoopModel target = LoopModel::random(4, 3, seed), small = LoopModel::random(4, 3, seed);
+  Script script;
+  Decoder decoder = scripted(target, small, script);
+  const Options options{.max_new_tokens = 12, .gamma = 3};
+  std::mt19937_64 rng{1};
+  auto sequence = decoder.start(prompt, options);
+  auto before = sequence.fork({{.max_new_tokens = 6, .gamma = 2}});
+  while (std::ssize(sequence.tokens()) < 3) sequence.step(rng);
+  const auto text = copy(sequence.context());
+  CHECK(message_of<InvalidCall>([&] { sequence.fork(); }) ==
+        "specdec: sequence 0 has begun under a rule that remembers it, so its forks would not be independent "
+        "samples: "
+        "fork it before its first step, or use specdec::BlockVerifier");
+
+  // A turn is the text and what follows it. The models read only what is new.
+  target.fed() = 0;
+  sequence.add_turn(std::vector<Token>{2, 1}, options);
+  auto longer = text;
+  longer.insert(longer.end(), {2, 1});
+  CHECK(copy(sequence.context()) == longer);
+  CHECK(sequence.tokens().empty());
+  CHECK(message_of([&] {
+          sequence.add_turn(std::vector<std::int64_t>{1, std::int64_t{1} << 32}, options);
+        }) == "specdec: text[1] = 4294967296 is no token");
+  CHECK(copy(sequence.context()) == longer);
+  std::mt19937_64 twin = rng;
+  sequence.step(rng);
+  CHECK(target.fed() <= 3 + 3);
+  sequence.generate(rng);
+  CHECK(copy(sequence.tokens()) == decoder.generate(longer, options, twin).tokens);
+
+  // The fork has its own options and statistics, and goes on where the text was.
+  rng.seed(5), twin.seed(5);
+  CHECK(before.generate(rng).tokens ==
+        decoder.generate(prompt, {.max_new_tokens = 6, .gamma = 2}, twin).tokens);
+  auto late = sequence.fork();
+  CHECK(late.stats().emitted == 0);
+  CHECK(copy(late.context()) == copy(sequence.context()));
+  late.add_turn(std::vector<Token>{3}, options);
+  late.step(rng);
+  late.pause();
+  target.fed() = 0;
+  late.step(rng);
+  CHECK(target.fed() > std::ssize(sequence.context()));
+  const Result cancelled = late.cancel();
+  CHECK(late.done());
+  CHECK(cancelled.stop_reason == StopReason::callback);
+  CHECK(cancelled.stats.emitted == std::ssize(cancelled.tokens));
+  CHECK(sequence.cancel().stop_reason == StopReason::length);  // it had ended
+}
+
+TEST_CASE("an engine is told where its context goes on after resume() and after pause()") {
   ByHand decoder{ExternalTarget{.vocabulary = 4}, always({1, 2}), RuleByHand{Verdict{2, 3}}};
   std::mt19937_64 rng{1};
   auto sequence = decoder.start(prompt, {.max_new_tokens = 40, .gamma = 2});
@@ -521,7 +574,7 @@ TEST_CASE("an engine is told where its context goes on after resume() and after 
   step(3, {2, 1, 2});
   sequence.resume(std::vector<Token>{0, 1, 1, 3}, {.max_new_tokens = 40, .gamma = 2});
   step(3, {3, 1, 2});
-  sequence.release();
+  sequence.pause();
   step(0, {0, 1, 1, 3, 1, 2, 3, 1, 2});
 }
 
@@ -856,7 +909,7 @@ TEST_CASE("a rule's memory is kept when a text is resumed unchanged, and only th
   REQUIRE_FALSE(sequence.done());
   sequence.resume(copy(sequence.context()), options);
   CHECK(sequence.verifier() == before);
-  sequence.stop();
+  sequence.cancel();
   sequence.resume(copy(sequence.context()), options);
   CHECK(sequence.verifier() == before);
   auto longer = copy(sequence.context());
@@ -915,12 +968,12 @@ TEST_CASE("a context that the caller has filled is used as it is") {
   CHECK(message_of([&] { decoder.start(text, options, {.cached = -1}); }) ==
         "specdec: cached = -1 is outside 0..6, the length of the prompt");
   auto full = decoder.start(text, options, {.cached = 3});
-  CHECK(message_of<InvalidCall>([&] { full.release(); }) ==
+  CHECK(message_of<InvalidCall>([&] { full.pause(); }) ==
         "specdec: a context that the caller had filled cannot be released");
   full.resume(std::vector<Token>{0, 1, 3}, options);  // of which the caller has filled in the first two
-  CHECK_THROWS_AS(full.release(), InvalidCall);
+  CHECK_THROWS_AS(full.pause(), InvalidCall);
   full.resume(std::vector<Token>{3, 1}, options);  // and nothing of this
-  full.release();
+  full.pause();
   std::mt19937_64 after{2}, afresh{2};
   CHECK(finish(full, after) == decoder.generate(std::vector<Token>{3, 1}, options, afresh).tokens);
   SpecDec windowed{Windowed{TableModel<>(target.table()), 1, 4}, NoDrafter{}};

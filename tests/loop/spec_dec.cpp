@@ -215,7 +215,7 @@ TEST_CASE("a full context ends the output, and no more is drafted than the targe
           CHECK(exact.stop_reason == StopReason::length);
           auto sequence = decoder.start(prompt, {.max_new_tokens = 1000, .gamma = gamma});
           while (!sequence.done()) sequence.step(rng);
-          sequence.stop();
+          sequence.cancel();
           CHECK(sequence.result().stop_reason == StopReason::context);
         }
   std::mt19937_64 rng{7};

@@ -38,7 +38,7 @@ mutant = promise("prompt lookup proposes what followed the latest earlier occurr
 mutant("lookup-first-occurrence", "more/drafters/prompt_lookup.hpp", "tests/more/drafters/prompt_lookup",
        "ends_.latest(context, indexed_, n) = indexed_;",
        "if (Index& end = ends_.latest(context, indexed_, n); end == 0) end = indexed_;")
-mutant("lookup-by-hash-alone", "more/drafters/ngram_ends.hpp", "tests/more/drafters/ngram_ends",
+mutant("lookup-by-hash-alone", "more/drafters/prompt_lookup.hpp", "tests/more/drafters/prompt_lookup",
        "if (found == 0 || std::equal(key.begin(), key.end(), ngram(text, found, n).begin())) return found;", "return found;")
 
 mutant = promise("the suffix drafter goes on from the longest match, with exact counts")
@@ -70,7 +70,7 @@ mutant = promise("a copy of a drafter begins without the context of the drafter 
 mutant("copy-begins-in-another-context", "draft/lifted_drafter.hpp", "tests/draft/lifted_drafter",
        ".first->second.drafter.truncate(0);", ";")
 mutant("copies-of-members-share-a-model", "draft/fallback_drafter.hpp", "tests/draft/lifted_drafter",
-       "each([](const auto& member) { detail::check_copies(member); });", "")
+       "std::apply([](const auto&... member) { (detail::check_copies(member), ...); }, members_);", "")
 
 mutant = promise("of a tree the eldest child comes first")
 mutant("youngest-child-first", "parents.hpp", "tests/token_tree tests/verify/drafted_tree",

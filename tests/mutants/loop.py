@@ -104,7 +104,7 @@ mutant("beams-beyond-the-known-rows", "more/search/searched_context.hpp", "tests
 mutant("beam-search-told-others-rows", "more/search/beam_batch.hpp", "tests/more/search/beam_batch",
        "call_.rows_of(rows, k)", "call_.rows_of(rows, 0)")
 mutant("beams-of-a-failed-call-kept", "more/search/searched_context.hpp", "tests/more/search/beams",
-       "    for (const Index node : told_) detail::at(nodes_, node).known = false;\n", "")
+       "    for (const Index node : call_.told) detail::at(nodes_, node).known = false;\n", "")
 mutant("beam-text-found-twice", "more/search/searched_texts.hpp", "tests/more/search/beam_search", "if (k >= 0) return k;", "")
 
 mutant = promise("of drafts made together a draft length is told what a token costs all texts")
@@ -113,14 +113,14 @@ mutant("whole-draft-time-told-to-each", "loop/round.hpp", "tests/law_clock",
 mutant("draft-time-shared-once", "loop/round.hpp", "tests/law_clock", "time * all.count *", "time *")
 
 mutant = promise("a number is one text's for life")
-mutant("number-given-again", "loop/batch_core.hpp", "tests/loop/requests tests/loop/requests_turns",
+mutant("number-given-again", "loop/batch_texts.hpp", "tests/loop/requests tests/loop/requests_turns",
        "next_ = std::max(next_, number + 1);", "next_ = number + 1;")
 
 mutant = promise("the target keeps its contexts as they are until all drafters have seen its rows")
 mutant("target-keeps-before-all-have-seen", "loop/batch_core.hpp", "tests/draft/lifted_drafter tests/loop/batch",
-       "if (entry != nullptr) round_.settle(entry->seat(), call_.rows_of(all, i), policy_of(*entry));",
+       "if (entry != nullptr) round_.settle(entry->seat(), out_.call.rows_of(all, i), policy_of(*entry));",
        "if (entry != nullptr) {\n"
-       "        round_.settle(entry->seat(), call_.rows_of(all, i), policy_of(*entry));\n"
+       "        round_.settle(entry->seat(), out_.call.rows_of(all, i), policy_of(*entry));\n"
        "        if constexpr (called_here)\n"
        "          if (!entry->seat().error) Round::keep_in(target, entry->seat());\n"
        "      }")
@@ -143,4 +143,4 @@ mutant("twin-of-another-family", "draft/model_drafter.hpp", "tests/draft/model_d
 
 mutant = promise("a twin never gets the context of another text that has its parent's number now")
 mutant("orphan-waits-for-a-number", "loop/batch_core.hpp", "tests/loop/requests_fork",
-       "if (entry->twin_of >= 0 && !contains(entry->twin_of)) entry->twin_of = -1;", ";")
+       "if (entry->twin_of >= 0 && !texts.contains(entry->twin_of)) entry->twin_of = -1;", ";")

@@ -15,11 +15,11 @@ mutant("block-survival-clipped-twice", "verify/rules/block.hpp", "tests/more/ana
 
 mutant = promise("keyed agreement is the sum of its definition")
 mutant("agreement-without-what-is-alone", "more/analysis/keyed_agreement.hpp", "tests/more/analysis/keyed_agreement",
-       "p_sum = common.p_alone, q_sum", "p_sum = 0, q_sum")
+       "else p_sum += p_x;", "else p_sum += 0 * p_x;")
 
 mutant = promise("statistics count by position, and project other draft lengths from that")
 mutant("projection-one-token-late", "more/analysis/projection.hpp", "tests/more/analysis/projection",
-       "continued(survival_, gamma - 1,", "continued(survival_, gamma,")
+       "continued(survival, gamma - 1,", "continued(survival, gamma,")
 mutant("survival-after-the-end", "measure/stats.hpp", "tests/measure/stats",
        "std::min({asked, step.accepted + 1, step_emitted})", "std::min({asked, step.accepted + 1})")
 mutant("survival-of-all-drafts", "more/analysis/acceptance.hpp", "tests/more/analysis/acceptance",
@@ -28,7 +28,7 @@ mutant("projection-from-one-call", "more/analysis/projection.hpp", "tests/more/a
        "measures.target_cost.without_rare(few)", "measures.target_cost")
 
 mutant = promise("the error of a rate takes into account that tokens of one draft depend on each other")
-mutant("rate-without-covariance", "more/analysis/acceptance.hpp", "tests/more/analysis/acceptance", "- 2 * alpha * product_ ", "")
+mutant("rate-without-covariance", "more/analysis/acceptance.hpp", "tests/more/analysis/acceptance", "- 2 * alpha * product ", "")
 
 mutant = promise("a running survival never rises")
 mutant("running-survival-not-falling", "more/lengths/running_survival.hpp", "tests/more/lengths/running_survival",

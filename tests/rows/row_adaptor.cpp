@@ -5,8 +5,9 @@
 #include <cmath>
 #include <cstddef>
 #include <span>
-#include <specdec/more/models/common_tokens_row.hpp>
+#include <specdec/more/models/common_tokens.hpp>
 #include <specdec/more/ranks/sharded.hpp>
+#include <specdec/more/rows.hpp>
 #include <specdec/specdec.hpp>
 #include <string_view>
 #include <utility>

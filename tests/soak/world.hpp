@@ -393,12 +393,12 @@ class World {
 
   void cancel(Text& text) {
     ++tally_.cancellations;
-    text.sequence.stop();
+    text.sequence.cancel();
   }
 
   void release(Text& text) {
     ++tally_.releases;
-    text.sequence.release();
+    text.sequence.pause();
   }
 
   // What to do with a finished text. A rule's memory of a cancelled text concerns its next tokens. So for the census a

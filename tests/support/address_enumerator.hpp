@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
-#include <specdec/chance/address.hpp>
-#include <specdec/chance/addressed_chance.hpp>
 #include <specdec/error.hpp>
+#include <specdec/more/device/address.hpp>
+#include <specdec/more/device/addressed_chance.hpp>
 #include <specdec/rows/distribution.hpp>
 #include <specdec/testing/enumerator.hpp>
 #include <specdec/types.hpp>

@@ -119,7 +119,8 @@ namespace detail {
 template <class Source>
 concept DrawnFrom = std::is_lvalue_reference_v<Source> && RandomSource<std::remove_reference_t<Source>>;
 
-/// Compiles only if random numbers can be drawn from the argument; the error says why not.
+/// Whether random numbers can be drawn from the argument. A compile error that says why not, if they cannot: what is compiled on
+/// that condition adds no errors of its own.
 template <class Source>
 consteval bool fits_source() {
   using S = std::remove_cvref_t<Source>;
@@ -138,7 +139,7 @@ consteval bool fits_source() {
       "as a std::mt19937_64, or a source of chance");
   static_assert(!source || DrawnFrom<Source>,
                 "the generator is a temporary or const: pass a variable, which goes on where it stopped");
-  return true;
+  return DrawnFrom<Source>;
 }
 
 }  // namespace detail

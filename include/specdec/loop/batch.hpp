@@ -37,14 +37,6 @@
 
 namespace specdec::inline v0_2_0 {
 
-/// How a batch uses its target calls.
-struct BatchOptions {
-  /// The most tokens in one target call. A sequence that finds no room waits, and goes first in the next call. A prompt that
-  /// is too long for one call is fed in parts. A ModelDrafter over a BatchModel feeds no more in a call of its model, and reads
-  /// long texts by several calls within one draft. Models for one text, and the model of a CascadeDrafter, have no such limit.
-  Index tokens_per_call = unlimited;
-};
-
 /// Generates many texts together: each step is one target call. Sequences come and go between steps:
 ///
 ///   specdec::Batch batch{target, specdec::ModelDrafter{small}, specdec::BlockVerifier{}};
@@ -92,7 +84,7 @@ class Batch {
       "wrapper around such a model: see specdec::BatchModel, and specdec::ModelPerSequence, which makes "
       "one of a model that can be copied");
   static_assert(detail::fits_model<Target, called_here>());
-  static_assert(detail::can_draft_for_requests<DraftSource>());
+  static_assert(detail::fits_drafter<DraftSource>());
   using Core = detail::BatchCore<TargetModel, DraftSource, V, Length, O>;
   using Policy = typename Core::Policy;
   using Round = typename Core::Round;
@@ -164,33 +156,24 @@ class Batch {
   /// Throws: what SpecDec::start throws, and InvalidArgument if gamma + 1 tokens do not fit in a call, if the number is
   /// in use or out of range, or if tokens are cached that the target cannot know. The batch is then as before.
   Index add(Request request) {
-    const Index number = core().new_number(request.number);
+    const Index number = core().texts.new_number(request.number);
     core().check_fits(request.options.gamma);
     const FilledContext filled{request.cached};
-    auto entry = std::make_unique<Entry>(number, detail::described(core().target), verifier_,
-                                         core().own_length(), std::move(request), observers_);
-    core().fill(*entry, filled);
-    core().enter(std::move(entry));
-    core().keep_filled(number, filled);
+    core().enter(std::make_unique<Entry>(number, detail::described(core().target), verifier_,
+                                         core().own_length(), std::move(request), observers_),
+                 filled);
     return number;
   }
-  Index add(TokenIds prompt, const Options& options, Source source = detail::MissingGenerator{}) {
-    return add(Request{.prompt = prompt, .options = options, .source = std::move(source)});
-  }
-  template <class F>
-  Index add(TokenIds prompt, const Options& options, Source source, F on_step) {
+  template <class Prompt = TokenIds, class F = OnStep>
+  Index add(const Prompt& prompt, const Options& options, Source source = detail::MissingGenerator{},
+            F on_step = {}) {
     static_assert(detail::fits_callback<F>());
-    return add(Request{
-        .prompt = prompt, .options = options, .source = std::move(source), .on_step = std::move(on_step)});
+    if constexpr (detail::fits_prompt<Prompt>())
+      return add(Request{
+          .prompt = prompt, .options = options, .source = std::move(source), .on_step = std::move(on_step)});
+    else return 0;
   }
-
-  /// Arguments that do not fit: a compile error that says why.
-  template <class Prompt, class... OnStep>
-    requires(!std::convertible_to<const Prompt&, TokenIds>)
-  Index add(const Prompt&, const Options&, Source, OnStep&&...) {
-    static_assert(detail::fits_prompt<Prompt>());
-    return 0;
-  }
+  /// Arguments in another order: a compile error that says so.
   template <class First, class Second, class... More>
   Index add(const First&, const Second&, const Options&, More&&...) {
     static_assert(detail::fits_order<First, Second>());
@@ -203,7 +186,7 @@ class Batch {
   /// Throws: InvalidArgument if there is no sequence of that number; InvalidCall within a callback.
   Paused pause(Index sequence) {
     check_between_steps("pause()");
-    core().withdraw(*core().find(sequence));
+    core().withdraw(*core().texts.find(sequence));
     core().take_over_contexts();  // its twins
     std::unique_ptr<Entry> entry = core().remove(sequence);
     entry->seat().target_holds(0);
@@ -220,12 +203,9 @@ class Batch {
   Index add(Paused&& paused, FilledContext filled = {}) {
     Entry& entry = paused.entry();
     const Index number = entry.number();
-    core().check_number(number);
-    core().check_fits(entry.seat().most());
-    core().check_filled(filled, std::ssize(entry.seat().context()));
-    const ExternalTarget target = detail::described(core().target);
-    entry.seat().check_target(target);
-    core().enter(std::move(paused.entry_));
+    const ExternalTarget target =
+        core().check_enters(entry, entry.seat().most(), filled, std::ssize(entry.seat().context()));
+    core().texts.enter(std::move(paused.entry_));
     detail::undo_on_error([&] { detail::put_state(core().drafter(), number, std::move(paused.state_)); },
                           [&] { paused.entry_ = core().remove(number); });
     entry.seat().move_to(target);  // nothing throws from here on
@@ -245,28 +225,13 @@ class Batch {
   /// throw; std::bad_alloc; InvalidCall if the text has begun and its rule remembers it: its twins would not be independent.
   /// The batch is then as before.
   Index fork(Index sequence, Twin twin) {
-    Entry& other = *core().find(sequence);
-    if (other.seat().shares_memory(twin.options.has_value()))
-      detail::invalid_call(
-          "sequence ", sequence,
-          " has begun under a rule that remembers it, so its forks would not be independent samples: fork it "
-          "before its first step, or use specdec::BlockVerifier");
-    const Index number = core().new_number(twin.number);
+    Entry& other = *core().texts.find(sequence);
+    other.seat().check_fork(twin.options.has_value());
+    const Index number = core().texts.new_number(twin.number);
     if (twin.number >= 0) detail::check_number(core().target, number);
     if (twin.options) core().check_fits(twin.options->gamma);
     const FilledContext filled{twin.cached};
-    auto entry = std::make_unique<Entry>(other, number, std::move(twin));
-    core().fill(*entry, filled);
-    if constexpr (Core::shares_contexts) {
-      entry->twin_of = sequence;
-      entry->waits = Core::forks_contexts && filled.cached == 0;
-    }
-    const auto enter = [&] {
-      detail::fork_state(core().drafter(), sequence, number);
-      core().enter(std::move(entry));
-    };
-    detail::undo_on_error(enter, [&] { core().drafter().release(number); });
-    core().keep_filled(number, filled);
+    core().enter_twin(std::make_unique<Entry>(other, number, std::move(twin)), sequence, filled);
     return number;
   }
   Index fork(Index sequence, Source source, const OnStep& on_step = {}, FilledContext filled = {}) {
@@ -278,9 +243,9 @@ class Batch {
   /// Throws: what Sequence::resume and add() throw. The sequence is then as before.
   Index add_turn(Index sequence, TokenIds text, const Options& options) {
     check_between_steps("add_turn()");
-    Entry& entry = *core().find(sequence);
+    Entry& entry = *core().texts.find(sequence);
     core().check_fits(options.gamma);
-    entry.take_turn(text, options);
+    entry.add_turn(text, options);
     core().withdraw(entry);  // nothing throws from here on
     core().leave_call(entry);
     if constexpr (called_here) core().target.keep(sequence, entry.seat().kept());
@@ -289,13 +254,10 @@ class Batch {
   }
   Index add_turn(Paused&& paused, TokenIds text, const Options& options, FilledContext filled = {}) {
     Entry& entry = paused.entry();
-    core().check_number(entry.number());
-    core().check_fits(options.gamma);
-    core().check_filled(filled, std::ssize(entry.seat().context()) + text.size());
-    const ExternalTarget target = detail::described(core().target);
-    entry.seat().check_target(target);
+    const ExternalTarget target =
+        core().check_enters(entry, options.gamma, filled, std::ssize(entry.seat().context()) + text.size());
     const ExternalTarget before = entry.seat().move_to(target);
-    detail::undo_on_error([&] { entry.take_turn(text, options); }, [&] { entry.seat().move_to(before); });
+    detail::undo_on_error([&] { entry.add_turn(text, options); }, [&] { entry.seat().move_to(before); });
     return add(std::move(paused), filled);
   }
 
@@ -304,7 +266,7 @@ class Batch {
   /// returns false to end its own sequence).
   Result cancel(Index sequence) {
     check_between_steps("cancel()");
-    Entry& entry = *core().find(sequence);
+    Entry& entry = *core().texts.find(sequence);
     Result result = entry.seat().result();  // may throw bad_alloc: the sequence then stays
     if (!entry.seat().done()) result.stop_reason = StopReason::callback;
     core().withdraw(entry);
@@ -319,7 +281,7 @@ class Batch {
   bool empty() const { return size() == 0; }
   /// The sequence of that number: its tokens and its statistics.
   /// Throws: InvalidArgument if there is none.
-  const Sequence& sequence(Index number) const& { return core().find(number)->seat(); }
+  const Sequence& sequence(Index number) const& { return core().texts.find(number)->seat(); }
   const Sequence& sequence(Index number) const&& = delete;
   /// Target calls so far, and the tokens fed in these calls.
   Index target_calls() const { return core().target_calls(); }
@@ -337,8 +299,7 @@ class Batch {
   /// step that threw.
   template <class E = InOrder>
   std::span<const Finished> step(E&& for_each = {}) & {
-    static_assert(detail::fits_executor<E>());
-    check_between_steps("step()");
+    check_between_steps<E>("step()");
     finished_.clear();
     step_into(finished_, for_each);
     sort_by_number(finished_);
@@ -351,8 +312,7 @@ class Batch {
   /// Throws: what step() throws, except the target's errors.
   template <class E = InOrder>
   std::span<const BatchFeed> propose(E&& for_each = {}) & {
-    static_assert(detail::fits_executor<E>());
-    check_between_steps("propose()");
+    check_between_steps<E>("propose()");
     proposed_ = false;
     core().admit();
     core().make_feeds(for_each);
@@ -367,7 +327,8 @@ class Batch {
   /// else what step() throws. To try again, begin with propose().
   template <class Rows, class E = InOrder>
   std::span<const Finished> accept(const Rows& rows, E&& for_each = {}) & {
-    check_accept<Rows, E>("accept()");
+    static_assert(detail::fits_target_rows<Rows>());
+    check_between_steps<E>("accept()");
     if (!proposed_) detail::invalid_call("accept() has no proposal to judge: propose() first");
     proposed_ = false;
     return finish_call(rows, for_each);
@@ -379,8 +340,7 @@ class Batch {
   /// Throws: InvalidArgument if there is no sequence of a number, or a number occurs twice; what propose() throws.
   template <class E = InOrder>
   std::span<const BatchFeed> propose_for(std::span<const Index> sequences, E&& for_each = {}) & {
-    static_assert(detail::fits_executor<E>());
-    check_between_steps("propose_for()");
+    check_between_steps<E>("propose_for()");
     proposed_ = false;
     core().admit(sequences);
     core().make_feeds(for_each);
@@ -393,7 +353,8 @@ class Batch {
   template <class Rows, class E = InOrder>
   std::span<const Finished> accept_for(std::span<const Index> sequences, const Rows& rows,
                                        E&& for_each = {}) & {
-    check_accept<Rows, E>("accept_for()");
+    static_assert(detail::fits_target_rows<Rows>());
+    check_between_steps<E>("accept_for()");
     core().take_feeds(sequences);
     proposed_ = false;
     return finish_call(rows, for_each);
@@ -403,26 +364,17 @@ class Batch {
   /// Throws: what step() throws. The sequences finished so far are then kept for the next call.
   template <class E = InOrder>
   std::vector<Finished> run(E&& for_each = {}) {
-    static_assert(detail::fits_executor<E>());
-    check_between_steps("run()");
+    check_between_steps<E>("run()");
     while (!empty()) step_into(all_finished_, for_each);
     sort_by_number(all_finished_);
     return std::exchange(all_finished_, {});
   }
 
  private:
+  template <class E = InOrder>
   void check_between_steps(const char* call) const {
-    if (core().telling()) detail::invalid_call(call, " within a callback of the batch");
-  }
-
-  template <class Rows, class E>
-  void check_accept(const char* call) const {
     static_assert(detail::fits_executor<E>());
-    static_assert(detail::fits_rows<Rows>());
-    static_assert(Probabilities<Rows>,
-                  "the target's rows are no matrix of probabilities: pass an Eigen matrix, RowVectors, "
-                  "RowPointers or another specdec::DistributionMatrix, with as many rows as the feeds want");
-    check_between_steps(call);
+    if (core().telling()) detail::invalid_call(call, " within a callback of the batch");
   }
 
   static void sort_by_number(std::vector<Finished>& finished) {

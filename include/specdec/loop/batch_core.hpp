@@ -6,11 +6,9 @@
 #include <concepts>
 #include <cstddef>
 #include <iterator>
-#include <limits>
 #include <memory>
 #include <span>
 #include <type_traits>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -19,6 +17,7 @@
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/loop/batch_entry.hpp"
+#include "specdec/loop/batch_texts.hpp"
 #include "specdec/loop/request.hpp"
 #include "specdec/loop/round.hpp"
 #include "specdec/model/call.hpp"
@@ -51,46 +50,25 @@ class BatchCore {
         lengths_(std::forward<Length>(length)) {}
   BatchCore(const BatchCore&) = delete;
   BatchCore& operator=(const BatchCore&) = delete;
-  ~BatchCore() { clear(); }
+  ~BatchCore() {
+    for (const auto& entry : texts) forget(entry->number());
+  }
 
   TargetModel target;
   const Index tokens_per_call;  ///< the most
+  BatchTexts<Entry> texts;
 
   typename Round::Drafter& drafter() { return round_.drafter(); }
-  bool contains(Index number) const { return by_number_.contains(number); }
   /// Whether callbacks are being called.
   bool telling() const { return telling_; }
-  Index target_calls() const { return target_calls_; }
-  Index fed() const { return fed_; }
-  std::span<const BatchFeed> feeds() const { return call_.feeds(); }
+  Index target_calls() const { return counts_.calls; }
+  Index fed() const { return counts_.fed; }
+  std::span<const BatchFeed> feeds() const { return out_.call.feeds(); }
 
   /// How many sequences are being written.
   Index size() const {
-    return std::count_if(entries_.begin(), entries_.end(),
+    return std::count_if(texts.begin(), texts.end(),
                          [](const auto& entry) { return !entry->waits_for_turn(); });
-  }
-  /// All sequences leave.
-  void clear() {
-    for (const auto& entry : entries_) forget(entry->number());
-    entries_.clear();
-  }
-
-  Entry* find(Index number) const {
-    const auto found = by_number_.find(number);
-    if (found == by_number_.end()) invalid_argument("there is no sequence ", number, " in the batch");
-    return found->second;
-  }
-
-  /// −1: a number that was never used. Throws if the number is out of range, or in use.
-  Index new_number(Index number) const {
-    constexpr Index most = std::numeric_limits<Index>::max() - 1;
-    if (number < -1 || number > most) invalid_argument("number = ", number, " is outside -1..", most);
-    if (number < 0) number = next_;
-    check_number(number);
-    return number;
-  }
-  void check_number(Index number) const {
-    if (contains(number)) invalid_argument("there is a sequence ", number, " in the batch already");
   }
   /// Throws unless a call has room for a draft and one more token.
   void check_fits(Index gamma) const {
@@ -108,6 +86,16 @@ class BatchCore {
                        "model inside was fed directly");
   }
 
+  /// Throws unless a text that comes from elsewhere can go on here, with this gamma and so many tokens. Returns its new target.
+  ExternalTarget check_enters(const Entry& entry, Index gamma, FilledContext filled, Index size) const {
+    texts.check_number(entry.number());
+    check_fits(gamma);
+    check_filled(filled, size);
+    const ExternalTarget its = described(target);
+    entry.seat().check_target(its);
+    return its;
+  }
+
   /// The caller has filled the target's context of a text that enters. The last token is always fed, for its row.
   static void fill(Entry& entry, FilledContext filled) {
     const Index size = std::ssize(entry.seat().context());
@@ -118,7 +106,7 @@ class BatchCore {
   void keep_filled(Index number, FilledContext filled) {
     if constexpr (called_here) {
       if (filled.cached == 0) return;
-      auto& seat = find(number)->seat();
+      auto& seat = texts.find(number)->seat();
       const auto note = [&] {
         if constexpr (knows_its_context<Target> && can_adopt<Target>)
           target.adopt(number, first(seat.context(), seat.kept()));
@@ -128,23 +116,30 @@ class BatchCore {
     }
   }
 
-  /// Takes an entry in. If it throws, the batch is as before and the entry is still the caller's.
-  void enter(std::unique_ptr<Entry>&& entry) {
-    if (entries_.size() == entries_.capacity()) entries_.reserve(2 * entries_.size() + 1);
+  /// Takes a text in, of which the caller has filled the target's context. If it throws, the batch is as before.
+  void enter(std::unique_ptr<Entry> entry, FilledContext filled) {
     const Index number = entry->number();
-    by_number_.emplace(number, entry.get());
-    next_ = std::max(next_, number + 1);  // nothing throws from here on
-    entries_.push_back(std::move(entry));
+    fill(*entry, filled);
+    texts.enter(std::move(entry));
+    keep_filled(number, filled);
+  }
+  /// The same for a twin of a text, with what the drafter keeps for that.
+  void enter_twin(std::unique_ptr<Entry> twin, Index of, FilledContext filled) {
+    const Index number = twin->number();
+    if constexpr (shares_contexts) {
+      twin->twin_of = of;
+      twin->waits = forks_contexts && filled.cached == 0;
+    }
+    const auto enter_both = [&] {
+      fork_state(drafter(), of, number);
+      enter(std::move(twin), filled);
+    };
+    undo_on_error(enter_both, [&] { drafter().release(number); });
   }
 
   std::unique_ptr<Entry> remove(Index number) {
-    const auto place = std::find_if(entries_.begin(), entries_.end(),
-                                    [=](const auto& entry) { return entry->number() == number; });
-    std::unique_ptr<Entry> entry = std::move(*place);
+    std::unique_ptr<Entry> entry = texts.remove(number);
     leave_call(*entry);
-    looked_at_ -= place - entries_.begin() < looked_at_;
-    entries_.erase(place);
-    by_number_.erase(number);
     free_orphans();
     return entry;
   }
@@ -153,26 +148,26 @@ class BatchCore {
 
   /// Moves waiting sequences to the front.
   void end_step(std::vector<Finished>& finished) {
-    std::rotate(entries_.begin(), entries_.begin() + std::exchange(looked_at_, 0), entries_.end());
+    texts.end_turn();
     leave(finished);
   }
 
   /// Chooses the sequences of the step: those that have waited longest come first. The call must have room for the most
   /// tokens that each may be fed. Drafts are drawn after the choice, so no drawn token influences it.
   void admit() {
-    looked_at_ = choose(std::ssize(entries_), [this](Index i) -> Entry& { return *at(entries_, i); });
+    texts.served(choose(texts.size(), [this](Index i) -> Entry& { return texts[i]; }));
   }
   /// Chooses among these sequences.
   void admit(std::span<const Index> sequences) {
-    for (std::size_t i = 0; i < sequences.size(); ++i) find(sequences, i);  // all, before anything changes
-    looked_at_ = 0;
-    choose(std::ssize(sequences), [&](Index i) -> Entry& { return *find(at(sequences, i)); });
+    for (std::size_t i = 0; i < sequences.size(); ++i)
+      texts.find(sequences, i);  // all, before anything changes
+    texts.served(0);
+    choose(std::ssize(sequences), [&](Index i) -> Entry& { return *texts.find(at(sequences, i)); });
   }
 
   /// The rows that are on their way are for a text that is no more.
-  void leave_call(const Entry& entry) {
-    std::replace_if(
-        stepping_.begin(), stepping_.end(), [&](const Entry* each) { return each == &entry; }, nullptr);
+  void leave_call(Entry& entry) {
+    std::replace(out_.entries.begin(), out_.entries.end(), &entry, static_cast<Entry*>(nullptr));
   }
 
   /// A proposal may be out, or the last step may have failed.
@@ -184,34 +179,32 @@ class BatchCore {
   template <class E>
   void make_feeds(E& for_each) {
     requests_.clear();
-    for (Entry* entry : stepping_) {
+    for (Entry* entry : out_.entries) {
       if (entry->uncached() > 0) continue;
       requests_.push_back(Round::request_of(entry->seat(), policy_of(*entry), entry->source()));
       requests_.back().limits.tokens_per_call = tokens_per_call;
     }
     round_.draft(std::span(requests_), for_each);
-    std::erase_if(stepping_, [](const Entry* entry) { return entry->seat().error != nullptr; });
-    call_.clear();
-    for (Entry* entry : stepping_) {
-      call_.add(entry->seat().next_feed, entry->number());
+    std::erase_if(out_.entries, [](const Entry* entry) { return entry->seat().error != nullptr; });
+    out_.call.clear();
+    for (Entry* entry : out_.entries) {
+      out_.call.add(entry->seat().next_feed, entry->number());
       entry->seat().in_flight.value = 1;
     }
   }
 
   /// The feeds that are out for these sequences.
   void take_feeds(std::span<const Index> sequences) {
-    auto& [entries, call] = taken_;
-    entries.clear();
-    call.clear();
+    taken_.entries.clear();
+    taken_.call.clear();
     for (std::size_t i = 0; i < sequences.size(); ++i) {
-      Entry* const entry = find(sequences, i);
+      Entry* const entry = texts.find(sequences, i);
       if (entry->seat().in_flight.value == 0)
         invalid_argument("sequences[", i, "] = ", sequences[i], " has no proposal to judge");
-      entries.push_back(entry);
-      call.add(entry->seat().next_feed, entry->number());
+      taken_.entries.push_back(entry);
+      taken_.call.add(entry->seat().next_feed, entry->number());
     }
-    std::swap(stepping_, entries);
-    std::swap(call_, call);
+    std::swap(out_, taken_);
   }
 
   template <class Output, class E>
@@ -225,9 +218,9 @@ class BatchCore {
   /// once in fork(): a model may ask for what belongs to the twin's number, which the caller does not know yet.
   void take_over_contexts() {
     if constexpr (shares_contexts)
-      for (const auto& twin : entries_) {
+      for (const auto& twin : texts) {
         if (twin->twin_of < 0) continue;
-        const Entry& other = *find(twin->twin_of);
+        const Entry& other = *texts.find(twin->twin_of);
         if (twin->waits && !other.over() && other.seat().unread() > 0) continue;
         if (!other.seat().error) take_over_contexts(other, *twin);
         twin->twin_of = -1;
@@ -242,17 +235,6 @@ class BatchCore {
  private:
   using Requests = std::vector<typename Round::template Request<typename Entry::Source>>;
 
-  // The i-th of these sequences, which must not be among those before it.
-  Entry* find(std::span<const Index> sequences, std::size_t i) const {
-    const auto found = by_number_.find(sequences[i]);
-    if (found == by_number_.end())
-      invalid_argument("sequences[", i, "] = ", sequences[i], ": there is no such sequence in the batch");
-    const auto before = sequences.first(i);
-    if (std::find(before.begin(), before.end(), sequences[i]) != before.end())
-      invalid_argument("sequences[", i, "] = ", sequences[i], " occurs twice");
-    return found->second;
-  }
-
   // Returns how many of these entries it has looked at before the call was full.
   template <class EntryOf>
   Index choose(Index count, const EntryOf& entry) {
@@ -260,7 +242,7 @@ class BatchCore {
       if (entry(i).seat().in_flight.value > 0) withdraw(entry(i));
     take_over_contexts();
     ask_shared_length();
-    stepping_.clear();
+    out_.entries.clear();
     Index left = tokens_per_call, i = 0;
     while (i < count && admit(entry(i), left)) ++i;
     return i;
@@ -280,7 +262,7 @@ class BatchCore {
     if (seat.error) return true;
     if (count > left || count == 0) return false;
     if (is_part) seat.next_feed = seat.next_part(count);
-    stepping_.push_back(&entry);
+    out_.entries.push_back(&entry);
     left -= count;
     return true;
   }
@@ -290,7 +272,7 @@ class BatchCore {
       if (size() == 0) return;
       Index most = 0;
       DraftedText text{.room = 0};
-      for (const auto& entry : entries_) {
+      for (const auto& entry : texts) {
         if (entry->over() || entry->waits_for_turn()) continue;
         const DraftedText own = entry->seat().drafted_text();
         most = std::max(most, entry->seat().most());
@@ -310,7 +292,7 @@ class BatchCore {
   // After a throw: sequences that were judged before the throw have taken the step, the others have not.
   template <class Rows>
   void settle_judged(const Rows& rows) {
-    for (Entry* entry : stepping_)
+    for (Entry* entry : out_.entries)
       if (entry != nullptr && entry->seat().in_flight.value != 2) {
         if constexpr (called_here) target.keep(entry->number(), entry->seat().next_feed.from);
         withdraw(*entry);
@@ -320,13 +302,13 @@ class BatchCore {
 
   template <class Rows, class E>
   void judge(const Rows& all, E& for_each) {
-    if (!call_.empty()) ++target_calls_;
-    for (const Entry* entry : stepping_)
-      if (entry != nullptr) fed_ += std::ssize(entry->seat().next_feed.tokens);
-    call_.check_rows("target", all);
-    for_each(std::ssize(stepping_), [&](Index i) {
-      if (Entry* const entry = at(stepping_, i))
-        Round::weigh(entry->seat(), call_.rows_of(all, i), entry->source());
+    if (!out_.call.empty()) ++counts_.calls;
+    for (const Entry* entry : out_.entries)
+      if (entry != nullptr) counts_.fed += std::ssize(entry->seat().next_feed.tokens);
+    out_.call.check_rows("target", all);
+    for_each(std::ssize(out_.entries), [&](Index i) {
+      if (Entry* const entry = at(out_.entries, i))
+        Round::weigh(entry->seat(), out_.call.rows_of(all, i), entry->source());
     });
   }
 
@@ -334,10 +316,10 @@ class BatchCore {
   // they are until all drafters have seen its rows.
   template <class Rows>
   void settle(const Rows& all) {
-    for (Index i = 0; i < std::ssize(stepping_); ++i) {
-      Entry*& entry = at(stepping_, i);
+    for (Index i = 0; i < std::ssize(out_.entries); ++i) {
+      Entry*& entry = at(out_.entries, i);
       if (entry != nullptr && entry->seat().in_flight.value != 2) entry = nullptr;
-      if (entry != nullptr) round_.settle(entry->seat(), call_.rows_of(all, i), policy_of(*entry));
+      if (entry != nullptr) round_.settle(entry->seat(), out_.call.rows_of(all, i), policy_of(*entry));
     }
     if constexpr (called_here)
       for_each_settled([this](Entry& entry) { Round::keep_in(target, entry.seat()); });
@@ -345,12 +327,12 @@ class BatchCore {
     telling_ = true;
     for_each_settled([](Entry& entry) { entry.tell(); });  // throws nothing
     telling_ = false;
-    stepping_.clear();
+    out_.entries.clear();
   }
 
   template <class F>
   void for_each_settled(const F& f) {
-    for (Entry* const entry : stepping_)
+    for (Entry* const entry : out_.entries)
       if (entry != nullptr && !entry->seat().error) f(*entry);
   }
 
@@ -375,19 +357,18 @@ class BatchCore {
   // Removes the sequences that are over: all of them, or none if there is no memory for their results.
   void leave(std::vector<Finished>& finished) {
     const auto before = std::ssize(finished);
-    const auto ends = [](const auto& entry) { return entry->over() && !entry->waits_for_turn(); };
+    const auto ends = [](const Entry& entry) { return entry.over() && !entry.waits_for_turn(); };
     const auto collect = [&] {
-      for (const auto& entry : entries_)
-        if (ends(entry)) finished.push_back({entry->number(), entry->seat().result(), entry->seat().error});
+      for (const auto& entry : texts)
+        if (ends(*entry)) finished.push_back({entry->number(), entry->seat().result(), entry->seat().error});
     };
     undo_on_error(collect, [&] {
       while (std::ssize(finished) > before) finished.pop_back();
     });
-    std::erase_if(entries_, [&](const auto& entry) {
+    texts.remove_if([&](Entry& entry) {
       if (!ends(entry)) return false;
-      if (entry->stays()) return entry->reported(), false;
-      forget(entry->number());
-      by_number_.erase(entry->number());
+      if (entry.stays()) return entry.reported(), false;
+      forget(entry.number());
       return true;
     });
     free_orphans();
@@ -396,22 +377,26 @@ class BatchCore {
   // Twins of a text that is gone read for themselves. Its number may soon be another text's.
   void free_orphans() {
     if constexpr (shares_contexts)
-      for (const auto& entry : entries_)
-        if (entry->twin_of >= 0 && !contains(entry->twin_of)) entry->twin_of = -1;
+      for (const auto& entry : texts)
+        if (entry->twin_of >= 0 && !texts.contains(entry->twin_of)) entry->twin_of = -1;
   }
+
+  // A call and its texts; null for one that has left since.
+  struct Proposal {
+    std::vector<Entry*> entries;
+    Call call;
+  };
+  struct Counts {
+    Index calls = 0, fed = 0;
+  };
 
   Round round_;
   Lengths lengths_;
-  std::vector<std::unique_ptr<Entry>> entries_;  // the sequence that has waited longest comes first
-  std::unordered_map<Index, Entry*> by_number_;
-  Index next_ = 0, target_calls_ = 0, fed_ = 0;
-  Index wanted_ = 0;     // what the draft length of all texts asks for
-  Index looked_at_ = 0;  // how many entries have taken part in the last proposal, or are over
+  Counts counts_;
+  Index wanted_ = 0;  // what the draft length of all texts asks for
   bool telling_ = false;
-  std::vector<Entry*> stepping_;  // of the call; null for one that has left since
   Requests requests_;
-  Call call_;
-  std::pair<std::vector<Entry*>, Call> taken_;  // the same, of a call that is being looked at
+  Proposal out_, taken_;  // taken_: a call that is being looked at
 };
 
 }  // namespace specdec::detail

@@ -6,7 +6,6 @@
 #include <span>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "specdec/chance/any_generator.hpp"
 #include "specdec/chance/keyed.hpp"
@@ -55,10 +54,7 @@ class BatchEntry {
         own_(other.own_),
         stays_(other.stays_),
         seat_(other.seat_) {
-    seat_.number = number;
-    seat_.error = nullptr;
-    seat_.last_emitted = {};
-    seat_.become_twin(std::move(twin.options));
+    seat_.become_twin(number, std::move(twin.options));
   }
   BatchEntry(const BatchEntry&) = delete;
   BatchEntry& operator=(const BatchEntry&) = delete;
@@ -76,15 +72,9 @@ class BatchEntry {
   void reported() { reported_ = true; }
 
   /// The next turn: this text, then `text`. If it throws, the text is as before.
-  void take_turn(TokenIds text, const Options& options) {
-    const std::span<const Token> before = seat_.context();
-    std::vector<Token> context(before.begin(), before.end());
-    for (Index i = 0; i < text.size(); ++i) {
-      context.push_back(static_cast<Token>(text[i]));
-      if (context.back() != text[i]) invalid_argument("text[", i, "] = ", text[i], " is no token");
-    }
-    seat_.resume(TokenIds(context), options);
-    reported_ = seat_.in_parts = false;  // nothing throws from here on
+  void add_turn(TokenIds text, const Options& options) {
+    seat_.add_turn(text, options);
+    reported_ = false;  // nothing throws from here on
   }
 
   /// Parts begin if a call has no room for all that the target must still read, or if the rows after the prompt's tokens are wanted.

@@ -105,7 +105,7 @@ struct Result {
   /// Throws: what `bytes` throws.
   template <class Bytes>
   std::string text(const Bytes& bytes) const {
-    static_assert(detail::fits_token_bytes<Bytes>());
+    static_assert(TokenBytes<Bytes>, "the tokenizer is no specdec::TokenBytes");
     std::string out;
     for (const Token x : tokens) out += bytes(x);
     if (stop_match) out.resize(static_cast<std::size_t>(stop_match->begin));
@@ -129,13 +129,14 @@ struct Result {
 
 namespace detail {
 
-/// Compiles only if the argument is a list of token ids; the error says what it is, or names the order of the arguments.
+/// Whether the argument is a list of token ids. A compile error that says what it is, or names the order of the arguments, if it
+/// is none.
 template <class Prompt>
 consteval bool fits_prompt() {
   fits_ids<Prompt>();
   static_assert(MeantAsIds<Prompt>,
                 "the prompt is no list of token ids: the order of the arguments is (prompt, options, rng)");
-  return true;
+  return std::convertible_to<const Prompt&, TokenIds>;
 }
 
 /// Does not compile: the options are not where they belong.
@@ -145,6 +146,10 @@ consteval bool fits_order() {
                 "the options are the second argument: the order of the arguments is (prompt, options, rng)");
   return true;
 }
+
+struct NoCallback {
+  void operator()(std::span<const Token>) const {}
+};
 
 /// Compiles only if F can be called with the tokens of a step.
 template <class F>

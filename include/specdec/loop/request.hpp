@@ -1,4 +1,4 @@
-// What a text brings into a batch, and how it leaves.
+// What a batch is asked for, what a text brings into it, and how it leaves.
 // SPDX-License-Identifier: MIT
 #pragma once
 
@@ -15,6 +15,14 @@
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0 {
+
+/// How a batch uses its target calls.
+struct BatchOptions {
+  /// The most tokens in one target call. A sequence that finds no room waits, and goes first in the next call. A prompt that
+  /// is too long for one call is fed in parts. A ModelDrafter over a BatchModel feeds no more in a call of its model, and reads
+  /// long texts by several calls within one draft. Models for one text, and the model of a CascadeDrafter, have no such limit.
+  Index tokens_per_call = unlimited;
+};
 
 /// Called with the new tokens of a text's step. A callable that returns bool ends the text by false; one that returns nothing
 /// ends no text.

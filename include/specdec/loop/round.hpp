@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <exception>
 #include <iterator>
+#include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "specdec/chance/chance.hpp"
 #include "specdec/draft/draft.hpp"
@@ -15,15 +17,28 @@
 #include "specdec/draft/length/keep_drafting.hpp"
 #include "specdec/draft/lifted_drafter.hpp"
 #include "specdec/error.hpp"
+#include "specdec/loop/options.hpp"
 #include "specdec/loop/step.hpp"
 #include "specdec/measure/clock.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/uncopied.hpp"
 #include "specdec/rows/kinds/dense.hpp"
+#include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/verifier.hpp"
 
 namespace specdec::inline v0_2_0::detail {
+
+/// Compiles only if the rows can be those of a target call; the error says what to pass.
+template <class Rows>
+consteval bool fits_target_rows() {
+  fits_rows<Rows>();
+  static_assert(Probabilities<Rows>,
+                "the target's rows are no matrix of probabilities: pass an Eigen matrix, RowVectors, "
+                "RowPointers or another specdec::DistributionMatrix, with as many rows as the Feed or the "
+                "feeds ask for");
+  return true;
+}
 
 /// A text in generation, and what a round knows of it, beside its source of chance and its draft length.
 template <class Step>
@@ -54,6 +69,32 @@ struct Seat : Step {
   void part_is_fed() {
     Step::target_holds(this->kept() + std::ssize(next_feed.tokens));
     if (unread() == 0) target_holds(std::min(this->kept(), this->ruled_out()));
+  }
+  /// The next turn: this text, then `text`. Throws: as resume(), and InvalidArgument for a number that is no Token.
+  void add_turn(TokenIds text, const Options& options) {
+    const std::span<const Token> before = this->context();
+    std::vector<Token> context(before.begin(), before.end());
+    for (Index i = 0; i < text.size(); ++i) {
+      context.push_back(static_cast<Token>(text[i]));
+      if (context.back() != text[i]) invalid_argument("text[", i, "] = ", text[i], " is no token");
+    }
+    this->resume(TokenIds(context), options);
+    in_parts = false;  // nothing throws from here on
+  }
+  /// Throws unless the text can have a twin, with other options or its own.
+  void check_fork(bool other_options) const {
+    if (this->shares_memory(other_options))
+      invalid_call(
+          "sequence ", number,
+          " has begun under a rule that remembers it, so its forks would not be independent samples: "
+          "fork it before its first step, or use specdec::BlockVerifier");
+  }
+  /// This copy of a text goes on as its twin.
+  void become_twin(Index twin, std::optional<Options> options) {
+    number = twin;
+    error = nullptr;
+    last_emitted = {};
+    Step::become_twin(std::move(options));
   }
   /// The target's context holds the first `length` tokens of the text, and no part is on its way.
   void target_holds(Index length) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <concepts>
+#include <optional>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -143,40 +144,28 @@ class Sequence : private Shared::Round::Seat {
   }
 
   /// Takes one step, with one target call. Returns the emitted tokens; none when done(). The view lives until the next step.
-  template <RandomSource Source>
-  std::span<const Token> step(Source& source) & {
+  /// `source`, here and below: a random bit generator or a source of chance, a variable that goes on where it stopped.
+  template <class Source = detail::MissingGenerator>
+  std::span<const Token> step(Source&& source = {}) & {
     static_assert(!std::same_as<std::remove_cv_t<Target>, ExternalTarget>,
                   "an ExternalTarget is called by the caller: propose() and accept()");
-    if constexpr (calls_target) return whole_step(source);
+    if constexpr (detail::fits_source<Source>() && calls_target) return whole_step(source);
     else return {};
   }
-  template <RandomSource Source>
-  void step(Source& source) && = delete;  // the view would dangle
-  /// An argument that gives no random numbers, here and below: a compile error that says why.
-  template <class Source = detail::MissingGenerator>
-    requires(!detail::DrawnFrom<Source>)
-  std::span<const Token> step(Source&& = {}) {
-    static_assert(detail::fits_source<Source>());
-    return {};
-  }
+  template <class Source>
+  void step(Source&& source) && = delete;  // the view would dangle
 
-  /// Steps until done(), and returns the result().
-  template <RandomSource Source>
-  Result generate(Source& source) {
-    return generate(source, [](std::span<const Token>) {});
-  }
-
-  /// Steps until done(), and calls on_step(tokens) with the tokens of each step, to stream them. A callback may return
-  /// bool: false ends the text like stop().
+  /// Steps until done(), and returns the result(). Calls on_step(tokens), if given, with the tokens of each step, to stream
+  /// them. A callback may return bool: false ends the text like cancel().
   /// Throws: what step() and on_step throw. A step that fails is undone. If on_step throws, the step counts: its tokens are
   /// in tokens(). To go on, call generate() again: no token is lost or reported twice.
-  template <RandomSource Source, class OnStep>
-  Result generate(Source& source, OnStep&& on_step) {
+  template <class Source = detail::MissingGenerator, class OnStep = detail::NoCallback>
+  Result generate(Source&& source = {}, OnStep&& on_step = {}) {
     static_assert(detail::fits_callback<OnStep>());
     while (!done()) {
-      const std::span<const Token> emitted = step(source);
+      const std::span<const Token> emitted = step(std::forward<Source>(source));
       if constexpr (std::same_as<std::invoke_result_t<OnStep&, std::span<const Token>>, bool>) {
-        if (!on_step(emitted)) stop();
+        if (!on_step(emitted)) Base::stop();
       } else {
         on_step(emitted);
       }
@@ -184,43 +173,27 @@ class Sequence : private Shared::Round::Seat {
     return result();
   }
 
-  template <class Source = detail::MissingGenerator, class... OnStep>
-    requires(!detail::DrawnFrom<Source>)
-  Result generate(Source&& = {}, OnStep&&...) {
-    static_assert(detail::fits_source<Source>());
-    return {};
-  }
-
   /// Drafts, and returns what the target must be fed; nothing (0 rows) when done(). Views live until accept(). An earlier
   /// proposal that was not accepted is forgotten. If the log-probabilities of the prompt are asked for, the first Feed is the
   /// prompt alone, and accept() then emits no token.
-  template <RandomSource Source>
-  Feed propose(Source& source) & {
+  template <class Source = detail::MissingGenerator>
+  Feed propose(Source&& source = {}) & {
     // The caller now feeds the target itself. So the next step() of any sequence on this target feeds its whole context.
     if constexpr (calls_target) shared_->target_turns.next();
-    return propose_half(source);
+    if constexpr (detail::fits_source<Source>()) return propose_half(source);
+    else return {};
   }
-  template <RandomSource Source>
-  void propose(Source& source) && = delete;  // the views would dangle
-  template <class Source = detail::MissingGenerator>
-    requires(!detail::DrawnFrom<Source>)
-  Feed propose(Source&& = {}) {
-    static_assert(detail::fits_source<Source>());
-    return {};
-  }
+  template <class Source>
+  void propose(Source&& source) && = delete;  // the views would dangle
 
   /// Judges the last proposal by the target's rows. Returns the emitted tokens; none when done(). The view lives until the
   /// next step.
   /// Shapes: see Step::accept.
   /// Throws: what the rows, the rule and the drafter throw; InvalidCall without a proposal, and if another sequence has
   /// used the drafter since.
-  template <class Rows, RandomSource Source>
-  std::span<const Token> accept(const Rows& rows, Source& source) & {
-    static_assert(detail::fits_rows<Rows>());
-    static_assert(Probabilities<Rows>,
-                  "the target's rows are no matrix of probabilities: pass an Eigen matrix, RowVectors, "
-                  "RowPointers or another specdec::DistributionMatrix, with as many rows as the Feed "
-                  "asks for");
+  template <class Rows, class Source = detail::MissingGenerator>
+  std::span<const Token> accept(const Rows& rows, Source&& source = {}) & {
+    static_assert(detail::fits_target_rows<Rows>());
     if (done()) return {};
     if (Base::in_flight.value == 0)
       detail::invalid_call("accept() has no proposal to judge: propose() first");
@@ -230,33 +203,31 @@ class Sequence : private Shared::Round::Seat {
           "the drafter, or a model that it refers to, was used elsewhere between propose() and "
           "accept(): sequences that run side by side need a decoder each, with a drafter of its own");
     }
-    Round::weigh(*this, rows, source);
+    if constexpr (detail::fits_source<Source>()) Round::weigh(*this, rows, source);
     shared_->round.settle(*this, rows, shared_->length);
     rethrow();
     return Base::last_emitted;
   }
 
-  template <class Rows, class Source = detail::MissingGenerator>
-    requires(!detail::DrawnFrom<Source>)
-  std::span<const Token> accept(const Rows&, Source&& = {}) {
-    static_assert(detail::fits_source<Source>());
-    return {};
+  /// The next turn of a conversation, with new options: this text, then `text`, then new tokens. A text that has not ended is
+  /// interrupted. The models keep what they have read. The statistics go on.
+  /// Throws: what resume() throws.
+  void add_turn(TokenIds text, const Options& options) {
+    Base::add_turn(text, options);
+    keep_in_models(kept());  // nothing throws from here on
   }
 
-  /// Goes on from another context with new options: the next turn of a conversation, say, or a part of the present text.
-  /// The models keep the common prefix of both contexts in their caches. The statistics go on.
+  /// Goes on from another context with new options: from a part of the present text, say, or from an edited one. The models keep
+  /// the common prefix of both contexts in their caches. The statistics go on.
   ///
   /// The verifier keeps its memory if `text` is exactly context() and the text was not complete: between steps, or after
-  /// stop(). Otherwise the verifier starts afresh. Why: in greedy block verification a single step is biased, and the next
+  /// cancel(). Otherwise the verifier starts afresh. Why: in greedy block verification a single step is biased, and the next
   /// tokens correct the bias. So a text that was cut between steps must go on with the verifier's memory. A text that a stop
   /// token or the budget has ended is unbiased.
   /// Throws: InvalidArgument where SpecDec::start does. The sequence is then unchanged.
   void resume(TokenIds text, Options options) {
-    Base::resume(text, std::move(options));  // nothing throws from here on
-    Base::in_flight.value = 0;
-    if constexpr (calls_target)
-      if (turn_.lasts(shared_->target_turns)) keep_in_target(kept());
-    if (drafter_turn_.lasts(shared_->drafter_turns)) drafter().keep(Base::number, kept());
+    Base::resume(text, std::move(options));
+    keep_in_models(kept());  // nothing throws from here on
   }
 
   /// Starts the verifier afresh. Call it before resume() if the text equals this one, but its end was written by other code.
@@ -265,24 +236,37 @@ class Sequence : private Shared::Round::Seat {
     Base::forget();
   }
 
-  /// Ends the sequence here.
-  void stop() {
-    withdraw();
-    Base::stop();
+  /// Another text, the same so far, for another sample of it. Its statistics begin here. It takes turns with this one on the
+  /// decoder's models, which read it anew. Options, if given, as in Twin::options.
+  /// Throws: InvalidArgument where Batch::fork does; InvalidCall if the text has begun and its rule remembers it.
+  Sequence fork(std::optional<Options> other = {}) const {
+    Base::check_fork(other.has_value());
+    Sequence twin(*this);
+    twin.become_twin(Base::number, std::move(other));
+    return twin;
   }
 
-  /// Clears the contexts of both models; the next step feeds them the whole sequence again. Use it to free memory, and
-  /// after other code has used the models.
+  /// Clears the contexts of both models; the next step feeds them the whole text again. Use it to free memory, and after other
+  /// code has used the models.
   /// Throws: InvalidCall if the caller had filled the target's context (FilledContext): the sequence cannot restore it.
-  void release() {
+  void pause() {
     if (Base::filled() > 0) detail::invalid_call("a context that the caller had filled cannot be released");
     withdraw();
-    if constexpr (calls_target)
-      if (turn_.lasts(shared_->target_turns)) keep_in_target(0);
-    if (drafter_turn_.lasts(shared_->drafter_turns)) drafter().keep(Base::number, 0);
+    keep_in_models(0);
     turn_ = drafter_turn_ = detail::Turn();
     Base::target_holds(0);
   }
+
+  /// Ends the text here, and returns what has been generated so far.
+  Result cancel() {
+    withdraw();
+    Base::stop();
+    return result();
+  }
+
+  /// The names that pause() and cancel() had before.
+  void release() { pause(); }
+  void stop() { cancel(); }
 
  private:
   template <RandomSource Source>
@@ -308,6 +292,13 @@ class Sequence : private Shared::Round::Seat {
     });
   }
 
+  // Of the models that nobody else has used since.
+  void keep_in_models(Index length) {
+    Base::in_flight.value = 0;
+    if constexpr (calls_target)
+      if (turn_.lasts(shared_->target_turns)) keep_in_target(length);
+    if (drafter_turn_.lasts(shared_->drafter_turns)) drafter().keep(Base::number, length);
+  }
   void keep_in_target(Index length) { shared_->target.keep(Base::number, length); }
 
   template <RandomSource Source>

@@ -42,7 +42,7 @@ class SpecDec {
   // Assertions, not constraints: with deduced arguments, compilers would not say which constraint failed.
   static_assert(detail::fits_model<std::remove_reference_t<TargetModel>,
                                    !std::same_as<std::remove_cvref_t<TargetModel>, ExternalTarget>>());
-  static_assert(detail::can_draft_for_requests<DraftSource>());
+  static_assert(detail::fits_drafter<DraftSource>());
   using Shared = detail::Shared<TargetModel, DraftSource, V, Length, O>;
   static_assert(detail::fit_together<std::remove_reference_t<TargetModel>,
                                      drafts_trees<std::remove_reference_t<detail::Lift<DraftSource>>>, V,
@@ -72,47 +72,28 @@ class SpecDec {
   /// negative max_new_tokens or gamma, a gamma above longest_draft that is not `unlimited`, a `cached` that is
   /// negative or larger than the prompt, log_probabilities without their observer, and a verifier that remembers a text;
   /// InvalidCall if the decoder was moved away.
-  Sequence start(TokenIds prompt, const Options& options, FilledContext filled = {}) & {
+  template <class Prompt = TokenIds>
+  Sequence start(const Prompt& prompt, const Options& options, FilledContext filled = {}) & {
     detail::check_here(shared_ != nullptr, "decoder");
-    return Sequence(*shared_, verifier_, prompt, options, filled, observers_);
+    if constexpr (detail::fits_prompt<Prompt>())
+      return Sequence(*shared_, verifier_, prompt, options, filled, observers_);
   }
   void start(TokenIds prompt, const Options& options,
              FilledContext filled = {}) && = delete;  // the sequence would refer to a dead decoder
 
-  /// No list of token ids: a compile error that says why.
-  template <class Prompt>
-    requires(!std::convertible_to<const Prompt&, TokenIds>)
-  Sequence start(const Prompt&, const Options& options, FilledContext = {}) & {
-    static_assert(detail::fits_prompt<Prompt>());
-    return start(TokenIds(), options);
-  }
-
-  /// Generates a continuation of the prompt (ids of 32 or 64 bits) in a fresh sequence, from empty contexts.
-  /// `source` is a random bit generator or a source of chance.
-  /// Throws: what start() and Sequence::step() throw.
-  template <RandomSource Source>
-  Result generate(TokenIds prompt, const Options& options, Source& source) {
-    return start(prompt, options).generate(source);
-  }
-
-  /// Generates, and calls on_step(tokens) with the tokens of each step, to stream them. A callback may return bool:
-  /// false ends the generation.
+  /// Generates a continuation of the prompt (ids of 32 or 64 bits) in a fresh sequence, from empty contexts. Calls
+  /// on_step(tokens), if given, with the tokens of each step, to stream them. A callback may return bool: false ends the
+  /// generation. `source` is a random bit generator or a source of chance.
   /// Throws: what start(), Sequence::step() and on_step throw. on_step has then received all generated tokens. To be able to
   /// go on after an exception, use start() and Sequence::generate() instead. A new generation from the received tokens is
   /// lossless only if the rule remembers nothing (see Sequence::resume).
-  template <RandomSource Source, class OnStep>
-  Result generate(TokenIds prompt, const Options& options, Source& source, OnStep&& on_step) {
-    static_assert(detail::fits_callback<OnStep>());
-    return start(prompt, options).generate(source, on_step);
+  template <class Prompt = TokenIds, class Source = detail::MissingGenerator, class... OnStep>
+  Result generate(const Prompt& prompt, const Options& options, Source&& source = {}, OnStep&&... on_step) {
+    if constexpr (detail::fits_prompt<Prompt>() && detail::fits_source<Source>())
+      return start(prompt, options).generate(source, on_step...);
+    else return {};
   }
-
-  /// Arguments that do not fit: a compile error that says why.
-  template <class Prompt, class Source = detail::MissingGenerator, class... OnStep>
-    requires(!std::convertible_to<const Prompt&, TokenIds> || !detail::DrawnFrom<Source>)
-  Result generate(const Prompt&, const Options&, Source&& = {}, OnStep&&...) {
-    static_assert(detail::fits_prompt<Prompt>() && detail::fits_source<Source>());
-    return {};
-  }
+  /// Arguments in another order: a compile error that says so.
   template <class First, class Second, class... More>
   Result generate(const First&, const Second&, const Options&, More&&...) {
     static_assert(detail::fits_order<First, Second>());
@@ -136,20 +117,13 @@ SpecDec(T&&, D&&, V, L&&, Observers<O...>) -> SpecDec<T, D, V, L, Observers<O...
 
 /// The baseline: the target alone writes one token per call. Takes SpecDec's options (gamma is ignored), returns a Result.
 /// autoregressive<ArgmaxVerifier>(...) is greedy decoding.
-template <class V = BlockVerifier, class M, RandomSource Source, class... OnStep>
-Result autoregressive(M&& target, TokenIds prompt, Options options, Source& source, OnStep&&... on_step) {
+template <class V = BlockVerifier, class M, class Prompt = TokenIds, class Source = detail::MissingGenerator,
+          class... OnStep>
+Result autoregressive(M&& target, const Prompt& prompt, Options options, Source&& source = {},
+                      OnStep&&... on_step) {
   options.gamma = 0;
   SpecDec<M, NoDrafter, V> decoder(std::forward<M>(target), NoDrafter{});
-  return decoder.generate(prompt, options, source, std::forward<OnStep>(on_step)...);
-}
-
-/// Arguments that do not fit: a compile error that says why.
-template <class V = BlockVerifier, class M, class Prompt, class Source = detail::MissingGenerator,
-          class... OnStep>
-  requires(!std::convertible_to<const Prompt&, TokenIds> || !detail::DrawnFrom<Source>)
-Result autoregressive(M&&, const Prompt&, const Options&, Source&& = {}, OnStep&&...) {
-  static_assert(detail::fits_prompt<Prompt>() && detail::fits_source<Source>());
-  return {};
+  return decoder.generate(prompt, options, std::forward<Source>(source), on_step...);
 }
 
 }  // namespace specdec

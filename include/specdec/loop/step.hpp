@@ -62,7 +62,8 @@ consteval bool fit_together() {
   static_assert(takes_trees<Target> || !trees || std::same_as<std::remove_const_t<Target>, ExternalTarget>,
                 "the drafter drafts trees, which the target does not take: see specdec::takes_trees, and "
                 "specdec::PathByPath, with which any model takes them");
-  static_assert(fits_draft_length<Policy>());
+  static_assert(DraftLength<Policy>,
+                "the draft length is no specdec::DraftLength, nor is each(length), which is for many texts");
   static_assert(counts_nodes<Policy> || !trees,
                 "the drafter drafts trees, and the draft length counts the positions of a line: see "
                 "specdec::DraftLength");

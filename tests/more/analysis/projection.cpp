@@ -41,11 +41,10 @@ TEST_CASE("an expected step weighs target calls by how often that many tokens ar
   const std::vector<double> proposed{0.5, 0.25};
   const auto target = [](Index n) { return n == 1 ? 10.0 : n == 2 ? 12.0 : 15.0; };
   const auto draft = [](Index n) { return n == 0 ? 1.0 : n == 1 ? 2.0 : 4.0; };
-  const auto share = [&](Index i) { return proposed[static_cast<std::size_t>(i)]; };
-  CHECK(expected_step_cost(0, share, target, draft) == 10);  // the drafter is not asked
-  CHECK(expected_step_cost(1, share, target, draft) == 0.5 * (10 + 1) + 0.5 * (12 + 2));
-  CHECK(expected_step_cost(2, share, target, draft) == 0.5 * (10 + 1) + 0.25 * (12 + 2) + 0.25 * (15 + 4));
   const auto projections = project(std::vector<double>{0.4, 0.1}, proposed, target, draft, 2);
+  CHECK(projections[0].time_per_token == 10);  // the drafter is not asked
+  CHECK(projections[1].time_per_token == Approx((0.5 * (10 + 1) + 0.5 * (12 + 2)) / 1.4));
+  CHECK(projections[2].time_per_token == Approx((0.5 * (10 + 1) + 0.25 * (12 + 2) + 0.25 * (15 + 4)) / 1.5));
   CHECK(projections[2].tokens_per_call == Approx(1.5));
   CHECK(projections[2].speed_up == Approx(10 * 1.5 / 13.75));
 }
@@ -185,9 +184,6 @@ TEST_CASE("impossible draft lengths are named in the error") {
   CHECK(complaint(-1) == "specdec: most = -1 is negative");
   CHECK(complaint(unlimited) ==
         "specdec: most = 9223372036854775807 is more than 1048576, the longest draft");
-  CHECK(message_of([&] { expected_step_cost(-1, one, one, one); }) == "specdec: gamma = -1 is negative");
-  CHECK(message_of([&] { expected_step_cost(unlimited, one, one, one); }) ==
-        "specdec: gamma = 9223372036854775807 is more than 1048576, the longest draft");
 }
 
 }  // namespace test_more_analysis_projection

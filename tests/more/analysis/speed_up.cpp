@@ -81,11 +81,7 @@ TEST_CASE("some gamma helps exactly if alpha exceeds the cost ratio") {
       long double best = 1;
       for (Index gamma = 1; gamma <= 60; ++gamma) best = std::max(best, improvement(alpha, gamma, c));
       CHECK(drafting_helps(alpha, c) == (best > 1));
-      CHECK(assured_improvement(alpha, c) <= static_cast<double>(best) * (1 + 1e-15));
     }
-  CHECK(assured_improvement(0.5, 0.25) == 1.2);
-  CHECK(assured_improvement(0.5, 0.5) == 1);
-  CHECK(assured_improvement(0.5, 0.75) == 1);
 }
 
 TEST_CASE("the best gamma is the smallest of all gammas that are equally best") {

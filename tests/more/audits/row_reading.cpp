@@ -57,10 +57,10 @@ using testing::detail::RowReading;
 void check_reading(const RowReading& reading, double value, double above, double equal, double before) {
   CHECK(reading.value() == Approx(value));
   CHECK(reading.total() == Approx(1));
-  CHECK(reading.position(0) == Approx(above).margin(1e-6));
-  CHECK(reading.position(1) == Approx(above + equal));
-  CHECK(reading.position_by_id(0) == Approx(before).margin(1e-6));
-  CHECK(reading.position_by_id(1) == Approx(before + value));
+  CHECK(reading.by_rank(0) == Approx(above).margin(1e-6));
+  CHECK(reading.by_rank(1) == Approx(above + equal));
+  CHECK(reading.by_id(0) == Approx(before).margin(1e-6));
+  CHECK(reading.by_id(1) == Approx(before + value));
   CHECK(reading.is_distribution());
   CHECK(reading.is_informative());
   for (std::size_t k = 0; k < exponents.size(); ++k) {
@@ -113,13 +113,13 @@ TEST_CASE("under q every likelihood ratio has mean 1, and U and W the law of V")
     for (Token x = 0; x < 7; ++x) {
       if (!(q.probability(x) > 0)) continue;
       const RowReading row(q, x);
-      const double stretch = row.position(1) - row.position(0);
+      const double stretch = row.by_rank(1) - row.by_rank(0);
       int ties = 0;
       for (Token y = 0; y < 7; ++y) ties += q.probability(y) == q.probability(x);
       CHECK(stretch == Approx(ties * q.probability(x)));
       covered += stretch / ties;
-      CHECK(row.position_by_id(0) == Approx(end).margin(1e-12));
-      end = row.position_by_id(1);
+      CHECK(row.by_id(0) == Approx(end).margin(1e-12));
+      end = row.by_id(1);
       for (std::size_t k = 0; k < mean.size(); ++k)
         mean[k] += q.probability(x) * std::pow(row.value(), exponents[k] - 1) / row.power(k);
     }
@@ -139,13 +139,13 @@ TEST_CASE("a row longer than a block is read to its end") {
     const Token first = static_cast<Token>(likely), other = static_cast<Token>(likely == 5 ? size - 2 : 3);
     const auto check = [&](const RowReading& best, const RowReading& rest) {
       CHECK(best.total() == Approx(1));
-      CHECK(best.position(0) == 0);
-      CHECK(best.position(1) == Approx(0.5));
-      CHECK(best.position_by_id(1) - best.position_by_id(0) == Approx(0.5));
-      CHECK(best.position_by_id(0) ==
+      CHECK(best.by_rank(0) == 0);
+      CHECK(best.by_rank(1) == Approx(0.5));
+      CHECK(best.by_id(1) - best.by_id(0) == Approx(0.5));
+      CHECK(best.by_id(0) ==
             Approx(0.5 * static_cast<double>(likely) / static_cast<double>(size - 1)).margin(1e-6));
-      CHECK(rest.position(0) == Approx(0.5));
-      CHECK(rest.position(1) == Approx(1));
+      CHECK(rest.by_rank(0) == Approx(0.5));
+      CHECK(rest.by_rank(1) == Approx(1));
     };
     const auto dense = distributions(row).row(0);
     const auto processed = Logits{logits}.row(0);

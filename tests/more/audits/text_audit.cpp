@@ -241,7 +241,7 @@ TEST_CASE("hostile input is counted, and convicts only where it must") {
   audit.add(Row(p * 0), 0);
   audit.add(1.5, 0.5);
   RowMajor<float> logits = RowMajor<float>::Constant(1, 3, std::numeric_limits<float>::quiet_NaN());
-  audit.add(Logits(logits), Text{1});
+  audit.add(Logits(logits), Token{1});
   TextAuditReport report = audit.report();
   CHECK(report.tokens == 18);
   CHECK(report.unreadable == 12);

@@ -23,8 +23,7 @@ namespace {
 ChosenTree grown(ScannedTexts& counted, std::span<const Token> context, const DraftLimits& limits) {
   detail::CountedTree<ScannedTexts> tree;
   counted.begin(context);
-  tree.grow(counted, limits);
-  return chosen_tree(tree.draft());
+  return chosen_tree(tree.grow(counted, limits));
 }
 
 std::vector<Token> random_text(std::size_t size, Index tokens, std::mt19937_64& rng) {
@@ -106,8 +105,7 @@ TEST_CASE("continuations that can no longer count are not read") {
   Watched counted({text}, 1, 3);
   detail::CountedTree<Watched> tree;
   counted.begin(std::vector<Token>{5, 1, 2});
-  tree.grow(counted, {.nodes = 2, .depth = 3});
-  CHECK(chosen_tree(tree.draft()) == ChosenTree{{4, 5}, {-1, 0}});
+  CHECK(chosen_tree(tree.grow(counted, {.nodes = 2, .depth = 3})) == ChosenTree{{4, 5}, {-1, 0}});
   CHECK(counted.read < 20);
   counted.begin(std::vector<Token>{0, 4});
   tree.grow(counted, {.nodes = 2, .depth = 3});

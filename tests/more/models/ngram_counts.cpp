@@ -13,12 +13,12 @@ namespace test_more_models_ngram_counts {
 
 using specdec::Index;
 using specdec::Token;
-using Counts = specdec::detail::NgramCounts<std::int32_t>;
+using Counts = specdec::detail::NgramCounts;
 using Tokens = std::vector<Token>;
 
 namespace {
 
-using Following = std::map<Token, int>;
+using Following = std::map<Token, Index>;
 
 // What follows each context of up to order − 1 tokens.
 std::map<Tokens, Following> count(const Tokens& text, Index order) {
@@ -67,7 +67,7 @@ TEST_CASE("every context of the text is a node that knows what follows it, and t
           const Index node = find(counts, context);
           REQUIRE(node != Counts::none);
           CHECK(successors(counts, node) == following);
-          int total = 0;
+          Index total = 0;
           for (const auto& [token, n] : following) total += n;
           CHECK(counts.total(node) == total);
           if (context.empty()) continue;

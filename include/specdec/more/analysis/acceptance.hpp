@@ -88,7 +88,9 @@ struct Acceptance {
       block[i] += block_survival;
       accepted += std::min(1.0, p[i] / q[i]);
     }
-    add_rate(accepted, static_cast<double>(p.size()));
+    const double tokens = static_cast<double>(p.size());
+    rate_ +=
+        {p.empty() ? 0.0 : 1.0, accepted, tokens, accepted * accepted, accepted * tokens, tokens * tokens};
   }
 
   /// Adds the drafts of another run.
@@ -100,12 +102,7 @@ struct Acceptance {
     detail::add_elements(block, other.block);
     detail::add_elements(token_reached_, other.token_reached_);
     detail::add_elements(block_reached_, other.block_reached_);
-    drafts_ += other.drafts_;
-    accepted_ += other.accepted_;
-    tokens_ += other.tokens_;
-    accepted_squared_ += other.accepted_squared_;
-    product_ += other.product_;
-    tokens_squared_ += other.tokens_squared_;
+    rate_ += other.rate_;
     return *this;
   }
 
@@ -121,10 +118,11 @@ struct Acceptance {
   /// The acceptance rate α = E Σ min(p, q): the mean of min(1, p/q) over drafted tokens. Tokens after a token with p = 0 are
   /// left out. The tokens of a draft are not independent. So the standard error comes from a ratio estimator over drafts.
   Estimate rate() const {
-    if (tokens_ == 0) return {};
-    const double alpha = accepted_ / tokens_;
-    const double squares = accepted_squared_ - 2 * alpha * product_ + alpha * alpha * tokens_squared_;
-    return {alpha, std::sqrt(std::max(squares, 0.0)) / tokens_};
+    const auto& [drafts, accepted, tokens, accepted_squared, product, tokens_squared] = rate_;
+    if (tokens == 0) return {};
+    const double alpha = accepted / tokens;
+    const double squares = accepted_squared - 2 * alpha * product + alpha * alpha * tokens_squared;
+    return {alpha, std::sqrt(std::max(squares, 0.0)) / tokens};
   }
 
   /// The confidence interval of α, `z` standard errors to both sides; z = 1.96 has a confidence of 95 %.
@@ -136,7 +134,7 @@ struct Acceptance {
     if (!(z >= 0 && z <= 1e100)) detail::invalid_argument("z = ", z, " is outside [0, 1e100]");
     const auto [alpha, error] = rate();
     const double variance = alpha * (1 - alpha);
-    const double coins = error > 0 && variance > 0 ? variance / (error * error) : drafts_;
+    const double coins = error > 0 && variance > 0 ? variance / (error * error) : rate_.drafts;
     if (coins == 0) return {};
     const double n = coins + z * z, middle = (coins * alpha + z * z / 2) / n;
     const double half = z / n * std::sqrt(coins * variance + z * z / 4);
@@ -144,14 +142,20 @@ struct Acceptance {
   }
 
  private:
-  void add_rate(double accepted, double tokens) {
-    if (tokens > 0) ++drafts_;
-    accepted_ += accepted;
-    tokens_ += tokens;
-    accepted_squared_ += accepted * accepted;
-    product_ += accepted * tokens;
-    tokens_squared_ += tokens * tokens;
-  }
+  // Of the drafts with at least one probability: their number, and the sums of A = Σ_i min(1, p/q), of n = tokens, and of A²,
+  // A·n, n².
+  struct RateSums {
+    double drafts = 0, accepted = 0, tokens = 0, accepted_squared = 0, product = 0, tokens_squared = 0;
+
+    void operator+=(const RateSums& other) {
+      drafts += other.drafts;
+      accepted += other.accepted;
+      tokens += other.tokens;
+      accepted_squared += other.accepted_squared;
+      product += other.product;
+      tokens_squared += other.tokens_squared;
+    }
+  };
 
   double per_step(const std::vector<double>& sums) const {
     double sum = 0;
@@ -161,9 +165,7 @@ struct Acceptance {
 
   // [i]: Σ over the drafts that were asked for an (i+1)-th token of the text, of P(τ >= i | the draft).
   std::vector<double> token_reached_, block_reached_;
-  double drafts_ = 0;  // drafts with at least one probability
-  // Σ over drafts of A = Σ_i min(1, p/q), of n = tokens, and of A², A·n, n².
-  double accepted_ = 0, tokens_ = 0, accepted_squared_ = 0, product_ = 0, tokens_squared_ = 0;
+  RateSums rate_;
 };
 
 }  // namespace specdec

@@ -27,7 +27,7 @@
 #include "specdec/more/analysis/survival.hpp"
 #include "specdec/rows/named_row.hpp"
 #include "specdec/rows/read/overlap.hpp"
-#include "specdec/rows/read/segments.hpp"
+#include "specdec/rows/read/each_segment.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/block.hpp"
 #include "specdec/verify/draft_limit.hpp"
@@ -42,12 +42,11 @@ namespace detail {
 
 /// Whether the rule's weight is a running product of ratios, clipped or not.
 template <class Rule>
-inline constexpr bool is_product_rule =
-    std::same_as<Rule, BlockVerifier> || std::same_as<Rule, GreedyBlockVerifier>;
+concept ProductRule = std::same_as<Rule, BlockVerifier> || std::same_as<Rule, GreedyBlockVerifier>;
 
 /// A value of a positive random variable.
 struct Atom {
-  double value, mass;
+  double value, mass, log = std::log(value);
 };
 using Atoms = std::vector<Atom>;  // by ascending value
 
@@ -96,18 +95,15 @@ class WeightWalk {
   WeightWalk(bool clipped, Kind kind, double width, const Cells& ratios)
       : clipped_(clipped), kind_(kind), width_(width), law_{{1.0, 1.0}} {
     ratios_ = atoms(ratios, no_key, -no_key);
-    for (const Atom& r : ratios_) log_ratios_.push_back(std::log(r.value));
   }
 
   /// Adds a token, with up to `remaining` tokens to follow, and returns P(τ >= i) after it. Throws InvalidArgument if
   /// more than `most` weights would have to be kept.
   double step(Index remaining, std::size_t most) {
     set_region(static_cast<double>(remaining));
-    log_law_.clear();
-    for (const Atom& w : law_) log_law_.push_back(std::log(w.value));
     Cells cells, scaled, scratch;
-    for (std::size_t k = 0; k < ratios_.size(); ++k) {
-      scale(k, scaled);
+    for (const Atom& ratio : ratios_) {
+      scale(ratio, scaled);
       merge(cells, scaled, scratch);
       if (cells.size() > most)
         invalid_argument("most_weights = ", most, " is too few: the weights of these rows take more values");
@@ -132,18 +128,17 @@ class WeightWalk {
   // weight that no further ratios can take below 1 enters as 1 (or, if clipped, is 1). For both, only mass and mean matter.
   void set_region(double remaining) {
     if (ratios_.empty()) return;
-    const double rise = std::max(0.0, log_ratios_.back()), fall = std::min(0.0, log_ratios_.front());
+    const double rise = std::max(0.0, ratios_.back().log), fall = std::min(0.0, ratios_.front().log);
     lowest_ = key(std::max(-remaining * rise, -log_largest)) - 1;
     highest_ = clipped_ ? 0 : -key(std::max(remaining * fall, -log_largest));
   }
 
-  // The law of the weights times ratio k, by cell.
-  void scale(std::size_t k, Cells& cells) const {
+  // The law of the weights times a ratio, by cell.
+  void scale(const Atom& r, Cells& cells) const {
     cells.clear();
-    const Atom& r = ratios_[k];
-    for (std::size_t j = 0; j < law_.size(); ++j) {
-      const double value = bounded(law_[j].value * r.value), mass = law_[j].mass * r.mass;
-      const std::int64_t at = std::clamp(key(log_law_[j] + log_ratios_[k]), lowest_, highest_);
+    for (const Atom& w : law_) {
+      const double value = bounded(w.value * r.value), mass = w.mass * r.mass;
+      const std::int64_t at = std::clamp(key(w.log + r.log), lowest_, highest_);
       enter(cells, {at, mass, mass * (clipped_ ? std::min(1.0, value) : value)});
     }
   }
@@ -156,30 +151,29 @@ class WeightWalk {
       const double most = cell.key < highest ? end(cell.key + 1) : infinity;
       const double mean = std::clamp(cell.moment / cell.mass, least, most);  // where rounding has led outside
       if (kind_ == Kind::spread && least > 0 && most < infinity) spread(cell.mass, mean, least, most, out);
-      else add(out, {mean, cell.mass});
+      else add(out, mean, cell.mass);
     }
     return out;
   }
 
   static void spread(double mass, double mean, double low, double high, Atoms& out) {
     const double share = (mean - low) / (high - low);
-    add(out, {low, (1 - share) * mass});
-    add(out, {high, share * mass});
+    add(out, low, (1 - share) * mass);
+    add(out, high, share * mass);
   }
 
   double end(std::int64_t at) const { return std::exp(static_cast<double>(at) * width_); }
 
-  static void add(Atoms& out, const Atom& atom) {
-    if (!(atom.mass > 0)) return;
-    if (!out.empty() && out.back().value == atom.value) out.back().mass += atom.mass;
-    else out.push_back(atom);
+  static void add(Atoms& out, double value, double mass) {
+    if (!(mass > 0)) return;
+    if (!out.empty() && out.back().value == value) out.back().mass += mass;
+    else out.push_back({value, mass});
   }
 
   bool clipped_;
   Kind kind_;
   double width_;
   Atoms ratios_, law_;
-  std::vector<double> log_ratios_, log_law_;
   std::int64_t lowest_ = 0, highest_ = 0;
   double additions_ = 0;
 };
@@ -239,8 +233,7 @@ Survival context_free_survival(const LenientVerifier& rule, const P& p, const Q&
 /// 2.
 /// Numeric: weights that agree to about 2^-36 (so all that differ by rounding only) are merged into their mean. This changes
 /// results by the square, 2^-72: less than rounding.
-template <class Rule, Distribution P, Distribution Q>
-  requires detail::is_product_rule<Rule>
+template <detail::ProductRule Rule, Distribution P, Distribution Q>
 Survival context_free_survival(const Rule&, const P& p, const Q& q, Index gamma,
                                std::size_t most_weights = std::size_t{1} << 18) {
   using detail::WeightWalk;
@@ -266,8 +259,7 @@ struct SurvivalBounds {
 /// Throws: see context_free_survival; InvalidArgument also unless cell is within [2^-20, 1].
 /// Cost: time K·N per token and memory N. K <= V is the number of cells that hold ratios. N is the number of cells that hold
 /// weights which later ratios can still move across 1: N <= γ·(log max r − log min r)/cell.
-template <class Rule, Distribution P, Distribution Q>
-  requires detail::is_product_rule<Rule>
+template <detail::ProductRule Rule, Distribution P, Distribution Q>
 SurvivalBounds context_free_survival_bounds(const Rule&, const P& p, const Q& q, Index gamma,
                                             double cell = 1.0 / 64) {
   using detail::WeightWalk;

@@ -6,9 +6,10 @@
 #include <concepts>
 #include <cstddef>
 #include <span>
-#include <type_traits>
 #include <vector>
 
+#include "specdec/lists.hpp"
+#include "specdec/model/model.hpp"
 #include "specdec/more/analysis/survival.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/dense.hpp"
@@ -24,82 +25,37 @@ namespace detail {
 template <class S, class F>
 void with_row(S& source, std::span<const Token> context, F&& f) {
   if constexpr (std::invocable<S&, std::span<const Token>>) {
-    const auto& row = source(context);
-    static_assert(Distribution<std::remove_cvref_t<decltype(row)>>,
-                  "row(context) is no specdec::Distribution");
+    const Distribution auto& row = source(context);
     f(row);
   } else {
-    static_assert(
-        requires {
-          distributions(source.forward(context, Index{1}));
-          source.truncate(Index{0});
-        }, "what gives rows by context is neither a row(context) nor a specdec::Model");
+    static_assert(Model<S>);
     source.truncate(0);
     const auto& matrix = source.forward(context, 1);
     f(distributions(matrix).row(0));
   }
 }
 
-/// A depth-first walk over all drafts that may survive.
-template <class Rule, class Target, class Draft>
-class SurvivalWalk {
- public:
-  SurvivalWalk(const Rule& rule, Target& target, Draft& draft, std::span<const Token> prompt, Index gamma)
-      : rule_(rule),
-        target_(target),
-        draft_(draft),
-        context_(prompt.begin(), prompt.end()),
-        levels_(static_cast<std::size_t>(gamma)) {
-    out_.beyond.assign(levels_.size(), 0.0);
-  }
-
-  Survival run() {
-    visit(0, 1.0, 1.0);
-    return out_;
-  }
-
- private:
-  struct Drafted {
-    Token token;
-    double p, q;
-  };
-
-  // `depth` tokens have been drafted, with probability `mass`. The weight after them is `weight`.
-  void visit(std::size_t depth, double mass, double weight) {
-    if (depth == levels_.size()) return;
-    read(levels_[depth]);
-    for (const Drafted& x : levels_[depth]) {
-      const double next = next_weight(rule_, weight, x.p, x.q);
-      if (!(next > 0)) continue;
-      out_.beyond[depth] += mass * x.q * survival(rule_, next);
-      context_.push_back(x.token);
-      visit(depth + 1, mass * x.q, next);
-      context_.pop_back();
-    }
-  }
-
-  // Copies the two rows at this place: rows of a model live only until its next call.
-  void read(std::vector<Drafted>& level) {
-    const Index i = static_cast<Index>(&level - levels_.data());
-    level.clear();
-    with_row(draft_, context_, [&](const auto& row) {
-      const NamedRow q(row, "draft", i);
-      for (Token x = 0; x < q.vocab_size(); ++x)
-        if (const double q_x = q.probability(x); q_x > 0) level.push_back({x, 0, q_x});
-    });
-    with_row(target_, context_, [&](const auto& row) {
-      const NamedRow p(row, "target", i);
-      for (Drafted& x : level) x.p = probability(p, x.token);
-    });
-  }
-
-  const Rule& rule_;
-  Target& target_;
-  Draft& draft_;
-  std::vector<Token> context_;
-  std::vector<std::vector<Drafted>> levels_;
-  Survival out_;
+/// A drafted token, and its probabilities in the two rows of its place.
+struct WalkedToken {
+  Token token;
+  double p, q;
 };
+
+/// Copies the two rows at place i after the context: rows of a model live only until its next call.
+template <class Target, class Draft>
+std::vector<WalkedToken> tokens_at(Index i, Target& target, Draft& draft, std::span<const Token> context) {
+  std::vector<WalkedToken> tokens;
+  with_row(draft, context, [&](const auto& row) {
+    const NamedRow q(row, "draft", i);
+    for (Token x = 0; x < q.vocab_size(); ++x)
+      if (const double q_x = q.probability(x); q_x > 0) tokens.push_back({x, 0, q_x});
+  });
+  with_row(target, context, [&](const auto& row) {
+    const NamedRow p(row, "target", i);
+    for (WalkedToken& x : tokens) x.p = probability(p, x.token);
+  });
+  return tokens;
+}
 
 }  // namespace detail
 
@@ -116,7 +72,23 @@ template <SurvivalRule Rule, class Target, class Draft>
 Survival enumerated_survival(const Rule& rule, Target&& target, Draft&& draft, std::span<const Token> prompt,
                              Index gamma) {
   detail::check_drafted("gamma", gamma);
-  return detail::SurvivalWalk(rule, target, draft, prompt, gamma).run();
+  Survival out{std::vector<double>(static_cast<std::size_t>(gamma))};
+  std::vector<Token> context(prompt.begin(), prompt.end());
+  // A depth-first walk over all drafts that may survive. i tokens have been drafted, with probability `mass`. The weight after
+  // them is `weight`.
+  const auto walk = [&](const auto& walk_on, Index i, double mass, double weight) -> void {
+    if (i == gamma) return;
+    for (const auto& [token, p, q] : detail::tokens_at(i, target, draft, context)) {
+      const double next = detail::next_weight(rule, weight, p, q);
+      if (!(next > 0)) continue;
+      detail::at(out.beyond, i) += mass * q * detail::survival(rule, next);
+      context.push_back(token);
+      walk_on(walk_on, i + 1, mass * q, next);
+      context.pop_back();
+    }
+  };
+  walk(walk, 0, 1.0, 1.0);
+  return out;
 }
 
 }  // namespace specdec

@@ -10,41 +10,16 @@
 #include "specdec/error.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/named_row.hpp"
-#include "specdec/rows/read/segments.hpp"
+#include "specdec/rows/read/each_segment.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0 {
 namespace detail {
 
-/// The common tokens of two rows, and the mass of each row on all other tokens.
-class CommonTokens {
- public:
-  struct Numbers {
-    double p, q;
-    double ratio() const { return p / q; }
-  };
-
-  template <Distribution P, Distribution Q>
-  CommonTokens(const P& p, const Q& q) {
-    each_token(p, [&](Token x, double p_x) {
-      const double q_x = checked(x, specdec::probability(q, x));
-      if (checked(x, p_x) > 0 && q_x > 0) tokens.push_back({p_x, q_x});
-      else p_alone += p_x;
-    });
-    each_token(q, [&](Token x, double q_x) {
-      if (checked(x, specdec::probability(p, x)) == 0) q_alone += checked(x, q_x);
-    });
-  }
-
-  std::vector<Numbers> tokens;
-  double p_alone = 0, q_alone = 0;
-
- private:
-  static double checked(Token x, double value) {
-    if (!is_probability(value)) invalid_distribution("the probability of token ", x, " is ", value);
-    return value;
-  }
-};
+inline double checked_probability(Token x, double value) {
+  if (!is_probability(value)) invalid_distribution("the probability of token ", x, " is ", value);
+  return value;
+}
 
 }  // namespace detail
 
@@ -64,16 +39,27 @@ class CommonTokens {
 /// Numeric: in double.
 template <Distribution P, Distribution Q>
 double keyed_agreement(const P& p, const Q& q) {
-  detail::CommonTokens common(p, q);
-  std::ranges::sort(common.tokens, {}, &detail::CommonTokens::Numbers::ratio);
+  struct Both {
+    double p, q;
+  };
+  using detail::checked_probability;
+  std::vector<Both> common;
+  double p_sum = 0, q_sum = 0, agreement = 0;  // the sums begin with the tokens that one row has alone
+  detail::each_token(p, [&](Token x, double p_x) {
+    const double q_x = checked_probability(x, probability(q, x));
+    if (checked_probability(x, p_x) > 0 && q_x > 0) common.push_back({p_x, q_x});
+    else p_sum += p_x;
+  });
+  detail::each_token(q, [&](Token x, double q_x) {
+    if (checked_probability(x, probability(p, x)) == 0) q_sum += checked_probability(x, q_x);
+  });
+  std::ranges::sort(common, {}, [](const Both& x) { return x.p / x.q; });
   // Sums from both ends. A subtraction would keep the total's rounding error, which matters if the rest is small.
-  std::vector<double> p_from(common.tokens.size());
-  double p_sum = common.p_alone, q_sum = common.q_alone, agreement = 0;
-  for (auto k = common.tokens.size(); k-- > 0;) p_from[k] = p_sum += common.tokens[k].p;
-  for (std::size_t k = 0; k < common.tokens.size(); ++k) {
-    const auto& x = common.tokens[k];
-    agreement += 1 / (p_from[k] / x.p + q_sum / x.q);
-    q_sum += x.q;
+  std::vector<double> p_from(common.size());
+  for (auto k = common.size(); k-- > 0;) p_from[k] = p_sum += common[k].p;
+  for (std::size_t k = 0; k < common.size(); ++k) {
+    agreement += 1 / (p_from[k] / common[k].p + q_sum / common[k].q);
+    q_sum += common[k].q;
   }
   return agreement;
 }

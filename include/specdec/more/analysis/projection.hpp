@@ -6,6 +6,7 @@
 #include <cmath>
 #include <concepts>
 #include <cstddef>
+#include <functional>
 #include <iterator>
 #include <span>
 #include <vector>
@@ -29,27 +30,6 @@ struct Projection {
   Interval tokens_range{1, 1}, time_range{0, 0}, speed_up_range{1, 1};  ///< what these three can be
 };
 
-/// The expected time of a step that asks for gamma tokens. `proposed(i)` is the probability that the drafter then proposes
-/// more than i tokens. `target_cost(n)` is the cost of a target call over n tokens, `draft_cost(n)` is the cost of a
-/// proposal of n tokens.
-///
-/// Source: the denominator of Leviathan et al., arXiv:2211.17192, Theorem 3.8, with measured costs, and with drafts that may
-/// be shorter than gamma.
-/// Throws: InvalidArgument if gamma is negative or more than longest_draft.
-template <std::invocable<Index> Proposed, std::invocable<Index> TargetCost, std::invocable<Index> DraftCost>
-double expected_step_cost(Index gamma, const Proposed& proposed, const TargetCost& target_cost,
-                          const DraftCost& draft_cost) {
-  detail::check_drafted("gamma", gamma);
-  double cost = 0, at_least = 1;
-  for (Index n = 0; n <= gamma; ++n) {  // n tokens are proposed
-    const double more = n < gamma ? proposed(n) : 0, share = at_least - more;
-    if (share != 0)
-      cost += share * (target_cost(n + 1) + (gamma > 0 ? draft_cost(n) : 0));  // may be infinite
-    at_least = more;
-  }
-  return cost;
-}
-
 namespace detail {
 
 /// What becomes of a list of probabilities beyond its end.
@@ -70,33 +50,31 @@ inline double continued(std::span<const double> p, Index i, Beyond beyond) {
 
 /// Survival, proposals and costs by one view of what is not known.
 template <class TargetCost, class DraftCost>
-class View {
- public:
-  View(std::span<const double> survival, std::span<const double> proposed, Beyond survival_beyond,
-       Beyond proposed_beyond, const TargetCost& target_cost, const DraftCost& draft_cost)
-      : survival_(survival),
-        proposed_(proposed),
-        survival_beyond_(survival_beyond),
-        proposed_beyond_(proposed_beyond),
-        target_cost_(target_cost),
-        draft_cost_(draft_cost) {}
+struct View {
+  std::span<const double> survival, proposed;
+  Beyond survival_beyond, proposed_beyond;
+  TargetCost target_cost;
+  DraftCost draft_cost;
+  double tokens = 1, cost = 0;  ///< of a step that asks for gamma tokens
 
   /// Call it for γ = 0, 1, ... in turn.
+  /// Source: the cost is the denominator of Leviathan et al., arXiv:2211.17192, Theorem 3.8, with measured costs, and with drafts
+  /// that may be shorter than gamma.
   void ask(Index gamma) {
-    if (gamma > 0) tokens += continued(survival_, gamma - 1, survival_beyond_);
-    const auto proposed = [&](Index i) { return continued(proposed_, i, proposed_beyond_); };
-    cost = expected_step_cost(gamma, proposed, target_cost_, draft_cost_);
+    if (gamma > 0) tokens += continued(survival, gamma - 1, survival_beyond);
+    cost = 0;
+    double at_least = 1;
+    for (Index n = 0; n <= gamma; ++n) {  // n tokens are proposed
+      const double more = n < gamma ? continued(proposed, n, proposed_beyond) : 0, share = at_least - more;
+      if (share != 0)
+        cost += share * (target_cost(n + 1) + (gamma > 0 ? draft_cost(n) : 0));  // may be infinite
+      at_least = more;
+    }
   }
-  double plain() const { return target_cost_(1); }
-
-  double tokens = 1, cost = 0;  ///< of a step
-
- private:
-  std::span<const double> survival_, proposed_;
-  Beyond survival_beyond_, proposed_beyond_;
-  const TargetCost& target_cost_;
-  const DraftCost& draft_cost_;
+  double plain() const { return target_cost(1); }
 };
+template <class T, class D>
+View(std::span<const double>, std::span<const double>, Beyond, Beyond, T, D) -> View<T, D>;
 
 template <class Estimate, class Worst, class Best>
 std::vector<Projection> project_by(Estimate estimate, Worst worst, Best best, Index most) {
@@ -133,7 +111,8 @@ std::vector<Projection> project(std::span<const double> survival, std::span<cons
                                 const TargetCost& target_cost, const DraftCost& draft_cost, Index most = 16) {
   using enum detail::Beyond;
   const auto view = [&](detail::Beyond survival_beyond, detail::Beyond proposed_beyond) {
-    return detail::View(survival, proposed, survival_beyond, proposed_beyond, target_cost, draft_cost);
+    return detail::View{
+        survival, proposed, survival_beyond, proposed_beyond, std::cref(target_cost), std::cref(draft_cost)};
   };
   return detail::project_by(view(falling, falling), view(nothing, staying), view(staying, nothing), most);
 }
@@ -169,15 +148,12 @@ inline std::vector<Projection> project(const Stats& stats, const Measures& measu
   };
   const auto least_of = [](const CostCurve& cost) { return [&cost](Index n) { return cost.bounds(n).low; }; };
   const auto most_of = [](const CostCurve& cost) { return [&cost](Index n) { return cost.bounds(n).high; }; };
-  const auto target_is = estimate_of(target), draft_is = estimate_of(draft);
-  const auto target_least = least_of(target), draft_least = least_of(draft);
-  const auto target_most = most_of(target), draft_most = most_of(draft);
   const auto sure = survival.first(known);
   const auto surely_proposed = detail::first(std::span(proposed), static_cast<Index>(known));
   return detail::project_by(
-      detail::View(survival, std::span(proposed), falling, falling, target_is, draft_is),
-      detail::View(sure, surely_proposed, nothing, staying, target_most, draft_most),
-      detail::View(sure, surely_proposed, staying, nothing, target_least, draft_least), most);
+      detail::View{survival, proposed, falling, falling, estimate_of(target), estimate_of(draft)},
+      detail::View{sure, surely_proposed, nothing, staying, most_of(target), most_of(draft)},
+      detail::View{sure, surely_proposed, staying, nothing, least_of(target), least_of(draft)}, most);
 }
 
 }  // namespace specdec

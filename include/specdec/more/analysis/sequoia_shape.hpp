@@ -48,7 +48,7 @@ class SequoiaTable {
       auto left = static_cast<std::size_t>(budgets[b]);
       const auto levels = static_cast<std::size_t>(depths[b]);
       for (std::size_t rank = 0; levels > 0 && rank < acceptance_.size(); ++rank) {
-        const Index below = plan(levels - 1, rank, left) - 1;
+        const Index below = plans_[place(levels - 1, rank, left)] - 1;
         if (below < 0) break;
         parents.push_back(static_cast<Index>(b) - 1);
         budgets.push_back(below);
@@ -85,19 +85,12 @@ class SequoiaTable {
       const double value = acceptance_[rank] * (1 + value_[below]) + younger[n - 1 - below];
       if (!(value > best)) continue;
       best = value;
-      plan(levels_ - 1, rank, n) = static_cast<std::int32_t>(below + 1);
+      plans_[place(levels_ - 1, rank, n)] = static_cast<std::int32_t>(below + 1);
     }
     return best;
   }
 
-  // One more than how many nodes go below the child of this rank, if it and its younger siblings have n nodes; 0: there is
-  // no such child.
-  std::int32_t& plan(std::size_t level, std::size_t rank, std::size_t n) {
-    return plans_[place(level, rank, n)];
-  }
-  std::int32_t plan(std::size_t level, std::size_t rank, std::size_t n) const {
-    return plans_[place(level, rank, n)];
-  }
+  // Where the plan for a child of this rank is, if it and its younger siblings have n nodes.
   std::size_t place(std::size_t level, std::size_t rank, std::size_t n) const {
     return (level * acceptance_.size() + rank) * (nodes_ + 1) + n;
   }
@@ -105,8 +98,9 @@ class SequoiaTable {
   std::span<const double> acceptance_;
   std::size_t nodes_;
   std::size_t levels_ = 0;
-  std::vector<double> value_;        // by budget, for levels_ levels
-  std::vector<std::int32_t> plans_;  // by levels below the node
+  std::vector<double> value_;  // by budget, for levels_ levels
+  // One more than how many nodes go below a child; 0: there is no such child. By levels below its node.
+  std::vector<std::int32_t> plans_;
 };
 
 inline void check_sequoia(std::span<const double> acceptance_by_rank, Index nodes, Index depth) {

@@ -66,15 +66,6 @@ inline bool drafting_helps(double alpha, double cost_ratio) {
   return alpha > cost_ratio;
 }
 
-/// A lower bound of the walltime improvement of the best γ. If drafting helps, it is (1 + α)/(1 + c), the improvement of
-/// γ = 1. Else it is 1, the improvement of γ = 0.
-///
-/// Source: Leviathan et al., Corollary 3.9.
-/// Throws: InvalidArgument unless 0 <= alpha <= 1 and cost_ratio is finite and >= 0.
-inline double assured_improvement(double alpha, double cost_ratio) {
-  return drafting_helps(alpha, cost_ratio) ? (1 + alpha) / (1 + cost_ratio) : 1.0;
-}
-
 /// The γ in 0..most with the greatest walltime_improvement; among equals, the least γ.
 ///
 /// γ+1 is better than γ if and only if d(γ) = α^{γ+1}(1 + cγ) − c(1 + α + ... + α^γ) > 0. And

@@ -85,14 +85,8 @@ inline void write_costs(JsonWriter& json, const CostCurve& cost) {
   json.close(']');
 }
 
-inline void write_range(JsonWriter& json, const Interval& range) {
-  json.open('[');
-  json.value(range.low);
-  json.value(range.high);
-  json.close(']');
-}
-
 inline void write_projections(JsonWriter& json, const std::vector<Projection>& projections) {
+  const auto ends = [](const Interval& range) { return std::vector{range.low, range.high}; };
   json.open('[');
   for (const Projection& p : projections) {
     json.open('{');
@@ -100,9 +94,9 @@ inline void write_projections(JsonWriter& json, const std::vector<Projection>& p
     json.key("tokens_per_call").value(p.tokens_per_call);
     json.key("seconds_per_token").value(p.time_per_token);
     json.key("speed_up").value(p.speed_up);
-    write_range(json.key("tokens_per_call_range"), p.tokens_range);
-    write_range(json.key("seconds_per_token_range"), p.time_range);
-    write_range(json.key("speed_up_range"), p.speed_up_range);
+    json.key("tokens_per_call_range").value(ends(p.tokens_range));
+    json.key("seconds_per_token_range").value(ends(p.time_range));
+    json.key("speed_up_range").value(ends(p.speed_up_range));
     json.close('}');
   }
   json.close(']');

@@ -37,18 +37,18 @@ class AuditedDrafter : public detail::WatchedDrafter<D> {
   template <class Request, Executor E = InOrder>
   void draft(std::span<Request> requests, E&& for_each = {}) & {
     Base::draft(requests, for_each);
-    for (Request& request : requests)
-      if (!request.error) request.error = specdec::detail::error_of([&] { audit(request.sequence); });
+    for (Request& request : requests) {
+      if (request.error) continue;
+      request.error = specdec::detail::error_of([&] {
+        const auto& draft = Base::drafted(request.sequence);
+        audit_.add(draft.rows, draft.tokens);
+      });
+    }
   }
 
   DraftAuditReport report() const { return audit_.report(); }
 
  private:
-  void audit(Index sequence) {
-    const auto& draft = Base::drafted(sequence);
-    audit_.add(draft.rows, draft.tokens);
-  }
-
   DraftAudit audit_;
 };
 

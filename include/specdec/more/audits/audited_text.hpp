@@ -40,12 +40,6 @@ class AuditedText : public detail::WatchedDrafter<D> {
   template <class Rows>
   void observe(Index sequence, const Judged<Rows>& judged) {
     Base::observe(sequence, judged);
-    audit(judged);
-  }
-
- private:
-  template <class Rows>
-  void audit(const Judged<Rows>& judged) {
     const auto rows = distributions(judged.rows);
     TokenTreeView(judged.tokens, judged.parents).path_to(judged.verdict.node - 1, path_);
     Index row = 0;  // the row after a token has the token's number + 1
@@ -56,6 +50,7 @@ class AuditedText : public detail::WatchedDrafter<D> {
     audit_->add(rows.row(row), judged.verdict.token);
   }
 
+ private:
   TextAudit* audit_;
   std::vector<Index> path_ = {};
 };

@@ -86,46 +86,34 @@ struct Divergence {
 
 namespace detail {
 
-/// Asks a model for the row after the common prefix of two texts.
+/// Asks a model for the row at the parting of two texts, of which `text` is one, after a prompt that is fed together. It is row
+/// number `row` of a call of `size` tokens; the call is shorter if text or context end before. A call that would begin within the
+/// prompt begins at its first token.
 template <class M>
-class AtParting {
- public:
-  /// Asks for the row after the first `length` tokens of the text. The first `prompt` tokens are fed together.
-  AtParting(M& model, std::span<const Token> text, Index prompt, Index length, Token left, Token right)
-      : model_(model), text_(text), prompt_(prompt), last_(length - 1), left_(left), right_(right) {}
-
-  /// Reads row number `row` of a call of `size` tokens; the call is shorter if text or context end before. A call that would
-  /// begin within the prompt begins at its first token.
-  CallAtParting ask(Index size, Index row) {
-    model_.truncate(0);
-    const Index begin = last_ - row < prompt_ ? 0 : last_ - row;
-    const Index end = std::min({last_ - row + size, std::ssize(text_), context_size(model_)});
-    if (begin > 0) feed(0, prompt_, 1);
-    for (Index at = prompt_; at < begin; at += size) {
-      const Index count = std::min(size, begin - at);
-      feed(at, count, count);
-    }
-    const Index rows = std::min(end - begin, end - last_ + row);
-    const auto& logits = feed(begin, end - begin, rows);
-    specdec::detail::check_shape("model", logits.rows(), logits.cols(), rows, model_.vocab_size());
-    const auto numbers = specdec::numbers(logits).row(last_ - (end - rows));
-    const CallAtParting out{size, row, static_cast<double>(numbers[left_]),
-                            static_cast<double>(numbers[right_]),
-                            static_cast<double>(numbers.max(0, numbers.size()))};
-    model_.truncate(0);
-    return out;
+CallAtParting ask_at_parting(M& model, std::span<const Token> text, Index prompt, const Divergence& parting,
+                             Index size, Index row) {
+  const auto feed = [&](Index at, Index count, Index rows) -> decltype(auto) {
+    return model.forward(specdec::detail::part(text, at, count), rows);
+  };
+  const Index last = prompt + parting.position - 1;
+  const Index begin = last - row < prompt ? 0 : last - row;
+  const Index end = std::min({last - row + size, std::ssize(text), context_size(model)});
+  model.truncate(0);
+  if (begin > 0) feed(0, prompt, 1);
+  for (Index at = prompt; at < begin; at += size) {
+    const Index count = std::min(size, begin - at);
+    feed(at, count, count);
   }
-
- private:
-  decltype(auto) feed(Index at, Index count, Index rows) {
-    return model_.forward(specdec::detail::part(text_, at, count), rows);
-  }
-
-  M& model_;
-  std::span<const Token> text_;
-  Index prompt_, last_;
-  Token left_, right_;
-};
+  const Index rows = std::min(end - begin, end - last + row);
+  const auto& logits = feed(begin, end - begin, rows);
+  specdec::detail::check_shape("model", logits.rows(), logits.cols(), rows, model.vocab_size());
+  const auto numbers = specdec::numbers(logits).row(last - (end - rows));
+  const CallAtParting out{size, row, static_cast<double>(numbers[parting.left]),
+                          static_cast<double>(numbers[parting.right]),
+                          static_cast<double>(numbers.max(0, numbers.size()))};
+  model.truncate(0);
+  return out;
+}
 
 /// The difference between the largest and the smallest number of the calls. Infinite numbers (of impossible tokens) are
 /// ignored.
@@ -194,9 +182,7 @@ template <class M>
 Divergence explain_divergence(M& model, TokenIds prompt, std::span<const Token> left,
                               std::span<const Token> right, const DivergenceOptions& options = {}) {
   static_assert(specdec::detail::can_be_wrapped<M>());
-  static_assert(NumberMatrix<specdec::detail::OutputOf<M>>,
-                "the model returns no logits: its forward(tokens, rows) returns them as an Eigen matrix, "
-                "RowPointers or RowVectors");
+  static_assert(NumberMatrix<specdec::detail::OutputOf<M>>);  // logits
   using specdec::detail::check_tokens;
   if (prompt.empty()) specdec::detail::invalid_argument("prompt is empty: there is nothing to continue");
   check_tokens("prompt", prompt, model.vocab_size());
@@ -211,11 +197,13 @@ Divergence explain_divergence(M& model, TokenIds prompt, std::span<const Token> 
   std::vector<Token> text;
   for (Index i = 0; i < prompt.size(); ++i) text.push_back(static_cast<Token>(prompt[i]));
   text.insert(text.end(), left.begin(), left.end());
-  detail::AtParting parting(model, text, prompt.size(), prompt.size() + out.position, *l, *r);
+  const auto ask = [&](Index size, Index row) {
+    out.calls.push_back(detail::ask_at_parting(model, text, prompt.size(), out, size, row));
+  };
   for (const Index wanted : options.call_sizes) {
     const Index size = std::min(wanted, std::ssize(text));
-    out.calls.push_back(parting.ask(size, 0));
-    if (size > 1) out.calls.push_back(parting.ask(size, size - 1));
+    ask(size, 0);
+    if (size > 1) ask(size, size - 1);
   }
   detail::weigh(out, options.precision < 0 ? detail::precision_of_logits<M>() : options.precision);
   return out;

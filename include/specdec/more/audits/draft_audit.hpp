@@ -39,6 +39,7 @@
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/more/audits/draft_audit_report.hpp"
+#include "specdec/more/audits/place_bet.hpp"
 #include "specdec/more/audits/row_reading.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/dense.hpp"
@@ -66,8 +67,8 @@ class LikelihoodRatios {
     const double value = std::log(row.value()), total = std::log(row.total());
     for (std::size_t k = 0; k < exponents.size(); ++k)
       logs_[k] += (exponents[k] - 1) * value + total - std::log(row.power(k));
-    likelier_ = std::max(likelier_, mixture(std::span(logs_).first(sharper)));
-    rarer_ = std::max(rarer_, mixture(std::span(logs_).subspan(sharper)));
+    likelier_ = std::max(likelier_, log_mean(std::span(logs_).first(sharper)));
+    rarer_ = std::max(rarer_, log_mean(std::span(logs_).subspan(sharper)));
   }
 
   double likelier() const { return likelier_; }
@@ -79,14 +80,6 @@ class LikelihoodRatios {
   }
 
  private:
-  // The log of the mean of the martingales.
-  static double mixture(std::span<const double> logs) {
-    const double largest = *std::max_element(logs.begin(), logs.end());
-    double sum = 0;
-    for (const double log : logs) sum += std::exp(log - largest);
-    return largest + std::log(sum / static_cast<double>(logs.size()));
-  }
-
   std::array<double, exponents.size()> logs_ = {};
   double likelier_ = 0, rarer_ = 0;
 };
@@ -182,8 +175,8 @@ class DraftAudit {
         ratios.add(row);
         if (!row.is_informative()) return;
         const double v = uniform01(generator);
-        place(row.position(v));
-        ++ids[cell_of(row.position_by_id(v))];
+        place(row.by_rank(v));
+        ++ids[cell_of(row.by_id(v))];
       }
     }
 

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "specdec/platform.hpp"
 
@@ -20,6 +21,14 @@ inline double log_gamma(double x) {
   const double r = 1 / x, r2 = r * r;
   const double tail = r * (1.0 / 12 - r2 * (1.0 / 360 - r2 * (1.0 / 1260 - r2 / 1680)));
   return (x - 0.5) * std::log(x) - x + 0.91893853320467274 + tail - below;
+}
+
+/// The logarithm of the mean of numbers whose logarithms these are.
+inline double log_mean(std::span<const double> logs) {
+  const double most = *std::max_element(logs.begin(), logs.end());
+  double sum = 0;
+  for (const double log : logs) sum += std::exp(log - most);
+  return most + std::log(sum / static_cast<double>(logs.size()));
 }
 
 /// The wealth of a gambler who starts with 1 and bets on the place of each next number u in [0, 1). He has put a third each on
@@ -58,12 +67,7 @@ class PlaceBet {
     }
   }
 
-  double log_wealth() const {
-    const double most = *std::max_element(logs_.begin(), logs_.end());
-    double sum = 0;
-    for (const double log : logs_) sum += std::exp(log - most);
-    return most + std::log(sum / static_cast<double>(parts.size()));
-  }
+  double log_wealth() const { return log_mean(logs_); }
   std::int64_t total() const { return total_; }
   const std::array<std::int64_t, bins>& counts() const { return counts_; }
 

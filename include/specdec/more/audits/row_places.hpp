@@ -8,31 +8,27 @@
 
 #include "specdec/more/audits/row_segments.hpp"
 #include "specdec/rows/distribution.hpp"
+#include "specdec/rows/read/each_segment.hpp"
 #include "specdec/rows/read/segments.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0::testing::detail {
 
-/// Reads, in one pass over the row, the mass of the tokens before a token in three orders: by falling probability, by id, and
-/// by falling ratio of the reference row to the row. A token is found among its equals by a number v in [0, 1). If the token is
-/// drawn from the row and v is uniform, each place is uniform (Rosenblatt, "Remarks on a multivariate transformation", 1952).
-/// The row counts as if it were normalised. Of the reference only the tokens count that have mass in the row.
-class RowPlaces {
+/// Reads, in one pass over the row, the place of a token in three orders: by falling probability, by id, and by falling ratio of
+/// the reference row to the row. If the token is drawn from the row and v is uniform, each place is uniform (Rosenblatt, "Remarks
+/// on a multivariate transformation", 1952). Of the reference only the tokens count that have mass in the row.
+class RowPlaces : public PlaceInRow {
  public:
   template <Distribution P>
-  RowPlaces(const P& row, Token x) : value_(value_of(row, x)) {
-    read(row, x, [](const Piece&, const auto&) {});
+  RowPlaces(const P& row, Token x) : PlaceInRow(row, x) {
+    read(row, x, [this](const Piece& p, const auto&) { take(p); });
   }
   template <Distribution P, Distribution R>
-  RowPlaces(const P& row, Token x, const R& reference) : value_(value_of(row, x)) {
-    if constexpr (has_segments<P>) {
-      const Piece its_part = stretch(reference, start_of(x), segment_size(row, x));
-      reference_value_ = its_part[x - start_of(x)];
-    } else {
-      reference_value_ = specdec::probability(reference, x);
-    }
-    ratio_ = value_ > 0 ? reference_value_ / value_ : 0;
+  RowPlaces(const P& row, Token x, const R& reference) : PlaceInRow(row, x), has_reference_(true) {
+    const double its_own = reference_value(row, x, reference);
+    ratio_ = value_ > 0 ? its_own / value_ : 0;
     read(row, x, [&](const Piece& p, const auto& ids) {
+      take(p);
       if constexpr (has_segments<P>) {
         compare(p, stretch(reference, ids(0), p.size()));
       } else {
@@ -41,12 +37,8 @@ class RowPlaces {
         compare(p, r);
       }
     });
-    has_reference_ = true;
   }
 
-  /// The token's probability, and the sum of the row.
-  double value() const { return value_; }
-  double total() const { return total_; }
   /// Whether every number of the row is finite and not negative, and there is mass.
   bool is_readable() const { return least_ >= 0 && total_ > 0 && std::isfinite(squares_); }
   bool is_normalised() const { return std::abs(total_ - 1) <= 0.01; }
@@ -59,15 +51,12 @@ class RowPlaces {
   /// Whether the place by ratio tells something: not where row and reference are nearly equal.
   bool is_informative_reference() const { return overlap_ < 0.99 * total_; }
 
-  double by_rank(double v) const { return (above_ + v * equal_) / total_; }
-  double by_id(double v) const { return (before_ + v * value_) / total_; }
   double by_ratio(double v) const { return (ratio_above_ + v * ratio_equal_) / total_; }
   /// The reference's probability over the row's, both normalised over the tokens with mass in the row. 0 if the reference has no
   /// mass there.
   double ratio() const { return reference_total_ > 0 ? ratio_ * (total_ / reference_total_) : 0; }
 
  private:
-  using Piece = specdec::detail::Segment<>;
   template <Distribution R>
   static Piece stretch(const R& row, Index start, Index size) {
     specdec::detail::GatheredSegment<R> piece = specdec::detail::GatheredSegment<R>::Zero(size);
@@ -75,18 +64,17 @@ class RowPlaces {
     return piece;
   }
 
-  template <Distribution P, class Reference>
-  void read(const P& row, Token x, const Reference& reference) {
-    specdec::detail::each_segment(row, [&](const auto& ids, const auto& segment) {
-      const Piece p = evaluated(segment);
-      least_ = std::min(least_, p.minCoeff());
-      total_ += p.sum();
-      squares_ += p.square().sum();
-      above_ += (p > value_).select(p, 0.0).sum();
-      equal_ += (p == value_).select(p, 0.0).sum();
-      before_ += p.head(count_below(ids, p.size(), x)).sum();
-      reference(p, ids);
-    });
+  // To the last bit the one in the segments.
+  template <Distribution P, Distribution R>
+  static double reference_value(const P& row, Token x, const R& reference) {
+    if constexpr (has_segments<P>)
+      return stretch(reference, start_of(x), segment_size(row, x))[x - start_of(x)];
+    else return specdec::probability(reference, x);
+  }
+
+  void take(const Piece& p) {
+    least_ = std::min(least_, p.minCoeff());
+    squares_ += p.square().sum();
   }
 
   void compare(const Piece& p, const Piece& r) {
@@ -98,11 +86,10 @@ class RowPlaces {
     ratio_equal_ += (ratios == ratio_).select(p, 0.0).sum();
   }
 
-  double value_, total_ = 0, squares_ = 0, least_ = 0;
-  double above_ = 0, equal_ = 0, before_ = 0;
-  double reference_value_ = 0, reference_total_ = 0, least_reference_ = 0, overlap_ = 0;
-  double ratio_ = 0, ratio_above_ = 0, ratio_equal_ = 0;
+  double squares_ = 0, least_ = 0;
   bool has_reference_ = false;
+  double reference_total_ = 0, least_reference_ = 0, overlap_ = 0;
+  double ratio_ = 0, ratio_above_ = 0, ratio_equal_ = 0;
 };
 
 }  // namespace specdec::testing::detail

@@ -9,7 +9,7 @@
 
 #include "specdec/more/audits/row_segments.hpp"
 #include "specdec/rows/distribution.hpp"
-#include "specdec/rows/read/segments.hpp"
+#include "specdec/rows/read/each_segment.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0::testing::detail {
@@ -19,20 +19,13 @@ inline constexpr std::array<double, 9> exponents{1.0625, 1.125, 1.25, 1.5, 2, 0.
 inline constexpr std::size_t sharper = 5;  // how many exponents are above 1
 inline constexpr std::size_t squares = 4;  // the place of β = 2
 
-/// Reads these numbers in one pass over the row.
-class RowReading {
+/// Reads these numbers in one pass over the row. U is the place by rank for a given V, and W the place by id.
+class RowReading : public PlaceInRow {
  public:
   template <Distribution R>
-  RowReading(const R& row, Token x) : value_(value_of(row, x)) {
-    specdec::detail::each_segment(row, [this, x](const auto& ids, const auto& segment) {
-      const Piece q = evaluated(segment);
-      take(q);
-      before_ += q.head(count_below(ids, q.size(), x)).sum();
-    });
+  RowReading(const R& row, Token x) : PlaceInRow(row, x) {
+    read(row, x, [this](const Piece& q, const auto&) { take(q); });
   }
-
-  double value() const { return value_; }
-  double total() const { return total_; }
 
   /// Σ q(y)^β.
   double power(std::size_t k) const { return powers_[k]; }
@@ -43,23 +36,12 @@ class RowReading {
            std::isfinite(std::accumulate(powers_.begin(), powers_.end(), 0.0));
   }
 
-  /// U for a given V.
-  double position(double v) const { return (above_ + v * equal_) / total_; }
-
-  /// W for a given V.
-  double position_by_id(double v) const { return (before_ + v * value_) / total_; }
-
   /// Whether the row has unequal probabilities and is not nearly one-hot. (In a nearly one-hot row U is almost equal to V,
   /// which weakens the test.)
   bool is_informative() const { return equal_ < (1 - 1e-6) * total_ && powers_[squares] < 0.9; }
 
  private:
-  using Piece = specdec::detail::Segment<>;
-
   void take(const Piece& q) {
-    total_ += q.sum();
-    above_ += (q > value_).select(q, 0.0).sum();
-    equal_ += (q == value_).select(q, 0.0).sum();
     const Piece r2 = q.sqrt(), r4 = r2.sqrt(), r8 = r4.sqrt(), r16 = r8.sqrt();
     const std::array<double, exponents.size()> sums{
         (q * r16).sum(),      (q * r8).sum(),  (q * r4).sum(),
@@ -68,7 +50,6 @@ class RowReading {
     for (std::size_t k = 0; k < sums.size(); ++k) powers_[k] += sums[k];
   }
 
-  double value_, total_ = 0, above_ = 0, equal_ = 0, before_ = 0;
   std::array<double, exponents.size()> powers_ = {};
 };
 

@@ -1,11 +1,10 @@
-// What readings of whole rows share: segments in double, and the place of a token in them.
+// What readings of whole rows share: segments in double, and the place of a token in its row.
 // SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>
 
 #include "specdec/rows/distribution.hpp"
-#include "specdec/rows/read/segments.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0::testing::detail {
@@ -47,5 +46,38 @@ Index count_below(const Ids& ids, Index size, Token x) {
   }
   return begin;
 }
+
+/// Where a token stands in a row, in two orders of the row's tokens: by falling probability, and by id. A token is found among
+/// its equals by a number v in [0, 1). The row counts as if it were normalised.
+class PlaceInRow {
+ public:
+  /// The token's probability, and the sum of the row.
+  double value() const { return value_; }
+  double total() const { return total_; }
+
+  double by_rank(double v) const { return (above_ + v * equal_) / total_; }
+  double by_id(double v) const { return (before_ + v * value_) / total_; }
+
+ protected:
+  using Piece = specdec::detail::Segment<>;
+
+  template <Distribution R>
+  PlaceInRow(const R& row, Token x) : value_(value_of(row, x)) {}
+
+  /// Reads the row in one pass, and calls visit(piece, ids) for each of its segments.
+  template <Distribution R, class Visit>
+  void read(const R& row, Token x, const Visit& visit) {
+    specdec::detail::each_segment(row, [&](const auto& ids, const auto& segment) {
+      const Piece p = evaluated(segment);
+      total_ += p.sum();
+      above_ += (p > value_).select(p, 0.0).sum();
+      equal_ += (p == value_).select(p, 0.0).sum();
+      before_ += p.head(count_below(ids, p.size(), x)).sum();
+      visit(p, ids);
+    });
+  }
+
+  double value_, total_ = 0, above_ = 0, equal_ = 0, before_ = 0;
+};
 
 }  // namespace specdec::testing::detail

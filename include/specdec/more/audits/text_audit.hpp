@@ -38,13 +38,11 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
-#include <span>
 #include <utility>
 
 #include "specdec/chance/philox.hpp"
 #include "specdec/chance/random.hpp"
 #include "specdec/error.hpp"
-#include "specdec/lists.hpp"
 #include "specdec/more/audits/place_bet.hpp"
 #include "specdec/more/audits/row_places.hpp"
 #include "specdec/more/audits/text_audit_report.hpp"
@@ -126,31 +124,16 @@ class BasicTextAudit {
   /// for some tokens would bet on the others at too good odds.
   void add(double p, double r) {
     const auto is_probability = [](double x) { return x >= 0 && x <= 1 + 0x1p-8; };
-    ++tokens_;
+    ++seen_.tokens;
     if (!is_probability(p)) {
-      ++unreadable_;
+      ++seen_.unreadable;
     } else if (p == 0) {
-      ++impossible_;
+      ++seen_.impossible;
     } else {
-      if (!is_probability(r)) ++unreadable_references_;
+      if (!is_probability(r)) ++seen_.unreadable_references;
       bet_on_ratio(is_probability(r) ? r / p : 0);
     }
     remember();
-  }
-
-  /// Adds tokens with their rows: row i is the one of tokens[i]. If the numbers differ, the common part is read.
-  template <Probabilities Rows>
-  void add(const Rows& given, std::span<const Token> tokens) {
-    const auto rows = distributions(given);
-    for (Index i = 0; i < std::min<Index>(rows.rows(), std::ssize(tokens)); ++i)
-      add(rows.row(i), specdec::detail::at(tokens, i));
-  }
-  template <Probabilities Rows, Probabilities References>
-  void add(const Rows& given, std::span<const Token> tokens, const References& given_references) {
-    const auto rows = distributions(given);
-    const auto references = distributions(given_references);
-    const Index count = std::min({Index{rows.rows()}, Index{references.rows()}, std::ssize(tokens)});
-    for (Index i = 0; i < count; ++i) add(rows.row(i), specdec::detail::at(tokens, i), references.row(i));
   }
 
   /// Adds the tokens of another audit, as if they had been added here. It must have seen other tokens, and U of another stream or
@@ -162,13 +145,13 @@ class BasicTextAudit {
     id_.merge(other.id_, tolerance_);
     ratio_.merge(other.ratio_, tolerance_);
     for (std::size_t k = 0; k < stakes.size(); ++k) two_numbers_[k] += other.two_numbers_[k];
-    tokens_ += other.tokens_;
-    impossible_ += other.impossible_;
-    unreadable_ += other.unreadable_;
-    unreadable_references_ += other.unreadable_references_;
-    bad_sums_ += other.bad_sums_;
-    least_sum_ = std::min(least_sum_, other.least_sum_);
-    largest_sum_ = std::max(largest_sum_, other.largest_sum_);
+    seen_.tokens += other.seen_.tokens;
+    seen_.impossible += other.seen_.impossible;
+    seen_.unreadable += other.seen_.unreadable;
+    seen_.unreadable_references += other.seen_.unreadable_references;
+    seen_.bad_sums += other.seen_.bad_sums;
+    seen_.least_sum = std::min(seen_.least_sum, other.seen_.least_sum);
+    seen_.largest_sum = std::max(seen_.largest_sum, other.seen_.largest_sum);
     remember();
   }
 
@@ -179,12 +162,12 @@ class BasicTextAudit {
   double largest_evidence() const { return largest_ / ln10; }
   /// Whether the text is not its rows': wrongly with probability alpha at most, over all times that one asks.
   bool convicts(double alpha) const { return largest_evidence() >= -std::log10(alpha); }
-  Index tokens() const { return tokens_; }
+  Index tokens() const { return seen_.tokens; }
 
   /// In words what the text looks like.
   TextFault fault() const {
-    if (impossible_ > 0) return TextFault::impossible;
-    const double two = std::max(two_numbers_[0], two_numbers_[1]);
+    if (seen_.impossible > 0) return TextFault::impossible;
+    const double two = by_two_numbers();
     const double most = std::max({rank_.log_wealth(), id_.log_wealth(), ratio_.log_wealth(), two});
     if (most < ln10) return TextFault::none;
     if (most == two) return TextFault::liked_often;
@@ -194,20 +177,15 @@ class BasicTextAudit {
   }
 
   TextAuditReport report() const {
-    return {.fault = fault(),
-            .evidence = evidence(),
-            .largest_evidence = largest_evidence(),
-            .tokens = tokens_,
-            .impossible = impossible_,
-            .unreadable = unreadable_,
-            .unreadable_references = unreadable_references_,
-            .bad_sums = bad_sums_,
-            .least_sum = least_sum_,
-            .largest_sum = largest_sum_,
-            .by_rank = rank_.log_wealth() / ln10,
-            .by_id = id_.log_wealth() / ln10,
-            .by_ratio = ratio_.log_wealth() / ln10,
-            .by_two_numbers = std::max(two_numbers_[0], two_numbers_[1]) / ln10};
+    TextAuditReport report = seen_;
+    report.fault = fault();
+    report.evidence = evidence();
+    report.largest_evidence = largest_evidence();
+    report.by_rank = rank_.log_wealth() / ln10;
+    report.by_id = id_.log_wealth() / ln10;
+    report.by_ratio = ratio_.log_wealth() / ln10;
+    report.by_two_numbers = by_two_numbers() / ln10;
+    return report;
   }
 
  private:
@@ -220,9 +198,9 @@ class BasicTextAudit {
     const bool possible = known && token >= 0;
     const auto places = possible ? read_by(read) : std::nullopt;
     const double v = uniform01(source_);
-    ++tokens_;
-    if (!possible) ++impossible_;
-    else if (!places) ++unreadable_;
+    ++seen_.tokens;
+    if (!possible) ++seen_.impossible;
+    else if (!places) ++seen_.unreadable;
     else bet(*places, v);
     remember();
   }
@@ -243,14 +221,14 @@ class BasicTextAudit {
 
   void bet(const detail::RowPlaces& places, double v) {
     if (!places.is_readable()) {
-      ++unreadable_;
+      ++seen_.unreadable;
       return;
     }
-    if (!places.is_normalised()) ++bad_sums_;
-    least_sum_ = std::min(least_sum_, places.total());
-    largest_sum_ = std::max(largest_sum_, places.total());
+    if (!places.is_normalised()) ++seen_.bad_sums;
+    seen_.least_sum = std::min(seen_.least_sum, places.total());
+    seen_.largest_sum = std::max(seen_.largest_sum, places.total());
     if (places.value() == 0) {
-      ++impossible_;
+      ++seen_.impossible;
       return;
     }
     if (places.is_informative()) {
@@ -259,7 +237,7 @@ class BasicTextAudit {
     }
     if (!places.has_reference()) return;
     if (!places.is_readable_reference()) {
-      ++unreadable_references_;
+      ++seen_.unreadable_references;
       return;
     }
     if (places.is_informative_reference()) ratio_.take(places.by_ratio(v), tolerance_);
@@ -272,14 +250,12 @@ class BasicTextAudit {
       two_numbers_[k] += std::log(1 - stakes[k] + stakes[k] * std::min(ratio, 1e300)) - tolerance_;
   }
 
+  double by_two_numbers() const { return std::max(two_numbers_[0], two_numbers_[1]); }
+
   double log_mean() const {
-    if (impossible_ > 0) return std::numeric_limits<double>::infinity();
-    const std::array logs{rank_.log_wealth(), id_.log_wealth(), ratio_.log_wealth(), two_numbers_[0],
-                          two_numbers_[1]};
-    const double most = *std::max_element(logs.begin(), logs.end());
-    double sum = 0;
-    for (const double log : logs) sum += std::exp(log - most);
-    return most + std::log(sum / static_cast<double>(logs.size()));
+    if (seen_.impossible > 0) return std::numeric_limits<double>::infinity();
+    return detail::log_mean(std::array{rank_.log_wealth(), id_.log_wealth(), ratio_.log_wealth(),
+                                       two_numbers_[0], two_numbers_[1]});
   }
   void remember() { largest_ = std::max(largest_, log_mean()); }
 
@@ -298,8 +274,8 @@ class BasicTextAudit {
   detail::PlaceBet rank_, id_, ratio_;
   std::array<double, stakes.size()> two_numbers_ = {};  // logs of wealth
   double largest_ = 0;
-  Index tokens_ = 0, impossible_ = 0, unreadable_ = 0, unreadable_references_ = 0, bad_sums_ = 0;
-  double least_sum_ = std::numeric_limits<double>::infinity(), largest_sum_ = 0;
+  // Counts, and the range of the sums of rows.
+  TextAuditReport seen_{.least_sum = std::numeric_limits<double>::infinity(), .largest_sum = 0};
 };
 
 using TextAudit = BasicTextAudit<>;

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 
 #include "specdec/error.hpp"
 #include "specdec/more/c/judge.hpp"
@@ -61,8 +62,10 @@ struct BatchOfC {
 
   /// All drafts in one.
   DraftOfC all() const {
-    return DraftOfC(described(in.target, in.target_temperatures).get(),
-                    described(in.draft, in.draft_temperatures).get(), tokens(), reads_draft(), in.drafts);
+    const auto target = described(in.target, in.target_temperatures),
+               draft = described(in.draft, in.draft_temperatures);
+    return DraftOfC(target ? &*target : nullptr, draft ? &*draft : nullptr, tokens(), reads_draft(),
+                    in.drafts);
   }
 
   /// Judges draft i.
@@ -87,16 +90,11 @@ struct BatchOfC {
   }
 
  private:
-  // Rows whose temperature is told draft by draft.
-  struct DescribedRows {
-    const specdec_rows* get() const { return is_null ? nullptr : &rows; }
-    specdec_rows rows;
-    bool is_null;
-  };
-  static DescribedRows described(const specdec_rows* rows, const double* temperatures) {
-    if (rows == nullptr) return {{}, true};
-    DescribedRows out{*rows, false};
-    if (temperatures != nullptr) out.rows.temperature = 1;
+  // Rows whose temperature may be told draft by draft.
+  static std::optional<specdec_rows> described(const specdec_rows* rows, const double* temperatures) {
+    if (rows == nullptr) return {};
+    specdec_rows out = *rows;
+    if (temperatures != nullptr) out.temperature = 1;
     return out;
   }
   DraftOfC at_temperatures(Index i, DraftOfC given) const {

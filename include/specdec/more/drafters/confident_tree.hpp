@@ -71,18 +71,18 @@ class ConfidentTree::Growth {
   void begin(const ConfidentTree& tree, const DraftLimits& limits, Index room) {
     clear();
     width_ = tree.width;
-    nodes_ = std::min(tree.nodes, limits.nodes);
-    limits_ = limits;
     room_ = room;
-    levels_ = nodes_ > 0 && room >= 0 ? std::min(tree.depth, limits.depth) : 0;
-    if (levels_ > 0) leaves_.push_back(-1);
+    limits_ = limits;
+    limits_.nodes = std::min(tree.nodes, limits.nodes);
+    limits_.depth = std::min(tree.depth, limits.depth);
+    if (limits_.nodes > 0 && limits_.depth > 0 && room >= 0) leaves_.push_back(-1);
   }
   void end() { leaves_.clear(); }
 
   bool next() const { return !leaves_.empty(); }
   DraftWish wish() const {
-    const auto before = static_cast<std::size_t>(fed_before_);
-    return {.tokens = fed_.tokens().subspan(before), .parents = fed_.parents().subspan(before)};
+    const Index before = grown_ == 0 ? 0 : fed_.size() - std::ssize(leaves_);
+    return {.tokens = detail::after(fed_.tokens(), before), .parents = detail::after(fed_.parents(), before)};
   }
 
   /// Adds the children of the leaves, and keeps the best `nodes` of all nodes found in best_.
@@ -94,7 +94,7 @@ class ConfidentTree::Growth {
     std::sort(best_.begin(), best_.end(), [this](Index a, Index b) {
       return node(a).confidence != node(b).confidence ? node(a).confidence > node(b).confidence : a < b;
     });
-    keep_best(nodes_);
+    keep_best(limits_.nodes);
     choose_leaves(level);
     ++grown_;
     if (ask(keep_drafting)) return;
@@ -128,7 +128,7 @@ class ConfidentTree::Growth {
     fed_.clear();
     tree_.clear();
     rows_.clear();
-    fed_before_ = grown_ = 0;
+    grown_ = 0;
   }
 
   void keep_best(Index count) {
@@ -139,13 +139,12 @@ class ConfidentTree::Growth {
   // number `level`.
   void choose_leaves(Index level) {
     leaves_.clear();
-    if (grown_ + 1 == levels_) return;
+    if (grown_ + 1 == limits_.depth) return;
     const Index most = std::min(width_, room_);
     for (const Index k : best_)
       if (k >= level && std::ssize(leaves_) < most && !limits_.ends_at(node(k).token, grown_))
         leaves_.push_back(k);
     std::sort(leaves_.begin(), leaves_.end());
-    fed_before_ = fed_.size();
     for (const Index k : leaves_) add(k, fed_);
     room_ -= std::ssize(leaves_);
   }
@@ -172,11 +171,11 @@ class ConfidentTree::Growth {
     if constexpr (requires { keep_drafting.rates(); }) {
       if (!keep_drafting.rates()) return false;
       values_.clear();
-      leaf_values_.clear();
       for (const Index k : best_) values_.push_back(node(k).confidence);
-      for (const Index k : leaves_) leaf_values_.push_back(node(k).confidence);
+      for (const Index k : leaves_) values_.push_back(node(k).confidence);
+      const std::span values(values_);
       const More more = keep_drafting.more(GrowingDraft{
-          .values = detail::view_of(values_), .leaves = detail::view_of(leaf_values_), .levels = grown_});
+          .values = values.first(best_.size()), .leaves = values.last(leaves_.size()), .levels = grown_});
       if (!leaves_.empty() && more.level) return true;
       leaves_.clear();
       keep_best(more.tokens);
@@ -198,16 +197,15 @@ class ConfidentTree::Growth {
     }
   }
 
-  Index width_ = 0, nodes_ = 0, levels_ = 0, room_ = 0;
+  Index width_ = 0, room_ = 0;
   DraftLimits limits_;
   std::vector<Node> found_;
   std::vector<Index> best_;
   Index grown_ = 0;  // how many levels there are
   std::vector<Index> leaves_;
-  TokenTree fed_;                             // the nodes that the model takes in
-  Index fed_before_ = 0;                      // how many of them it took in before these leaves
-  std::vector<double> values_, leaf_values_;  // for a draft length
-  TokenTree tree_;                            // the draft
+  TokenTree fed_;               // the nodes that the model takes in, at last these leaves
+  std::vector<double> values_;  // for a draft length: of the best nodes, then of the leaves
+  TokenTree tree_;              // the draft
   std::vector<OneHotRow> rows_;
   TopTokens likeliest_;
 };

@@ -1,4 +1,4 @@
-// Trees of the continuations that are most probable by their counts.
+// Lines and trees of the continuations that are most probable by their counts.
 // SPDX-License-Identifier: MIT
 #pragma once
 
@@ -10,12 +10,55 @@
 #include <vector>
 
 #include "specdec/draft/draft.hpp"
+#include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::inline v0_2_0::detail {
+namespace specdec::inline v0_2_0 {
+
+/// The form of a SuffixDrafter or a DatastoreDrafter that drafts a tree. Without it the draft is a line.
+struct Branching {};
+
+namespace detail {
+
+struct Linear {};
+
+template <class Form>
+concept CountedForm = std::same_as<Form, Linear> || std::same_as<Form, Branching>;
+
+inline double checked_share(const char* drafter, double min_share) {
+  if (!(min_share >= 0 && min_share <= 1))
+    invalid_argument(drafter, " needs 0 <= min_share <= 1, not min_share = ", min_share);
+  return min_share;
+}
+
+/// The token that followed the longest match at a place most often, and how often any token followed it. 0: there is no match.
+struct LikeliestToken {
+  Token token = 0;
+  Index count = 0, followed = 0;
+};
+
+/// Token by token the likeliest continuation. Ends where there is none, or where it is less than min_share of all that followed.
+class CountedLine {
+ public:
+  /// `counted` has follow() of Continuations, and likeliest(place), which returns a LikeliestToken.
+  template <class C>
+  Draft<OneHotRows> grow(C& counted, Index gamma, double min_share) {
+    tokens_.clear();
+    for (Index place = 0; place < gamma; ++place) {
+      const auto [token, count, followed] = counted.likeliest(place);
+      if (count == 0 || static_cast<double>(count) < min_share * static_cast<double>(followed)) break;
+      tokens_.push_back(token);
+      counted.follow(place, token);
+    }
+    return chosen(tokens_);
+  }
+
+ private:
+  std::vector<Token> tokens_;
+};
 
 /// Counts of which tokens followed which strings. A place is a position in the draft: place 0 is after the context, and each
 /// follow() makes the next place. A match is a number that stands for the last tokens before a place, if some token has
@@ -55,16 +98,14 @@ concept Continuations = requires(C& counted, Index place, Index match, Token tok
 template <Continuations C>
 class CountedTree {
  public:
-  void grow(C& counted, const DraftLimits& limits) {
+  Draft<OneHotRows> grow(C& counted, const DraftLimits& limits) {
     clear();
     nodes_ = limits.nodes;
     depth_ = limits.depth;
-    if (nodes_ < 1 || depth_ < 1) return;
-    offer(expand(counted, {-1, 0, 1.0}));
+    if (nodes_ > 0 && depth_ > 0) offer(expand(counted, {-1, 0, 1.0}));
     while (size() < nodes_ && !open_.empty()) offer(take(counted, next()));
+    return {tree_.tokens(), OneHotRows(tree_.tokens()), tree_.parents()};
   }
-
-  Draft<OneHotRows> draft() const { return {tree_.tokens(), OneHotRows(tree_.tokens()), tree_.parents()}; }
 
  private:
   static constexpr Index none = -1;
@@ -207,4 +248,5 @@ class CountedTree {
   Index nodes_ = 0, depth_ = 0;
 };
 
-}  // namespace specdec::detail
+}  // namespace detail
+}  // namespace specdec

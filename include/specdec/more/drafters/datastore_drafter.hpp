@@ -4,7 +4,6 @@
 #pragma once
 
 #include <algorithm>
-#include <concepts>
 #include <cstddef>
 #include <iterator>
 #include <span>
@@ -16,7 +15,6 @@
 #include "specdec/lists.hpp"
 #include "specdec/more/drafters/counted_tree.hpp"
 #include "specdec/more/drafters/datastore.hpp"
-#include "specdec/more/drafters/suffix_drafter.hpp"
 #include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/types.hpp"
 
@@ -49,78 +47,59 @@ struct DatastoreOptions {
 /// Cost: for each token a search for the longest match, of some binary searches, and two binary searches for each distinct
 /// token that followed it.
 /// No allocation in steady state.
-template <class Form = detail::Linear>
+template <detail::CountedForm Form = detail::Linear>
 class DatastoreDrafter {
-  static constexpr bool branches = std::same_as<Form, Branching>;
-  static_assert(
-      branches || std::same_as<Form, detail::Linear>,
-      "a DatastoreDrafter drafts a line, as DatastoreDrafter<>, or a tree, as DatastoreDrafter<Branching>");
-
  public:
-  static constexpr bool drafts_trees = branches;
+  static constexpr bool drafts_trees = std::same_as<Form, Branching>;
 
   using Options = DatastoreOptions;
 
   explicit DatastoreDrafter(const Datastore& store) : DatastoreDrafter(store, Options{}) {}
-  DatastoreDrafter(const Datastore& store, const Options& options, Form = {}) : counted_(store, options) {
+  DatastoreDrafter(const Datastore& store, const Options& options, Form = {})
+      : counted_(store, options), min_share_(detail::checked_share("datastore drafter", options.min_share)) {
     if (options.min_match < 1 || options.max_match < options.min_match ||
         options.max_match >= Datastore::sorted_depth)
       detail::invalid_argument("datastore drafter needs 1 <= min_match <= max_match < ",
                                Datastore::sorted_depth, ", not min_match = ", options.min_match,
                                ", max_match = ", options.max_match);
-    if (!(options.min_share >= 0 && options.min_share <= 1))
-      detail::invalid_argument("datastore drafter needs 0 <= min_share <= 1, not min_share = ",
-                               options.min_share);
   }
 
   template <RandomSource Source>
-    requires(!branches)
+    requires(!drafts_trees)
   Draft<OneHotRows> draft(std::span<const Token> context, Index gamma, Source&) & {
-    tokens_.clear();
     counted_.begin(context);
-    while (std::ssize(tokens_) < gamma && counted_.add_likeliest(std::ssize(tokens_), tokens_))
-      counted_.follow(std::ssize(tokens_) - 1, tokens_.back());
-    return detail::chosen(tokens_);
+    return line_.grow(counted_, gamma, min_share_);
   }
 
   template <RandomSource Source>
-    requires branches
+    requires drafts_trees
   Draft<OneHotRows> draft(std::span<const Token> context, const DraftLimits& limits, Source&) & {
     counted_.begin(context);
-    tree_.grow(counted_, limits);
-    return tree_.draft();
+    return tree_.grow(counted_, limits);
   }
 
   void truncate(Index) {}
 
  private:
-  // The store as counts of continuations, for a CountedTree. A place of the draft is the string of the last tokens before it.
+  // The store as counts of continuations. A place of the draft is the string of the last tokens before it.
   class StoredContinuations {
    public:
     StoredContinuations(const Datastore& store, const Options& options) : store_(store), options_(options) {}
-
-    /// Adds the token that followed the longest match at the place most often. Returns false if none has min_share.
-    bool add_likeliest(Index place, std::vector<Token>& tokens) const {
-      const Likeliest best = likeliest(longest(place));
-      if (best.count == 0 ||
-          static_cast<double>(best.count) < options_.min_share * static_cast<double>(best.followed))
-        return false;
-      tokens.push_back(best.token);
-      return true;
-    }
 
     void begin(std::span<const Token> context) {
       strings_.clear();
       ends_.clear();
       matches_.clear();
-      add_string(context, {});
+      add_string(context);
     }
 
-    // ---- What CountedTree asks: see detail::Continuations --------------------------------------------
+    // ---- What CountedLine and CountedTree ask: see detail::Continuations -----------------------------
 
+    detail::LikeliestToken likeliest(Index place) const { return likeliest_of(longest(place)); }
     void follow(Index place, Token token) {
-      before_.assign(string(place).begin(), string(place).end());  // strings_ may move
-      add_string(before_, {&token, 1});
+      longer_.assign(string(place).begin(), string(place).end());  // strings_ may move
+      longer_.push_back(token);
+      add_string(longer_);
     }
     template <class Visit>
     void each_match(Index place, const Visit& visit) {
@@ -136,7 +115,7 @@ class DatastoreDrafter {
     template <class Visit>
     void each_continuation(Index match, const Visit& visit) const {
       const Datastore::Places places = detail::at(matches_, match);
-      const Likeliest best = likeliest(places);
+      const detail::LikeliestToken best = likeliest_of(places);
       if (best.count > 0) visit(best.token, best.count);
       store_.each_continuation(places, [&](Token x, Index count) {
         if (x != best.token) visit(x, count);
@@ -152,12 +131,8 @@ class DatastoreDrafter {
       return places.length < options_.min_match ? Datastore::Places{} : places;
     }
 
-    struct Likeliest {
-      Token token = 0;
-      Index count = 0, followed = 0;
-    };
-    Likeliest likeliest(const Datastore::Places& places) const {
-      Likeliest best;
+    detail::LikeliestToken likeliest_of(const Datastore::Places& places) const {
+      detail::LikeliestToken best;
       store_.each_continuation(places, [&best](Token x, Index count) {
         best.followed += count;
         if (count > best.count) best.token = x, best.count = count;
@@ -165,12 +140,10 @@ class DatastoreDrafter {
       return best;
     }
 
-    // The string of a new place: the last tokens of `before`, and `more`.
-    void add_string(std::span<const Token> before, std::span<const Token> more) {
-      const std::size_t most = static_cast<std::size_t>(options_.max_match) - more.size();
-      const auto end = before.last(std::min(before.size(), most));
-      detail::append(strings_, end);
-      detail::append(strings_, more);
+    // The string of a new place: the last tokens of the text before it.
+    void add_string(std::span<const Token> text) {
+      detail::append(strings_,
+                     text.last(std::min(text.size(), static_cast<std::size_t>(options_.max_match))));
       ends_.push_back(strings_.size());
     }
     std::span<const Token> string(Index place) const {
@@ -181,13 +154,14 @@ class DatastoreDrafter {
 
     Datastore store_;
     Options options_;
-    std::vector<Token> strings_, before_;
+    std::vector<Token> strings_, longer_;
     std::vector<std::size_t> ends_;
     std::vector<Datastore::Places> matches_;
   };
 
   StoredContinuations counted_;
-  std::vector<Token> tokens_;
+  double min_share_;
+  detail::CountedLine line_;
   detail::CountedTree<StoredContinuations> tree_;
 };
 

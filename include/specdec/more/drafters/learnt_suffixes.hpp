@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -30,7 +29,6 @@ namespace specdec::inline v0_2_0::detail {
 /// states along the links from a text's end hold all suffixes of the text.
 /// Cost: n tokens, in any number of texts, take expected O(n) time.
 /// Memory: at most 2n states of 48 bytes and 3n edges of 40 bytes, each edge with two to four slots of 8 bytes.
-template <std::integral Id>
 class SuffixAutomaton {
  public:
   static constexpr Index root = 0;
@@ -47,7 +45,7 @@ class SuffixAutomaton {
 
   struct Edge {
     Index from;
-    Id token;
+    Token token;
     Index to;
     Index next;
     Index count = 0;
@@ -59,10 +57,10 @@ class SuffixAutomaton {
   Index edges() const { return std::ssize(edges_); }
 
   /// The edge of a state for a token, or none.
-  Index find(Index state, Id token) const { return slots_.empty() ? none : slots_[slot(state, token)]; }
+  Index find(Index state, Token token) const { return slots_.empty() ? none : slots_[slot(state, token)]; }
 
   /// Adds a token to the text that ends in state `end`. Returns the state where the text now ends.
-  Index extend(Index end, Id token) {
+  Index extend(Index end, Token token) {
     if (find(end, token) != none) return shorten(end, token);  // another text has this string
     const Index added = add_state({.length = state(end).length + 1, .link = root});
     Index p = end;
@@ -75,7 +73,7 @@ class SuffixAutomaton {
   }
 
   /// Counts `token` after the strings of a state and all their suffixes.
-  void count(Index state, Id token) {
+  void count(Index state, Token token) {
     for (; state != none; state = at(state).link) {
       const Index i = find(state, token);
       const Index count = ++detail::at(edges_, i).count;
@@ -97,7 +95,7 @@ class SuffixAutomaton {
   State& at(Index i) { return detail::at(states_, i); }
 
   // Returns the state with this longest string: p's longest string, then the token. Makes the state if there is none.
-  Index shorten(Index p, Id token) {
+  Index shorten(Index p, Token token) {
     const Index q = edge(find(p, token)).to;
     if (state(q).length == state(p).length + 1) return q;
     const Index clone = copy(q, state(p).length + 1);
@@ -137,7 +135,7 @@ class SuffixAutomaton {
   }
 
   // The slot of the edge, or the empty slot for it. Open addressing, at most half full.
-  std::size_t slot(Index from, Id token) const {
+  std::size_t slot(Index from, Token token) const {
     const auto key = SplitMix64(static_cast<std::uint64_t>(from))() ^ static_cast<std::uint32_t>(token);
     for (auto slot = as_type<std::size_t>(SplitMix64(key)());; ++slot) {
       slot &= slots_.size() - 1;
@@ -156,13 +154,9 @@ class SuffixAutomaton {
 ///
 /// Throws: InvalidArgument unless 1 <= min_match <= max_match.
 /// Cost: a learnt token takes amortised O(1) steps to enter and up to max_match steps to count.
-template <class Options>
 class LearntSuffixes {
-  using Automaton = SuffixAutomaton<Token>;
-
  public:
-  explicit LearntSuffixes(const Options& options)
-      : min_match_(options.min_match), max_match_(options.max_match) {
+  LearntSuffixes(Index min_match, Index max_match) : min_match_(min_match), max_match_(max_match) {
     if (min_match_ < 1 || max_match_ < min_match_)
       invalid_argument("suffix drafter needs 1 <= min_match <= max_match, not min_match = ", min_match_,
                        ", max_match = ", max_match_);
@@ -196,7 +190,7 @@ class LearntSuffixes {
     if (tokens.empty() || std::ssize(tokens) - 1 > max_match_)
       invalid_argument("strings of 1 token to max_match + 1 are counted, not of ", tokens.size(),
                        " with max_match = ", max_match_);
-    Index state = Automaton::root, edge = none;
+    Index state = SuffixAutomaton::root, edge = none;
     for (const Token x : tokens) {
       edge = automaton_.find(state, x);
       if (edge == none) return 0;
@@ -210,14 +204,14 @@ class LearntSuffixes {
   Index edges() const { return automaton_.edges(); }
 
  protected:
-  static constexpr Index none = Automaton::none;
+  static constexpr Index none = SuffixAutomaton::none;
 
   /// The last `length` tokens of a text, which the state holds.
   struct Match {
     Index state, length;
   };
 
-  const Automaton& automaton() const { return automaton_; }
+  const SuffixAutomaton& automaton() const { return automaton_; }
   Index max_match() const { return max_match_; }
 
   /// Learns the new tokens of the context.
@@ -246,7 +240,7 @@ class LearntSuffixes {
   }
 
   /// The match with the token of an edge after it.
-  Match longer(Match match, const typename Automaton::Edge& edge) const {
+  Match longer(Match match, const SuffixAutomaton::Edge& edge) const {
     const Index length = std::min(match.length + 1, max_match_);
     return {automaton_.suffix(edge.to, length), length};
   }
@@ -255,10 +249,10 @@ class LearntSuffixes {
   // Where a text ends in the automaton.
   struct End {
     Index length = 0;
-    Index text = Automaton::root;  // the state of the whole text
+    Index text = SuffixAutomaton::root;  // the state of the whole text
     // The state of the last max_match tokens. Or the state that held them until another text split it: its longer strings
     // end here, too, so counting may begin with them.
-    Index match = Automaton::root;
+    Index match = SuffixAutomaton::root;
   };
 
   // Finds how much of the context has been learnt: the tokens that survived the cut, or the longest beginning that was
@@ -266,7 +260,7 @@ class LearntSuffixes {
   void resume(std::span<const Token> context) {
     const Index survived = end_.length;
     end_ = {};
-    Index state = Automaton::root;
+    Index state = SuffixAutomaton::root;
     for (Index i = 1; i <= std::ssize(context); ++i) {
       const Index edge = automaton_.find(state, detail::at(context, i - 1));
       if (edge == none) break;
@@ -288,7 +282,7 @@ class LearntSuffixes {
   Index matched(const End& end) const { return std::min(end.length, max_match_); }
 
   Index min_match_, max_match_;
-  Automaton automaton_;
+  SuffixAutomaton automaton_;
   End end_;           // of the current text, as far as it has been learnt
   bool cut_ = false;  // the text was cut: the next context may be another text
 };

@@ -23,8 +23,8 @@
 #include "specdec/lists.hpp"
 #include "specdec/model/over_feeds.hpp"
 #include "specdec/more/text/text_tokenizer.hpp"
+#include "specdec/more/text/utf8.hpp"
 #include "specdec/rows/kinds/one_hot.hpp"
-#include "specdec/text/token_bytes.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0 {
@@ -96,7 +96,9 @@ class RetokenizedDrafter : public detail::ForOneText<RetokenizedDrafter<M, Targe
         drafter_(std::forward<M>(model)),
         target_(std::forward<TargetTokenizer>(target)),
         draft_(std::forward<DraftTokenizer>(draft)),
-        window_(checked(window)) {}
+        window_(static_cast<std::size_t>(window)) {
+    if (window < 0) detail::invalid_argument("window = ", window, " is negative");
+  }
 
   using Base::draft;
   /// The model writes on all texts, with one call for a token of each. The text that it has written is then encoded.
@@ -160,11 +162,6 @@ class RetokenizedDrafter : public detail::ForOneText<RetokenizedDrafter<M, Targe
   std::vector<const void*> identities() const { return drafter_.identities(); }
 
  private:
-  static std::size_t checked(Index window) {
-    if (window < 0) detail::invalid_argument("window = ", window, " is negative");
-    return static_cast<std::size_t>(window);
-  }
-
   template <class Request>
   void begin(Request& request, std::vector<Part<Request>>& parts) {
     Text& text = texts_[request.sequence];

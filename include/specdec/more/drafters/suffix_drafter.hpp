@@ -5,12 +5,10 @@
 #include <concepts>
 #include <iterator>
 #include <span>
-#include <type_traits>
 #include <vector>
 
 #include "specdec/chance/random.hpp"
 #include "specdec/draft/draft.hpp"
-#include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/more/drafters/counted_tree.hpp"
 #include "specdec/more/drafters/learnt_suffixes.hpp"
@@ -19,24 +17,12 @@
 
 namespace specdec::inline v0_2_0 {
 
-/// The form of a SuffixDrafter that drafts a tree. Without it the draft is a line.
-struct Branching {};
-
 namespace detail {
 
-struct Linear {};
-
-template <class Form>
 struct SuffixOptions {
   Index max_match = 32;  ///< the longest match, in tokens
   Index min_match = 1;   ///< the shortest match
-};
-
-template <>
-struct SuffixOptions<Linear> {
-  Index max_match = 32;  ///< the longest match, in tokens
-  Index min_match = 1;   ///< the shortest match
-  double min_share = 0;  ///< end where the best token has a smaller share of all that followed
+  double min_share = 0;  ///< of a line: end where the best token has a smaller share of all that followed
 };
 
 }  // namespace detail
@@ -80,128 +66,88 @@ struct SuffixOptions<Linear> {
 /// longest match first, until a match's share is too small. In large corpora one frequent token has many
 /// continuations; a larger min_match avoids them. No allocation in steady state but for what is learnt.
 /// Memory: two states and three edges for each learnt token, some 300 bytes, whatever max_match is. Unbounded: see clear().
-template <class Form = detail::Linear>
-class SuffixDrafter : public detail::LearntSuffixes<detail::SuffixOptions<Form>> {
-  using Learnt = detail::LearntSuffixes<detail::SuffixOptions<Form>>;
-  using Learnt::none;
-  using typename Learnt::Match;
-
+template <detail::CountedForm Form = detail::Linear>
+class SuffixDrafter : public detail::LearntSuffixes {
   static constexpr bool branches = std::same_as<Form, Branching>;
-  static_assert(branches || std::same_as<Form, detail::Linear>,
-                "a SuffixDrafter drafts a line, as SuffixDrafter<>, or a tree, as SuffixDrafter<Branching>");
 
  public:
-  using Options = detail::SuffixOptions<Form>;
+  using Options = detail::SuffixOptions;
 
   SuffixDrafter() : SuffixDrafter(Options{}) {}
 
-  explicit SuffixDrafter(const Options& options, Form = {}) : Learnt(options), proposal_(options) {}
+  explicit SuffixDrafter(const Options& options, Form = {})
+      : LearntSuffixes(options.min_match, options.max_match),
+        min_share_(detail::checked_share("suffix drafter", options.min_share)) {}
 
   template <RandomSource Source>
     requires(!branches)
   Draft<OneHotRows> draft(std::span<const Token> context, Index gamma, Source&) & {
-    this->show(context);
-    return proposal_.of(*this, gamma);
+    show(context);
+    LearntContinuations counted(*this, places_);
+    return line_.grow(counted, gamma, min_share_);
   }
 
   template <RandomSource Source>
     requires branches
   Draft<OneHotRows> draft(std::span<const Token> context, const DraftLimits& limits, Source&) & {
-    this->show(context);
-    return proposal_.of(*this, limits);
+    show(context);
+    LearntContinuations counted(*this, places_);
+    return tree_.grow(counted, limits);
   }
 
  private:
-  // Token by token the most frequent continuation of the longest match.
-  class Line {
+  // A match is a state. A place is the longest match there.
+  class LearntContinuations {
    public:
-    explicit Line(const Options& options) : min_share_(options.min_share) {
-      if (!(min_share_ >= 0 && min_share_ <= 1))
-        detail::invalid_argument("suffix drafter needs 0 <= min_share <= 1, not min_share = ", min_share_);
+    LearntContinuations(const SuffixDrafter& learnt, std::vector<Match>& places)
+        : learnt_(learnt), places_(places) {
+      places_.assign(1, learnt.longest());
     }
 
-    Draft<OneHotRows> of(const SuffixDrafter& learnt, Index gamma) {
-      tokens_.clear();
-      Match match = learnt.longest();
-      while (std::ssize(tokens_) < gamma) {
-        match = learnt.followed(match);
-        if (match.state == none) break;
-        const auto& state = learnt.automaton().state(match.state);
-        const auto& best = learnt.automaton().edge(state.best);
-        if (is_rare(best.count, state.followed)) break;
-        tokens_.push_back(best.token);
-        match = learnt.longer(match, best);
-      }
-      return detail::chosen(tokens_);
+    detail::LikeliestToken likeliest(Index place) const {
+      const Match match = learnt_.followed(at(place));
+      if (match.state == none) return {};
+      const auto& state = learnt_.automaton().state(match.state);
+      const auto& best = learnt_.automaton().edge(state.best);
+      return {best.token, best.count, state.followed};
+    }
+
+    void follow(Index place, Token token) {
+      Match match = at(place);
+      while (!has(match.state, token)) match = learnt_.shorter(match);
+      const auto& automaton = learnt_.automaton();
+      places_.push_back(learnt_.longer(match, automaton.edge(automaton.find(match.state, token))));
+    }
+    template <class Visit>
+    void each_match(Index place, const Visit& visit) const {
+      for (Match match = learnt_.followed(at(place)); match.state != none;
+           match = learnt_.followed(learnt_.shorter(match)))
+        if (!visit(match.state)) return;
+    }
+    template <class Visit>
+    void each_continuation(Index state, const Visit& visit) const {
+      const auto& automaton = learnt_.automaton();
+      const Index best = automaton.state(state).best;
+      visit(automaton.edge(best).token, automaton.edge(best).count);
+      for (Index i = automaton.state(state).first; i != none; i = automaton.edge(i).next)
+        if (i != best && automaton.edge(i).count > 0) visit(automaton.edge(i).token, automaton.edge(i).count);
+    }
+    bool has(Index state, Token token) const {
+      const Index edge = learnt_.automaton().find(state, token);
+      return edge != none && learnt_.automaton().edge(edge).count > 0;
     }
 
    private:
-    bool is_rare(Index count, Index followed) const {
-      return static_cast<double>(count) < min_share_ * static_cast<double>(followed);
-    }
+    Match at(Index place) const { return detail::at(places_, place); }
 
-    double min_share_;
-    std::vector<Token> tokens_;
+    const SuffixDrafter& learnt_;
+    std::vector<Match>& places_;
   };
 
-  // Gives a CountedTree all continuations; the CountedTree takes the most probable.
-  class Tree {
-   public:
-    explicit Tree(const Options&) {}
-
-    Draft<OneHotRows> of(const SuffixDrafter& learnt, const DraftLimits& limits) {
-      LearntContinuations counted(learnt, places_);
-      tree_.grow(counted, limits);
-      return tree_.draft();
-    }
-
-   private:
-    // A match is a state. A place is the longest match there.
-    class LearntContinuations {
-     public:
-      LearntContinuations(const SuffixDrafter& learnt, std::vector<Match>& places)
-          : learnt_(learnt), places_(places) {
-        places_.assign(1, learnt.longest());
-      }
-
-      void follow(Index place, Token token) {
-        Match match = at(place);
-        while (!has(match.state, token)) match = learnt_.shorter(match);
-        const auto& automaton = learnt_.automaton();
-        places_.push_back(learnt_.longer(match, automaton.edge(automaton.find(match.state, token))));
-      }
-      template <class Visit>
-      void each_match(Index place, const Visit& visit) const {
-        for (Match match = learnt_.followed(at(place)); match.state != none;
-             match = learnt_.followed(learnt_.shorter(match)))
-          if (!visit(match.state)) return;
-      }
-      template <class Visit>
-      void each_continuation(Index state, const Visit& visit) const {
-        const auto& automaton = learnt_.automaton();
-        const Index best = automaton.state(state).best;
-        visit(automaton.edge(best).token, automaton.edge(best).count);
-        for (Index i = automaton.state(state).first; i != none; i = automaton.edge(i).next)
-          if (i != best && automaton.edge(i).count > 0)
-            visit(automaton.edge(i).token, automaton.edge(i).count);
-      }
-      bool has(Index state, Token token) const {
-        const Index edge = learnt_.automaton().find(state, token);
-        return edge != none && learnt_.automaton().edge(edge).count > 0;
-      }
-
-     private:
-      Match at(Index place) const { return detail::at(places_, place); }
-
-      const SuffixDrafter& learnt_;
-      std::vector<Match>& places_;
-    };
-
-    std::vector<Match> places_;
-    detail::CountedTree<LearntContinuations> tree_;
-  };
-
-  std::conditional_t<branches, Tree, Line> proposal_;
+  double min_share_;
+  std::vector<Match> places_;
+  detail::CountedLine line_;
+  detail::CountedTree<LearntContinuations> tree_;
 };
 
 }  // namespace specdec

@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "specdec/platform.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
+
+#include "specdec/more/lengths/cost_curve.hpp"
 
 namespace specdec::inline v0_2_0::detail {
 
@@ -40,23 +40,21 @@ class AcceptanceByProbability {
   static double inside(double p) { return std::clamp(p, 1e-6, 1 - 1e-6); }
 
   struct Share {
-    double tokens = 0, expected = 0, accepted = 0;  // expected: the sum of q
+    FadingMean q, accepted;
 
     void fade(double decay) {
-      tokens *= decay;
-      expected *= decay;
-      accepted *= decay;
+      q.fade(decay);
+      accepted.fade(decay);
     }
-    void add(double q, bool is_accepted) {
-      tokens += 1;
-      expected += q;
-      accepted += is_accepted ? 1 : 0;
+    void add(double its_q, bool is_accepted) {
+      q.add(its_q);
+      accepted.add(is_accepted ? 1 : 0);
     }
     // Improbable tokens need more of a past than probable ones: as much as one of them is expected to be accepted in.
     double factor(double guess) const {
-      if (tokens == 0) return guess;
-      const double q = inside(expected / tokens), weight = std::max(guess_weight, 1 / q);
-      return odds(inside((accepted + weight * multiply(q, guess)) / (tokens + weight))) / odds(q);
+      if (q.empty()) return guess;
+      const double mean = inside(q.value()), weight = std::max(guess_weight, 1 / mean);
+      return odds(inside(accepted.with(multiply(mean, guess), weight))) / odds(mean);
     }
   };
 

@@ -64,6 +64,12 @@ inline double checked_decay(double decay) {
   return decay;
 }
 
+/// The decay after which a step is mostly forgotten in `window` steps.
+inline double decay_of(double window) {
+  if (!(window >= 1)) invalid_argument("window = ", window, " is below 1");
+  return 1 - 1 / window;
+}
+
 }  // namespace detail
 
 /// Measured costs by size, with an estimate for all other sizes.

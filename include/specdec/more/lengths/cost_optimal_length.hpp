@@ -13,6 +13,7 @@
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/measure/step_record.hpp"
+#include "specdec/more/lengths/cost_curve.hpp"
 #include "specdec/more/lengths/running_survival.hpp"
 #include "specdec/more/lengths/step_costs.hpp"
 #include "specdec/more/lengths/trials.hpp"
@@ -69,19 +70,19 @@ class CostOptimalLength {
 
   explicit CostOptimalLength(const Options& options = {})
     requires std::same_as<Costs, detail::StepCosts>
-      : CostOptimalLength(Costs(decay(options.window)), options) {}
+      : CostOptimalLength(Costs(detail::decay_of(options.window)), options) {}
   explicit CostOptimalLength(Costs costs, const Options& options = {})
       : window_(options.window),
         trials_(options.probing),
         costs_(std::move(costs)),
-        survival_(decay(options.window)) {}
+        survival_(detail::decay_of(options.window)) {}
 
   /// This length serves so many texts from now on, which share their calls. A Batch or a CascadeDrafter calls it.
   void batch(Index texts) {
     costs_.batch(texts);
     if (texts == trials_.texts()) return;
     trials_.share_by(texts);
-    survival_.decay(decay(window_ * static_cast<double>(texts)));
+    survival_.decay(detail::decay_of(window_ * static_cast<double>(texts)));
     if constexpr (are_shared)
       if (longest() > 0 && !trials_.begin()) choose(true);  // the costs are others now
   }
@@ -131,11 +132,6 @@ class CostOptimalLength {
  private:
   static constexpr bool are_shared = requires(const Costs& costs) { costs.of_all(1.0, Index{}); };
   static constexpr double margin = 0.01, few = 12;
-
-  static double decay(double window) {
-    if (!(window >= 1)) detail::invalid_argument("window = ", window, " is below 1");
-    return 1 - 1 / window;
-  }
 
   // A step with a draft of some length: the tokens that it is expected to emit, and its expected cost.
   struct Line {

@@ -89,9 +89,9 @@ class EarlyStoppingLength {
 
   explicit EarlyStoppingLength(const Options& options = {})
     requires std::same_as<Costs, detail::StepCosts>
-      : EarlyStoppingLength(Costs(decay(options)), options) {}
+      : EarlyStoppingLength(Costs(detail::decay_of(options.window)), options) {}
   explicit EarlyStoppingLength(Costs costs, const Options& options = {})
-      : decay_(decay(options)), trials_(options.probing), costs_(std::move(costs)) {}
+      : decay_(detail::decay_of(options.window)), trials_(options.probing), costs_(std::move(costs)) {}
 
   /// This length serves so many texts from now on, which share their calls. A Batch or a CascadeDrafter calls it.
   void batch(Index texts) {
@@ -104,7 +104,7 @@ class EarlyStoppingLength {
     const Index reach = std::min(most, std::max(least_reach, std::min(2 * longest_, longest_draft)));
     costs_.reserve({.nodes = reach, .depth = reach});
     plan(reach);
-    return asked_;
+    return most_;
   }
 
   More more(const GrowingDraft& draft) const {
@@ -112,23 +112,23 @@ class EarlyStoppingLength {
     // First trees and probes are larger, not only deeper.
     const Index least = least_ > 1 ? nodes_of(least_) : 1, all = std::ssize(draft.values);
     const double price = tokens_per_second();
-    const Index paying = tree_.paying_tokens(draft, price, costs_);
+    const Index paying = survival_.tree.paying_tokens(draft, price, costs_);
     return {.level = !draft.leaves.empty() && is_higher(draft, paying, price),
             .tokens = std::min(std::max(least, paying), all)};
   }
 
   /// Of the tokens of trees, chosen and drawn ones.
-  double acceptance(const CandidateToken& candidate) const { return tree_.acceptance(candidate); }
+  double acceptance(const CandidateToken& candidate) const { return survival_.tree.acceptance(candidate); }
 
   void observe(const StepRecord& step) {
     detail::check_step(step);
     if (step.tree.depth < 0 && std::ssize(step.survival) < step.drafted)
       detail::invalid_argument("step.survival has ", step.survival.size(), " numbers for ", step.drafted,
                                " drafted tokens");
-    if (asked_ < 0) return;  // next() was never asked
+    if (most_ < 0) return;  // next() was never asked
     costs_.observe(step);
     if (step.drafted > 0) learn(step);
-    if (trials_.begin()) return trials_.begin_with(step, asked_);
+    if (trials_.begin()) return trials_.begin_with(step, most_);
     schedule(step);
   }
 
@@ -136,11 +136,6 @@ class EarlyStoppingLength {
   bool drafts() const { return drafts_; }
 
  private:
-  static double decay(const Options& options) {
-    if (!(options.window >= 1)) detail::invalid_argument("window = ", options.window, " is below 1");
-    return 1 - 1 / options.window;
-  }
-
   // ---- How far a draft goes ------------------------------------------------------------------------------
 
   // Every draft has at least least_ and at most most_ tokens, if the drafter proposes so many.
@@ -155,31 +150,28 @@ class EarlyStoppingLength {
       least_ = std::min(probes && drafts_ ? probe_length_ : 1, reach);
       if (unread_ < recently) most_ = least_ = std::min(std::max(least_, common_length(reach)), reach);
     }
-    asked_ = most_;
   }
 
   // The length of all drafts of a drafter that shows no rows.
   Index common_length(Index reach) const {
     Index length = 1;
-    for (double survives = read_.mean(); length < reach && pays(length, survives *= read_.mean());) ++length;
+    const double mean = survival_.read.mean();
+    for (double survives = mean; length < reach && pays(length, survives *= mean);) ++length;
     return length;
   }
 
   // Whether a line or a trunk goes on after rows of these confidences.
   bool is_longer(std::span<const double> confidences) const {
     const Index drafted = std::ssize(confidences);
-    return drafted < most_ && (drafted < least_ || is_worth_it(confidences));
+    if (drafted >= most_) return false;
+    double survives = survival_.after(confidences.back());
+    for (const double confidence : confidences) survives *= survival_.read(confidence);
+    return drafted < least_ || pays(drafted, survives);
   }
   // Whether a tree gets another level.
   bool is_higher(const GrowingDraft& tree, Index paying, double price) const {
     if (tree.levels < least_) return true;
-    return !trials_.begin() && tree_.pays_level(tree, paying, price, costs_);
-  }
-
-  bool is_worth_it(std::span<const double> confidences) const {
-    double survives = after_(confidences.back());
-    for (const double confidence : confidences) survives *= read_(confidence);
-    return pays(std::ssize(confidences), survives);
+    return !trials_.begin() && survival_.tree.pays_level(tree, paying, price, costs_);
   }
 
   // Whether some more tokens after `drafted` tokens are worth their time. The first of them survives with this probability.
@@ -189,7 +181,7 @@ class EarlyStoppingLength {
     for (Index more = 1; more <= looks_ahead; ++more) {
       gain += survives;
       if (gain > price * (time(drafted + more) - known)) return true;
-      survives *= read_.mean();
+      survives *= survival_.read.mean();
     }
     return false;
   }
@@ -198,13 +190,15 @@ class EarlyStoppingLength {
   double time(Index length) const { return costs_(nodes_of(length), length); }
   // The usual number of tokens in so many levels.
   Index nodes_of(Index length) const {
-    const double nodes = static_cast<double>(length) * (branching_.empty() ? 1 : branching_.value());
+    const double nodes = static_cast<double>(length) * (shape_.width.empty() ? 1 : shape_.width.value());
     return static_cast<Index>(nodes + 0.5);
   }
 
   double tokens_per_second() const { return std::max(drafting_rate(), 1 / costs_.plain()); }
   // Of steps with drafts; 0 while it is not known.
-  double drafting_rate() const { return tokens_.empty() ? 0 : tokens_.value() / seconds_.value(); }
+  double drafting_rate() const {
+    return emitted_.tokens.empty() ? 0 : emitted_.tokens.value() / emitted_.seconds.value();
+  }
 
   // ---- What a step teaches -------------------------------------------------------------------------------
 
@@ -212,15 +206,13 @@ class EarlyStoppingLength {
     longest_ = std::max(longest_, step.drafted);
     const bool shown = !step.readings.empty() || !step.tree.probabilities.empty();
     unread_ = shown ? std::min(unread_ + 1, recently) : 0;
-    read_.fade(decay_);
-    after_.fade(decay_);
-    tree_.fade(decay_);
+    survival_.fade(decay_);
     const double tokens = step.tree.depth < 0 ? learn_line(step) : learn_tree(step);
-    length_.add_fading(static_cast<double>(step.depth()), decay_);
-    branching_.add_fading(static_cast<double>(step.drafted) / static_cast<double>(step.depth()), decay_);
+    shape_.depth.add_fading(static_cast<double>(step.depth()), decay_);
+    shape_.width.add_fading(static_cast<double>(step.drafted) / static_cast<double>(step.depth()), decay_);
     if (trials_.begin()) return;  // times are not known yet
-    tokens_.add_fading(tokens, decay_);
-    seconds_.add_fading(costs_(step.drafted, step.depth()), decay_);
+    emitted_.tokens.add_fading(tokens, decay_);
+    emitted_.seconds.add_fading(costs_(step.drafted, step.depth()), decay_);
   }
 
   // Both return how many tokens the step is expected to emit.
@@ -235,7 +227,7 @@ class EarlyStoppingLength {
   }
   double learn_tree(const StepRecord& step) {
     if (step.tree.probabilities.empty()) learn_trunk(step);
-    else tree_.learn(step.tree);
+    else survival_.tree.learn(step.tree);
     return static_cast<double>(step.accepted) + 1;
   }
   void learn_trunk(const StepRecord& step) {
@@ -247,9 +239,10 @@ class EarlyStoppingLength {
 
   void enter(const StepRecord& step, Index i, double reached, double survived) {
     const auto at = [&](Index k) { return detail::at(step.readings, k); };
-    if (i < std::ssize(step.readings)) read_.add(at(i), reached, survived);
-    else read_.add(reached, survived);
-    if (i > 0 && i <= std::ssize(step.readings)) after_.add(at(i - 1), reached, survived);
+    auto& [read, after, tree] = survival_;
+    if (i < std::ssize(step.readings)) read.add(at(i), reached, survived);
+    else read.add(reached, survived);
+    if (i > 0 && i <= std::ssize(step.readings)) after.add(at(i - 1), reached, survived);
   }
 
   // ---- Whether to draft at all, and probes ---------------------------------------------------------------
@@ -262,24 +255,23 @@ class EarlyStoppingLength {
     }
     if (drafts_) decide();  // else only a probe decides: what the drafter must read then has its price
     trials_.earn(step.drafted > 0 ? costs_(step.drafted, step.depth()) : costs_.plain());
-    if (!length_.empty() && trials_.begin_probe(costs_, drafts_, loss_of_probe())) probe_length_ = longer();
+    if (!shape_.depth.empty() && trials_.begin_probe(costs_, drafts_, loss_of_probe()))
+      probe_length_ = longer();
   }
 
   void decide() {
     const double plain = 1 / costs_.plain();
-    if (tokens_.weight() < (drafts_ ? few : 1)) return;  // a few drafts may fail by chance
+    if (emitted_.tokens.weight() < (drafts_ ? few : 1)) return;  // a few drafts may fail by chance
     if (drafts_ ? drafting_rate() >= plain : !(drafting_rate() > (1 + margin) * plain)) return;
     drafts_ = !drafts_;
     if (drafts_) return;
     // From now on probes alone teach something, and they are rare: what was seen so far must not outvote them for long.
-    tokens_.limit(few);
-    seconds_.limit(few);
-    read_.limit(few);
-    after_.limit(few);
-    tree_.limit(few);
+    emitted_.tokens.limit(few);
+    emitted_.seconds.limit(few);
+    survival_.limit(few);
   }
 
-  Index usual() const { return std::max<Index>(1, static_cast<Index>(length_.value() + 0.5)); }
+  Index usual() const { return std::max<Index>(1, static_cast<Index>(shape_.depth.value() + 0.5)); }
   // Lengths above the usual one, up to twice as long, in turn.
   Index longer() const { return usual() + 1 + trials_.number() % (usual() + 1); }
 
@@ -294,16 +286,37 @@ class EarlyStoppingLength {
   static constexpr Index looks_ahead = 4, recently = 32, least_reach = 64;
   static constexpr double margin = 0.01, few = 12;
 
+  struct Survival {
+    detail::SurvivalByConfidence read, after;  // a and b
+    detail::TreeGrowth tree;
+
+    void fade(double decay) {
+      read.fade(decay);
+      after.fade(decay);
+      tree.fade(decay);
+    }
+    void limit(double tokens) {
+      read.limit(tokens);
+      after.limit(tokens);
+      tree.limit(tokens);
+    }
+  };
+  struct Shape {
+    FadingMean depth, width;  // width: the tokens for each level
+  };
+  struct Emitted {
+    FadingMean tokens, seconds;
+  };
+
   double decay_;
   detail::Trials trials_;
   Costs costs_;
-  detail::SurvivalByConfidence read_, after_;  // a and b
-  detail::TreeGrowth tree_;                    // of trees
-  FadingMean length_, branching_;              // of drafts: their depth, and tokens for each level
-  FadingMean tokens_, seconds_;                // of steps with drafts
-  Index longest_ = 0;                          // tokens of the largest draft so far
-  Index unread_ = recently;                    // steps since a drafter showed no rows
-  Index asked_ = -1, least_ = 0, most_ = 0;    // of the next draft: see plan()
+  Survival survival_;
+  Shape shape_;                  // of drafts
+  Emitted emitted_;              // by steps with drafts
+  Index longest_ = 0;            // tokens of the largest draft so far
+  Index unread_ = recently;      // steps since a drafter showed no rows
+  Index least_ = 0, most_ = -1;  // of the next draft: see plan(); most_ is −1 before the first next()
   bool drafts_ = true;
   Index probe_length_ = 0;
 };

@@ -39,7 +39,7 @@ class StepCosts {
   }
 
   void observe(const StepRecord& step) {
-    const bool caught_up = run_ >= texts_;
+    const bool caught_up = round_.steps >= texts_;
     learn_catching_up(step);
     if (step.fed != step.drafted + 1) return;
     // While nothing is drafted for long, target costs are entered less often, so that the costs of calls with drafts are
@@ -99,6 +99,12 @@ class StepCosts {
     double per_step = 0;
     Index pause = least_pause;  // steps of all texts
   };
+  // A round that is being measured.
+  struct Round {
+    Index steps = 0;            // with drafts since the last round without
+    Index pause = 0;            // steps without a draft before it
+    double own = 0, taken = 0;  // so far: the time of its drafts alone, and with catching up
+  };
 
   static double steps(Index number) { return static_cast<double>(number); }
   double draft(Index depth) const { return depth == 0 ? vain_(0) : draft_(depth); }
@@ -106,25 +112,26 @@ class StepCosts {
   // In the first round after a pause each text catches up. What this takes is the mean over the texts.
   void learn_catching_up(const StepRecord& step) {
     if (step.asked == 0) {
-      if (++idle_ >= texts_) run_ = 0;  // less than a round: the others draft
+      if (++idle_ >= texts_) round_.steps = 0;  // less than a round: the others draft
       return;
     }
-    if (run_++ == 0) pause_ = idle_, own_ = taken_ = 0;
+    auto& [drafted, pause, own, taken] = round_;
+    if (drafted++ == 0) pause = idle_, own = taken = 0;
     idle_ = 0;
-    if (run_ >= longest_probe * texts_)
+    if (drafted >= longest_probe * texts_)
       last_.pause = before_.pause = least_pause * texts_;  // pauses are short again
-    if (pause_ < measurable()) return;
-    own_ += draft(step.depth());
-    taken_ += seconds(step.draft_time);
-    if (run_ < texts_) return;
-    const double cost = (taken_ - own_) / steps(run_);
+    if (pause < measurable()) return;
+    own += draft(step.depth());
+    taken += seconds(step.draft_time);
+    if (drafted < texts_) return;
+    const double cost = (taken - own) / steps(drafted);
     before_ = last_;
     // A drafter that reads more slowly than the target writes is of no use. So a longer time says nothing more.
-    last_ = {std::clamp(cost / steps(pause_), 0.0, plain() / steps(texts_)),
-             std::max(pause_, least_pause * texts_)};
+    last_ = {std::clamp(cost / steps(pause), 0.0, plain() / steps(texts_)),
+             std::max(pause, least_pause * texts_)};
     if (to_measure_ == 2) before_ = last_;
-    to_measure_ = taken_ <= 2 * own_ ? 0 : std::max(to_measure_ - 1, 0);
-    pause_ = 0;
+    to_measure_ = taken <= 2 * own ? 0 : std::max(to_measure_ - 1, 0);
+    pause = 0;
   }
 
   double decay_;
@@ -133,10 +140,8 @@ class StepCosts {
   Index idle_ =
       1;  // steps since the last that drafted; less than a round: the drafter has seen all but the latest tokens
   CaughtUp before_, last_;
-  int to_measure_ = 2;          // how often catching up must be measured until it is known
-  Index run_ = 0;               // steps with drafts since the last round without
-  Index pause_ = 0;             // steps without a draft, before a round that is being measured
-  double own_ = 0, taken_ = 0;  // of that round so far: the time of its drafts alone, and with catching up
+  int to_measure_ = 2;  // how often catching up must be measured until it is known
+  Round round_;
 };
 
 }  // namespace specdec::detail

@@ -10,6 +10,7 @@
 #include <span>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "specdec/error.hpp"
@@ -18,15 +19,58 @@
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"
 #include "specdec/model/model.hpp"
-#include "specdec/more/models/common_tokens_row.hpp"
+#include "specdec/more/rows/mapped.hpp"
 #include "specdec/more/text/spelled_text.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/dense.hpp"
-#include "specdec/rows/kinds/mapped.hpp"
+#include "specdec/rows/kinds/one_hot.hpp"
+#include "specdec/rows/kinds/part_of_row.hpp"
+#include "specdec/rows/kinds/row_copy.hpp"
+#include "specdec/rows/kinds/variant_rows.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0 {
+
+/// The draft model's distribution restricted to the tokens that the target has, too, and read with the target's ids.
+///
+/// Cost: for look-ups and draws see MappedRow and PartOfRow.
+template <Distribution R>
+using CommonTokensRow = MappedRow<VariantRow<PartOfRow<R, OnlyTokens>, OneHotRow>>;
+
+/// Copies the draft model's row with the RowCopy of that row's type.
+template <class R>
+class RowCopy<CommonTokensRow<R>> {
+  using Copied = typename RowCopy<R>::View;
+  using Either = VariantRow<PartOfRow<Copied, OnlyTokens>, OneHotRow>;
+
+ public:
+  using View = CommonTokensRow<Copied>;
+
+  View assign(const CommonTokensRow<R>& row) & {
+    const auto& held = row.row().held();
+    if (const auto* const common = std::get_if<0>(&held))
+      return row.of_copy(Either(std::in_place_index<0>, common->of_copy(copy_.assign(common->row()))));
+    return row.of_copy(Either(std::in_place_index<1>, std::get<1>(held)));
+  }
+
+ private:
+  RowCopy<R> copy_;
+};
+
 namespace detail {
+
+/// The row restricted to common tokens. If they have no mass, or if there is no row, the one-hot row of draft token `otherwise`,
+/// which the target has. The map, or a copy of it, must outlive the row.
+///
+/// Throws: InvalidDistribution if the mass of these tokens is no finite number.
+/// Cost: one pass over the row.
+template <Distribution R>
+CommonTokensRow<R> common_tokens(const std::optional<R>& row, const TokenMap& map, Token otherwise) {
+  if (row)
+    if (const PartOfRow<R, OnlyTokens> common(*row, {map.mapped()}); common.mass() > 0)
+      return {{std::in_place_index<0>, common}, map};
+  return {{std::in_place_index<1>, OneHotRow(otherwise)}, map};
+}
 
 /// The rows of a model with another vocabulary, as rows over the target's vocabulary. Row i is the model's row places[i]. A
 /// view of the model's rows, of `places` and of the map.
@@ -43,8 +87,9 @@ class CommonTokensRows {
   Index vocab_size() const { return map_->vocab_size(); }
   CommonTokensRow<Row> row(Index i) const {
     const Index place = at(places_, i);
-    if (place == SpelledText::nowhere) return no_common_tokens<Row>(*map_, otherwise_);
-    return common_tokens<Row>(rows_->row(place), *map_, otherwise_);
+    return common_tokens<Row>(
+        place == SpelledText::nowhere ? std::nullopt : std::optional<Row>(rows_->row(place)), *map_,
+        otherwise_);
   }
 
  private:

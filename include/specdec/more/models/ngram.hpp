@@ -13,7 +13,6 @@
 #pragma once
 
 #include <algorithm>
-#include <concepts>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -31,23 +30,21 @@
 namespace specdec::inline v0_2_0 {
 
 /// An n-gram model with interpolated Witten-Bell smoothing. Every token has positive probability in every
-/// context. The next token depends on the last order−1 tokens only. Satisfies Model. The usual type is
-/// NgramModel, which is BasicNgramModel<double>.
+/// context. The next token depends on the last order−1 tokens only. Satisfies Model.
 ///
 ///   auto target = NgramModel::train(text, {.order = 6, .vocab_size = 256});
 ///   ModelDrafter drafter{target.with_order(2)};    // a bigram model on the same counts
 ///
-/// Copies are cheap: they share the counts, which never change. Each copy has a context of its own.
+/// Copies are cheap: they share the counts, which never change. Each copy has a context of its own. A moved-from model keeps the
+/// counts and has an empty context.
 /// Source: above.
-/// Units: probabilities, in Scalar.
 /// Cost: a row takes order−1 binary searches, a pass over V numbers, and one addition per distinct successor
 /// of each suffix of the context. No allocation once the longest context and the most rows have been seen.
 /// Numeric: rows sum to 1 up to rounding. A context gives the same bits however it was fed. At orders in the
 /// hundreds the weight of the shortest contexts may underflow. Unseen tokens then get probability 0.
 /// Example: examples/apps/generate.cpp.
-template <std::floating_point Scalar>
-class BasicNgramModel {
-  using Matrix = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+class NgramModel {
+  using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
  public:
   static constexpr bool copies_context = true;
@@ -64,55 +61,37 @@ class BasicNgramModel {
   class Row {
    public:
     Index vocab_size() const { return std::ssize(values_); }
-    double probability(Token x) const { return static_cast<double>(detail::at(values_, x)); }
+    double probability(Token x) const { return detail::at(values_, x); }
     Token argmax() const {
       return static_cast<Token>(std::max_element(values_.begin(), values_.end()) - values_.begin());
     }
     /// A view of the distribution, which verifiers and chance take as a row.
-    DenseRow<Scalar> view() const& { return {values_.data(), vocab_size()}; }
-    DenseRow<Scalar> view() const&& = delete;  // the view would dangle
+    DenseRow<double> view() const& { return {values_.data(), vocab_size()}; }
+    DenseRow<double> view() const&& = delete;  // the view would dangle
 
    private:
-    friend BasicNgramModel;
+    friend NgramModel;
     explicit Row(std::size_t vocab_size) : values_(vocab_size) {}
-    std::vector<Scalar> values_;
+    std::vector<double> values_;
   };
-
-  BasicNgramModel(const BasicNgramModel&) = default;
-  BasicNgramModel& operator=(const BasicNgramModel&) = default;
-  /// A moved-from model keeps the counts and has an empty context.
-  BasicNgramModel(BasicNgramModel&& other) noexcept
-      : counts_(other.counts_),
-        order_(other.order_),
-        context_(std::move(other.context_)),
-        output_(std::move(other.output_)) {}
-  BasicNgramModel& operator=(BasicNgramModel&& other) noexcept {
-    counts_ = other.counts_;
-    order_ = other.order_;
-    context_ = std::move(other.context_);
-    output_ = std::move(other.output_);
-    return *this;
-  }
-  ~BasicNgramModel() = default;
 
   /// A model of the text, with an empty context. An empty text gives the uniform distribution.
   ///
   /// Throws: InvalidArgument if order is below 1, if vocab_size is not positive or is too large for
   /// Token, or if a token of the text is outside the vocabulary.
   /// Cost: O(order·(n + V)) for n tokens.
-  static BasicNgramModel train(std::span<const Token> text, const Options& options) {
+  static NgramModel train(std::span<const Token> text, const Options& options) {
     check_options(options);
     detail::check_tokens("text", text, options.vocab_size);
-    return BasicNgramModel(std::make_shared<const Counts>(text, options.order, options.vocab_size),
-                           options.order);
+    return NgramModel(std::make_shared<const Counts>(text, options.order, options.vocab_size), options.order);
   }
 
   /// A model of a lower order on the same counts, with an empty context: exactly the model that train() would make.
   /// Throws: InvalidArgument unless 1 <= order <= the order that was trained.
-  BasicNgramModel with_order(Index order) const {
+  NgramModel with_order(Index order) const {
     if (order < 1 || order > counts_->order())
       detail::invalid_argument("order = ", order, " is outside 1..", counts_->order(), ", the order trained");
-    return BasicNgramModel(counts_, order);
+    return NgramModel(counts_, order);
   }
 
   Index order() const { return order_; }
@@ -151,10 +130,17 @@ class BasicNgramModel {
   }
 
  private:
-  using Counts = detail::NgramCounts<Index>;
+  using Counts = detail::NgramCounts;
 
-  BasicNgramModel(std::shared_ptr<const Counts> counts, Index order)
-      : counts_(std::move(counts)), order_(order) {}
+  // A move copies the pointer.
+  struct SharedCounts : std::shared_ptr<const Counts> {
+    using Base = std::shared_ptr<const Counts>;
+    SharedCounts(Base counts) : Base(std::move(counts)) {}
+    SharedCounts(const SharedCounts&) = default;
+    SharedCounts& operator=(const SharedCounts&) = default;
+  };
+
+  NgramModel(SharedCounts counts, Index order) : counts_(std::move(counts)), order_(order) {}
 
   static void check_options(const Options& options) {
     if (options.order < 1) detail::invalid_argument("options.order = ", options.order, " is not positive");
@@ -184,28 +170,25 @@ class BasicNgramModel {
   }
 
   // The recursion unrolled from its longest context: `left` is the weight that the shorter ones share.
-  void fill(std::span<const Token> context, Scalar* values) const {
-    std::fill_n(values, vocab_size(), Scalar{0});
+  void fill(std::span<const Token> context, double* values) const {
+    std::fill_n(values, vocab_size(), 0.0);
     double left = 1;
     for (Index node = longest_seen(context); node != Counts::none; node = counts_->parent(node)) {
       const auto successors = counts_->successors(node);
       if (successors.empty()) break;  // the root of an empty text
       const auto distinct = static_cast<double>(successors.size());
       const double share = left / (static_cast<double>(counts_->total(node)) + distinct);
-      for (const auto& [token, count] : successors)
-        values[token] += static_cast<Scalar>(share * static_cast<double>(count));
+      for (const auto& [token, count] : successors) values[token] += share * static_cast<double>(count);
       left = share * distinct;
     }
-    const auto rest = static_cast<Scalar>(left / static_cast<double>(vocab_size()));
+    const double rest = left / static_cast<double>(vocab_size());
     for (Index x = 0; x < vocab_size(); ++x) values[x] += rest;
   }
 
-  std::shared_ptr<const Counts> counts_;
+  SharedCounts counts_;
   Index order_;
   std::vector<Token> context_;
-  std::vector<Scalar> output_;
+  std::vector<double> output_;
 };
-
-using NgramModel = BasicNgramModel<double>;
 
 }  // namespace specdec

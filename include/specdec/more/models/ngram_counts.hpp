@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <concepts>
 #include <numeric>
 #include <span>
 #include <vector>
@@ -19,15 +18,13 @@ namespace specdec::inline v0_2_0::detail {
 /// (oldest) token, so the trie reads contexts backwards. A walk from the root along the latest tokens of
 /// a context ends at the longest suffix that the text contains. Nodes lie level by level. The children of a
 /// node lie side by side in the order of their tokens, and so do its successors. No hashing.
-/// It is a template so that only programs that count have to compile it.
 /// Cost: a node takes 40 bytes, a successor 16; there are at most order·n of each for n tokens.
-template <std::signed_integral Count>
 class NgramCounts {
  public:
   /// A token that was seen after a context, and how often.
   struct Successor {
     Token token;
-    Count count;
+    Index count;
   };
 
   static constexpr Index root = 0;
@@ -53,7 +50,7 @@ class NgramCounts {
   Index parent(Index node) const { return at(node).parent; }
 
   /// c(h): how many tokens of the text follow the context.
-  Count total(Index node) const { return at(node).total; }
+  Index total(Index node) const { return at(node).total; }
 
   /// The T(h) distinct tokens that follow the context, ascending, each at least once.
   std::span<const Successor> successors(Index node) const {
@@ -68,7 +65,7 @@ class NgramCounts {
   struct Node {
     Token token;
     Index parent, first_child, first_successor;
-    Count total;
+    Index total;
   };
 
   const Node& at(Index node) const { return detail::at(nodes_, node); }
@@ -82,8 +79,7 @@ class NgramCounts {
 /// it. Positions are kept sorted by their node and, within a node, by their token. So a node is a run of
 /// positions, and its successors are runs within that run. Each level adds a token of context with two
 /// stable counting sorts.
-template <std::signed_integral Count>
-class NgramCounts<Count>::Builder {
+class NgramCounts::Builder {
  public:
   Builder(NgramCounts& counts, std::span<const Token> text)
       : counts_(counts), text_(text), positions_(text.size()), node_(text.size(), root) {
@@ -163,8 +159,7 @@ class NgramCounts<Count>::Builder {
   std::vector<Index> begins_, sorted_;  // scratch
 };
 
-template <std::signed_integral Count>
-NgramCounts<Count>::NgramCounts(std::span<const Token> text, Index order, Index vocab_size)
+inline NgramCounts::NgramCounts(std::span<const Token> text, Index order, Index vocab_size)
     : order_(order), vocab_size_(vocab_size) {
   Builder(*this, text).build();
 }

@@ -95,10 +95,7 @@ class Replayed : public detail::WrapsModel<Replayed<M>, M, false> {
   using Base = detail::WrapsModel<Replayed, M, false>;
   friend typename Base::Functions;
   using Bare = std::remove_reference_t<M>;
-  static_assert(RecurrentModel<Bare>,
-                "the model is no specdec::RecurrentModel: it has vocab_size(), forward(tokens, rows), a type "
-                "Snapshot, save(snapshot) and restore(snapshot); one for many texts forward(feeds), a type "
-                "Snapshot, save(sequence, snapshot), restore(sequence, snapshot) and release(sequence)");
+  static_assert(RecurrentModel<Bare>);
   using Snapshot = typename Bare::Snapshot;
 
   static constexpr Index unknown = -1;

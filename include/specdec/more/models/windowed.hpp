@@ -50,10 +50,7 @@ class Windowed : public detail::WrapsModel<Windowed<M>, M, false> {
   using Bare = std::remove_reference_t<M>;
   static_assert(detail::can_be_wrapped<Bare>());
   using Output = std::remove_cvref_t<detail::OutputOf<Bare>>;
-  static_assert(
-      Probabilities<Output>,
-      "the model's forward() returns no rows, of probabilities or of logits: see specdec::Model and "
-      "specdec::BatchModel");
+  static_assert(Probabilities<Output>);  // or rows of logits
 
   struct Text : detail::FedText {
     explicit Text(Index tokens_before) : first(tokens_before), begin(tokens_before) {}

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "specdec/more/ranks/communicator.hpp"
-#include "specdec/more/ranks/cut_logits.hpp"
 #include "specdec/more/ranks/exchange.hpp"
 #include "specdec/more/ranks/logit_columns.hpp"
 #include "specdec/more/ranks/rank_cut_search.hpp"

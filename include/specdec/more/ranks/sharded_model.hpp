@@ -22,10 +22,10 @@
 #include "specdec/model/feeds.hpp"
 #include "specdec/more/ranks/chain_over_ranks.hpp"
 #include "specdec/more/ranks/communicator.hpp"
-#include "specdec/more/ranks/cut_logits.hpp"
 #include "specdec/more/ranks/exchange.hpp"
 #include "specdec/more/ranks/logit_columns.hpp"
 #include "specdec/more/ranks/sharded.hpp"
+#include "specdec/more/ranks/steps_over_ranks.hpp"
 #include "specdec/sample/chain.hpp"
 #include "specdec/sample/model_logits.hpp"
 #include "specdec/sample/of_sequence.hpp"
@@ -188,26 +188,23 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
     texts_.adopt(sequence, tokens, begin());
   }
 
-  // Finds the drafted tokens, the row that each is looked up in, and the text of each row.
+  // Finds the drafted tokens, the row that each is looked up in, and the text of each row. A feed's first row stands after the
+  // last token that was not drafted in this call.
   void find_drafted(std::span<const BatchFeed> feeds) {
     tokens_.clear();
     parents_.clear();
     texts_of_rows_.clear();
     for (const BatchFeed& feed : feeds) {
-      find_drafted(feed, std::ssize(texts_of_rows_));
-      texts_of_rows_.insert(texts_of_rows_.end(), static_cast<std::size_t>(feed.rows),
-                            &texts_.at(feed.sequence));
-    }
-  }
-
-  // The feed's rows begin at number `first`. Its first row stands after the last token that was not drafted in this call.
-  void find_drafted(const BatchFeed& feed, Index first) {
-    const TokenTreeView fed(feed.tokens, feed.parents);
-    const Index last = feed.parents.empty() ? fed.size() : texts_.at(feed.sequence).tree().size();
-    for (Index k = fed.size() - std::max<Index>(feed.rows - 1, 0); k < fed.size(); ++k) {
-      const Index row = fed.parent(k) - (last - feed.rows);
-      tokens_.push_back(fed.token(k));
-      parents_.push_back(row < 0 ? nowhere : first + row - 1);
+      Text& text = texts_.at(feed.sequence);
+      const TokenTreeView fed(feed.tokens, feed.parents);
+      const Index first = std::ssize(texts_of_rows_);
+      const Index last = feed.parents.empty() ? fed.size() : text.tree().size();
+      for (Index k = fed.size() - std::max<Index>(feed.rows - 1, 0); k < fed.size(); ++k) {
+        const Index row = fed.parent(k) - (last - feed.rows);
+        tokens_.push_back(fed.token(k));
+        parents_.push_back(row < 0 ? nowhere : first + row - 1);
+      }
+      texts_of_rows_.insert(texts_of_rows_.end(), static_cast<std::size_t>(feed.rows), &text);
     }
   }
 

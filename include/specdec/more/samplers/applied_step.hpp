@@ -14,16 +14,10 @@
 
 namespace specdec::inline v0_2_0::detail {
 
-/// Whether a sampler gets whole rows as its `Logits`. Over ranks a processor gets a PartialLogits.
-template <class Sampler, class Logits>
-consteval bool fits_whole_rows() {
-  static_assert(
-      requires(std::remove_cvref_t<Logits>& logits) { logits.data(); },
-      "this sampler needs whole rows of logits, and over ranks each rank has a part of a row. What works "
-      "over ranks: the steps in the chain of a specdec::ShardedModel (see specdec::ChainOverRanks), and "
-      "processors that look at single tokens");
-  return true;
-}
+/// What a sampler that needs whole rows is given. Over ranks a processor gets a PartialLogits, which has a part of a row. What
+/// works over ranks: the steps in the chain of a ShardedModel (see ChainOverRanks), and processors that look at single tokens.
+template <class Logits>
+concept WholeRow = requires(std::remove_cvref_t<Logits>& logits) { logits.data(); };
 
 /// Writes into the logits what a step makes of them: removed tokens get −inf, the others are divided by the temperature.
 /// So a processor after it sees only the tokens that are left.
@@ -36,9 +30,8 @@ class AppliedStep {
  public:
   AppliedStep(Step step) : step_(std::move(step)) {}
 
-  template <class Logits>
+  template <WholeRow Logits>
   void apply(Logits&& logits) const {
-    static_assert(fits_whole_rows<Step, Logits>());
     using Scalar = typename std::remove_cvref_t<Logits>::Scalar;
     constexpr Scalar none = -std::numeric_limits<Scalar>::infinity();
     const NumberRow<Scalar> numbers(logits.data(), logits.size());

@@ -61,14 +61,9 @@ struct Advancing {
 
 /// A matcher that can go back: by its own rollback(), or else by Snapshots.
 template <class M>
-struct TakenBack {
-  using Type = Snapshots<Advancing<M>>;
-};
-template <class M>
-  requires HasRollback<M>
-struct TakenBack<M> {
-  using Type = Advancing<M>;
-};
+Snapshots<Advancing<M>> taken_back(M matcher);
+template <HasRollback M>
+Advancing<M> taken_back(M matcher);
 
 }  // namespace detail
 
@@ -130,7 +125,7 @@ class Grammar {
       if (((forbidden >> k) & 1u) != 0) logits[k] = -std::numeric_limits<Scalar>::infinity();
   }
 
-  typename detail::TakenBack<M>::Type matcher_;
+  decltype(detail::taken_back(std::declval<M>())) matcher_;
   std::vector<std::uint32_t> mask_;
 };
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <initializer_list>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "specdec/error.hpp"
@@ -34,21 +35,23 @@ struct TokenBias {
 /// Cost: O(listed tokens) a row. It has no state.
 class LogitBias {
  public:
-  LogitBias(std::initializer_list<TokenBias> biases) {
-    for (const TokenBias& each : biases) add(each);
-  }
-  explicit LogitBias(const std::vector<TokenBias>& biases) {
-    for (const TokenBias& each : biases) add(each);
+  LogitBias(std::initializer_list<TokenBias> biases) : LogitBias(std::vector(biases)) {}
+  explicit LogitBias(std::vector<TokenBias> biases) : biases_(std::move(biases)) {
+    for (std::size_t i = 0; i < biases_.size(); ++i) {
+      const auto& [token, bias] = biases_[i];
+      if (token < 0) detail::invalid_argument("biases[", i, "].token = ", token, " is negative");
+      if (!(std::isfinite(bias) || bias < 0))
+        detail::invalid_argument("biases[", i, "].bias = ", bias, " is neither finite nor -inf");
+    }
   }
 
   template <class Logits>
   void apply(Logits&& logits) const {
     using Scalar = typename std::remove_cvref_t<Logits>::Scalar;
     const auto row = detail::partial(logits);
-    for (std::size_t i = 0; i < tokens_.size(); ++i) {
-      Scalar* const logit = row.find(tokens_[i]);
+    for (const auto& [token, bias] : biases_) {
+      Scalar* const logit = row.find(token);
       if (logit == nullptr) continue;
-      const double bias = biases_[i];
       if (std::isinf(bias)) *logit += static_cast<Scalar>(bias);
       else detail::change_finite<Scalar>(*logit, *logit + detail::nearest_finite<Scalar>(bias));
     }
@@ -57,17 +60,7 @@ class LogitBias {
   void pop(Index) {}
 
  private:
-  void add(const TokenBias& each) {
-    const std::size_t i = tokens_.size();
-    if (each.token < 0) detail::invalid_argument("biases[", i, "].token = ", each.token, " is negative");
-    if (!(std::isfinite(each.bias) || each.bias < 0))
-      detail::invalid_argument("biases[", i, "].bias = ", each.bias, " is neither finite nor -inf");
-    tokens_.push_back(each.token);
-    biases_.push_back(each.bias);
-  }
-
-  std::vector<Token> tokens_;
-  std::vector<double> biases_;  // of each token
+  std::vector<TokenBias> biases_;
 };
 
 }  // namespace specdec

@@ -69,17 +69,13 @@ namespace detail {
 
 /// A processor is taken as it is, a step as an AppliedStep.
 template <class P>
-struct InProcessors {
-  using Type = P;
-};
+P in_processors(P processor);
 template <RowStep P>
-struct InProcessors<P> {
-  using Type = AppliedStep<P>;
-};
+AppliedStep<P> in_processors(P step);
 
 }  // namespace detail
 
 template <class... P>
-Processors(P...) -> Processors<typename detail::InProcessors<P>::Type...>;
+Processors(P...) -> Processors<decltype(detail::in_processors(std::declval<P>()))...>;
 
 }  // namespace specdec

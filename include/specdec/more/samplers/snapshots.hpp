@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <iterator>
 #include <type_traits>
@@ -64,16 +65,16 @@ class Snapshots {
     if (n < 1) return;
     detail::resize(text_, std::ssize(text_) - n);
     if (lost_) return;
-    if (size() >= oldest_) rewind();
+    if (size() >= oldest_) rewind(size());
     else lost_ = true;
   }
 
  private:
   Index size() const { return std::ssize(text_); }
   State& saved(Index length) { return detail::at(saved_, length % most_); }
-  void rewind() {
+  void rewind(Index length) {
     using std::swap;
-    swap(state_, saved(size()));
+    swap(state_, saved(length));
   }
 
   // Saves the state, which is the one before the text's last token.
@@ -83,17 +84,13 @@ class Snapshots {
       saved_.push_back(state_);
       return;
     }
-    if (oldest_ <= length - most_)
-      oldest_ = length - most_ + 1;  // the oldest copy is lost even if the next line throws
+    oldest_ = std::max(oldest_, length - most_ + 1);  // the oldest copy is lost even if the next line throws
     saved(length) = state_;
   }
 
   // If the push throws or is refused, goes back to the saved state.
   bool push_saved(Token x) {
-    const auto undo = [this] {
-      using std::swap;
-      swap(state_, saved(size() - 1));
-    };
+    const auto undo = [this] { rewind(size() - 1); };
     const bool pushed = detail::undo_on_error([&] { return push_token(state_, x); }, undo);
     if (!pushed) undo();
     return pushed;

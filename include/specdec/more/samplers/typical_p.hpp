@@ -35,9 +35,8 @@ class TypicalP {
     if (min_keep < 0) detail::invalid_argument("TypicalP: min_keep = ", min_keep, " is negative");
   }
 
-  template <class Logits>
+  template <detail::WholeRow Logits>
   void apply(Logits&& logits) {
-    static_assert(detail::fits_whole_rows<TypicalP, Logits>());
     using Scalar = typename std::remove_cvref_t<Logits>::Scalar;
     const NumberRow<Scalar> row(logits.data(), logits.size());
     const auto largest = static_cast<double>(row.max(0, row.size()));
@@ -45,7 +44,7 @@ class TypicalP {
     const double centre = weigh(row, largest);
     const double reach = std::max(distance_of_mass(), distance_of_count());
     for (Index x = 0; x < row.size(); ++x)
-      if (!(std::abs(below(row[x], largest) - centre) <= reach))
+      if (!(std::abs(static_cast<double>(row[x]) - largest - centre) <= reach))
         logits[x] = -std::numeric_limits<Scalar>::infinity();
   }
   void push(Token) {}
@@ -56,8 +55,6 @@ class TypicalP {
     double distance, weight;
   };
 
-  static double below(double logit, double largest) { return logit - largest; }
-
   // Surprise minus entropy is the mean logit minus the logit: the normaliser is in both. Fills tokens_, and returns the mean
   // relative to the largest logit.
   template <class Row>
@@ -65,7 +62,7 @@ class TypicalP {
     tokens_.clear();
     double total = 0, sum = 0;
     for (Index x = 0; x < row.size(); ++x) {
-      const double s = below(row[x], largest);
+      const double s = static_cast<double>(row[x]) - largest;
       if (!std::isfinite(s)) continue;
       const double w = std::exp(s);
       tokens_.push_back({s, w});

@@ -52,9 +52,8 @@ class Xtc {
     return uniform01(bits) < probability_;
   }
 
-  template <class Logits>
+  template <detail::WholeRow Logits>
   void apply(Logits&& logits) const {
-    static_assert(detail::fits_whole_rows<Xtc, Logits>());
     using Scalar = typename std::remove_cvref_t<Logits>::Scalar;
     constexpr Scalar none = -std::numeric_limits<Scalar>::infinity();
     if (threshold_ > 0.5 || !removes_after(length_)) return;

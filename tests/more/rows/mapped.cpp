@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <optional>
 #include <random>
 #include <span>
-#include <specdec/more/models/common_tokens_row.hpp>
+#include <specdec/more/models/common_tokens.hpp>
+#include <specdec/more/rows/mapped.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <utility>
@@ -15,7 +17,7 @@
 #include "support/layouts.hpp"
 #include "support/message_of.hpp"
 
-namespace test_rows_mapped {
+namespace test_more_rows_mapped {
 
 using namespace specdec;
 using namespace support;
@@ -147,7 +149,8 @@ TEST_CASE("common tokens tell the draft model's confidence before temperature, c
   std::vector<float> logits{1, 0, 2, 3};
   const TokenMap map{std::vector<Token>{2, TokenMap::none, 0, 1}, 3};
   const auto at = [&](double temperature) {
-    return common_tokens(LogitsRow(NumberRow<float>(logits.data(), 4), temperature), map, 0);
+    return detail::common_tokens(std::optional(LogitsRow(NumberRow<float>(logits.data(), 4), temperature)),
+                                 map, 0);
   };
   const double all = std::exp(1.0) + std::exp(2.0) + std::exp(3.0);  // without draft token 1
   for (const double temperature : {0.0, 0.5, 1.0, 2.0}) {
@@ -162,13 +165,15 @@ TEST_CASE("common tokens tell the draft model's confidence before temperature, c
   CHECK(specdec::confidence_of(at(1), 0) == Approx(std::exp(3.0) / all));
   // A row that knows nothing else is read as it is.
   const std::vector<double> p{0.25, 0, 0.25, 0.5};
-  CHECK(specdec::confidence_of(common_tokens(DenseRow<double>(p.data(), 4), map, 0), 0) == 0.5);
+  CHECK(specdec::confidence_of(detail::common_tokens(std::optional(DenseRow<double>(p.data(), 4)), map, 0),
+                               0) == 0.5);
 }
 
 TEST_CASE("common tokens have log-probabilities where their probabilities are too small for a double") {
   const std::vector<float> logits{0, 9, -2000, 0};
   const TokenMap map{std::vector<Token>{2, TokenMap::none, 0, 1}, 4};
-  const auto row = common_tokens(LogitsRow(NumberRow<float>(logits.data(), 4)), map, 0);
+  const auto row =
+      detail::common_tokens(std::optional(LogitsRow(NumberRow<float>(logits.data(), 4))), map, 0);
   CHECK(row.probability(0) == 0);
   CHECK(specdec::log_probability(row, 0) == Approx(-2000 - std::log(2.0)));
   CHECK(specdec::log_probability(row, 1) == Approx(std::log(0.5)));
@@ -177,4 +182,4 @@ TEST_CASE("common tokens have log-probabilities where their probabilities are to
   CHECK(specdec::log_probability(part, 1) == -INFINITY);  // the target does not have it
 }
 
-}  // namespace test_rows_mapped
+}  // namespace test_more_rows_mapped

@@ -6,7 +6,7 @@
 #include "support/address_enumerator.hpp"
 #include "support/catch.hpp"
 
-namespace test_testing_address_enumerator {
+namespace test_more_device_address_enumerator {
 
 using namespace specdec;
 using support::AddressEnumerator;
@@ -53,4 +53,4 @@ TEST_CASE("a number that draws two tokens is an error") {
   CHECK_THROWS_AS(numbers.at({0, 1, 2}).draw(sampler, OneHotRow(5)), InvalidCall);
 }
 
-}  // namespace test_testing_address_enumerator
+}  // namespace test_more_device_address_enumerator
