@@ -37,8 +37,10 @@ namespace specdec::inline v0_2_0 {
 /// Throws: InvalidArgument where vocab_size is below 1; what the processor throws. The drafter is then as before.
 /// Cost: one row of the vocabulary and one apply() of the processor for each proposed token, and once more at the end. No
 /// allocation in steady state.
-template <TextProcessor P>
+template <class P>
 class ForcedTokens {
+  static_assert(TextProcessor<P>);  // an assertion: of deduced arguments, Clang does not say which constraint failed
+
  public:
   ForcedTokens(P processor, Index vocab_size) : processor_(std::move(processor)) {
     if (vocab_size < 1) detail::invalid_argument("vocab_size = ", vocab_size, " is not positive");
