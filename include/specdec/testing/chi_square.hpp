@@ -98,7 +98,10 @@ SampledReport check_sampled(Sample&& sample, const Law& expected, Index samples,
   if (!(false_alarm > 0 && false_alarm < 1))
     specdec::detail::invalid_argument("false_alarm = ", false_alarm, " is outside (0, 1)");
   Law counts;
-  for (Index i = 0; i < samples; ++i) ++counts[sample()];
+  for (Index i = 0; i < samples; ++i) {
+    const std::vector<Token> output = sample();
+    ++counts[output];
+  }
 
   struct Cell {
     double mean, count;

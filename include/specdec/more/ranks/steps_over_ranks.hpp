@@ -254,7 +254,7 @@ class StepsOverRanks {
   double largest_of(Index i, Index k) const {
     if (logits_.row(i).size() == 0) return none;
     ThresholdSearch search(logits_.row(i), TokenCount<Scalar>{});
-    return static_cast<double>(search(cut(i), std::numeric_limits<Scalar>::max(), static_cast<double>(k)));
+    return static_cast<double>(search(cut(i), static_cast<double>(k)));
   }
 
   // ---- With an exchange
