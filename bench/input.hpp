@@ -14,8 +14,8 @@
 #include "kinds.hpp"
 #include "rows.hpp"
 #include "specdec/chance/random.hpp"
+#include "specdec/more/rows/sampled.hpp"
 #include "specdec/rows/kinds/dense.hpp"
-#include "specdec/rows/kinds/sampled.hpp"
 
 namespace bench {
 

@@ -22,6 +22,7 @@
 #include <specdec/more/models/replayed.hpp>
 #include <specdec/more/models/windowed.hpp>
 #include <specdec/more/ranks.hpp>
+#include <specdec/more/rows.hpp>
 #include <specdec/more/samplers/bad_words.hpp>
 #include <specdec/more/samplers/dry.hpp>
 #include <specdec/more/samplers/dynamic_temperature.hpp>

@@ -13,6 +13,7 @@
 #include <specdec/more/drafters/cascade_drafter.hpp>
 #include <specdec/more/drafters/prompt_lookup.hpp>
 #include <specdec/more/models/common_tokens.hpp>
+#include <specdec/more/rows/sampled.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <vector>

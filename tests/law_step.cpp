@@ -21,6 +21,38 @@ using namespace support;
 
 namespace {
 
+// One step from a fresh sequence: P(τ > i) for i < γ, and the law of the output after the target alone has completed it to
+// γ+1 tokens. This law is the target's if and only if the rule is valid (Sun et al., Lemma 2).
+struct StepLaw {
+  Law law;
+  std::vector<double> beyond;  // [i]: P(τ > i)
+  double expected_accepted() const {
+    double sum = 0;
+    for (const double probability : beyond) sum += probability;
+    return sum;
+  }
+};
+
+// The exact StepLaw. `target` has distribution(context) besides the Model calls.
+template <class Target, class Drafter, class V>
+StepLaw exact_step(Target& target, Drafter& drafter, const V& verifier, std::span<const Token> prompt,
+                   Index gamma) {
+  SpecDec<Target&, Drafter&, V> decoder(target, drafter, verifier);
+  const Options options{.max_new_tokens = gamma + 1, .gamma = gamma};
+  StepLaw out;
+  specdec::detail::resize(out.beyond, gamma);
+  enumerate([&](Enumerator& chance) {
+    auto sequence = decoder.start(prompt, options);
+    sequence.step(chance);
+    const double p = chance.probability();
+    for (Index i = 0; i < sequence.stats().accepted; ++i) specdec::detail::at(out.beyond, i) += p;
+    std::vector<Token> context(sequence.context().begin(), sequence.context().end());
+    testing::detail::continue_law(target, context, prompt.size(), p, options, testing::detail::sampled,
+                                  out.law);
+  });
+  return out;
+}
+
 struct Pair {
   TableModel<> target, draft;
 };

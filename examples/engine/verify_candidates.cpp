@@ -6,6 +6,7 @@
 #include <iostream>
 #include <span>
 #include <specdec/more/audits.hpp>
+#include <specdec/more/rows.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <vector>

@@ -213,28 +213,6 @@ template <std::derived_from<Error> E>
   throw error;
 }
 
-/// The exception that f() throws; null if f() throws nothing. Without exceptions: f() returns, or the program ends.
-template <class F>
-std::exception_ptr error_of(F&& f) {
-  try {
-    f();
-    return nullptr;
-  } catch (...) {
-    return std::current_exception();
-  }
-}
-
-/// Returns f(). If f throws, undo() is called, and the exception goes on.
-template <class F, class Undo>
-decltype(auto) undo_on_error(F&& f, Undo&& undo) {
-  try {
-    return f();
-  } catch (...) {
-    undo();
-    throw;
-  }
-}
-
 /// Returns f(). In place of an InvalidDistribution `error` from f, changed(error) is thrown.
 template <class F, class Change>
 auto with_error(F&& f, const Change& changed) {
@@ -281,17 +259,6 @@ template <std::derived_from<Error> E>
   std::abort();
 }
 
-template <class F>
-std::exception_ptr error_of(F&& f) {
-  f();
-  return nullptr;
-}
-
-template <class F, class Undo>
-decltype(auto) undo_on_error(F&& f, Undo&&) {
-  return f();
-}
-
 template <class F, class Change>
 auto with_error(F&& f, const Change& changed) {
   const PendingChange pending(&changed, [](const void* change, const InvalidDistribution& error) {
@@ -301,6 +268,36 @@ auto with_error(F&& f, const Change& changed) {
 }
 
 #endif
+
+/// The exception that f() throws; null if f() throws nothing. Without exceptions: f() returns, or the program ends.
+template <class F>
+std::exception_ptr error_of(F&& f) {
+#ifdef __cpp_exceptions
+  try {
+    f();
+  } catch (...) {
+    return std::current_exception();
+  }
+#else
+  f();
+#endif
+  return nullptr;
+}
+
+/// Returns f(). If f throws, undo() is called, and the exception goes on.
+template <class F, class Undo>
+decltype(auto) undo_on_error(F&& f, [[maybe_unused]] Undo&& undo) {
+#ifdef __cpp_exceptions
+  try {
+    return f();
+  } catch (...) {
+    undo();
+    throw;
+  }
+#else
+  return f();
+#endif
+}
 
 template <class E>
 [[noreturn]] void raise_joined(std::initializer_list<MessagePart> parts) {

@@ -23,7 +23,7 @@ inline void check_parent_count(Index parents, Index tokens) {
     invalid_argument("parents has ", parents, " numbers, expected one for each of ", tokens, " tokens");
 }
 
-// The next three functions take anything with parent(k): the classes of token_tree.hpp, and what rules are given (verify/links.hpp).
+// The next three functions take anything with parent(k): the classes of token_tree.hpp, and what rules are given (verify/drafted_tree.hpp).
 
 /// Goes from token k back to `end`, the context or another token before k, as long as go_on(k) is true of the token reached.
 /// Returns the token for which it is false, or `end`.

@@ -5,6 +5,7 @@
 //
 //   specdec/more/drafters.hpp    drafts from earlier text, forced tokens, other tokenizers, cascades, trees by confidence
 //   specdec/more/lengths.hpp     draft lengths that learn from what is measured
+//   specdec/more/rows.hpp        rows over other ids, lists of structs, rows with a token drawn from each already
 //   specdec/more/models.hpp      n-gram models, short contexts, models that cannot go back, tokens that two vocabularies share
 //   specdec/more/heads.hpp       heads and EAGLE layers on a target's hidden states
 //   specdec/more/samplers.hpp    penalties, grammars, budgets, and the samplers of engines
@@ -45,18 +46,15 @@
 #include "specdec/loop/batch.hpp"
 #include "specdec/loop/spec_dec.hpp"
 #include "specdec/measure/print_stats.hpp"
-#include "specdec/model/batch_model.hpp"
+#include "specdec/model/model.hpp"
 #include "specdec/model/model_per_sequence.hpp"
 #include "specdec/model/path_by_path.hpp"
 #include "specdec/model/trees.hpp"
-#include "specdec/rows/kinds/list_row.hpp"
 #include "specdec/rows/kinds/logits.hpp"
-#include "specdec/rows/kinds/mapped.hpp"
 #include "specdec/rows/kinds/part_of_row.hpp"
 #include "specdec/rows/kinds/row_range.hpp"
 #include "specdec/rows/kinds/row_span.hpp"
 #include "specdec/rows/kinds/row_vectors.hpp"
-#include "specdec/rows/kinds/sampled.hpp"
 #include "specdec/rows/kinds/sparse.hpp"
 #include "specdec/rows/kinds/variant_rows.hpp"
 #include "specdec/rows/read/entropy.hpp"
@@ -64,8 +62,6 @@
 #include "specdec/rows/read/top_tokens.hpp"
 #include "specdec/rows/read/validate.hpp"
 #include "specdec/sample/chain.hpp"
-#include "specdec/sample/logit_columns.hpp"
-#include "specdec/sample/partial_logits.hpp"
 #include "specdec/sample/processed_model.hpp"
 #include "specdec/sample/processed_rows.hpp"
 #include "specdec/sample/steps/min_p.hpp"

@@ -3,7 +3,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "specdec/testing/address_enumerator.hpp"
 #include "specdec/testing/check_lossless.hpp"
 #include "specdec/testing/check_model.hpp"
 #include "specdec/testing/chi_square.hpp"

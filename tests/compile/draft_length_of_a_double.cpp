@@ -1,4 +1,4 @@
-// must say: the draft length has no next(specdec::Index most) that returns a number of tokens, an integer
+// must say: the draft length is no specdec::DraftLength
 // A number of tokens is an integer: a floating-point number may be NaN, or more than any integer.
 // SPDX-License-Identifier: MIT
 #include <cmath>

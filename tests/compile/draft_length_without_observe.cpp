@@ -1,4 +1,4 @@
-// must say: the draft length has no observe(const specdec::StepRecord& step): see specdec::DraftLength
+// must say: the draft length is no specdec::DraftLength
 // A draft length that cannot be told what became of the draft.
 // SPDX-License-Identifier: MIT
 #include <specdec/specdec.hpp>

@@ -1,4 +1,4 @@
-// must say: the strategy's Growth has no wish() that returns a specdec::DraftWish: see specdec::DraftStrategy
+// must say: the strategy is no specdec::DraftStrategy
 // A strategy that does not say what the draft model is to take in.
 // SPDX-License-Identifier: MIT
 #include <specdec/specdec.hpp>

@@ -1,6 +1,7 @@
 // must say: Temporary
 // The tokens that have been drawn are looked at when a row is asked.
 // SPDX-License-Identifier: MIT
+#include <specdec/more/rows/sampled.hpp>
 #include <specdec/specdec.hpp>
 #include <vector>
 

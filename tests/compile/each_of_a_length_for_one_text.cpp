@@ -1,4 +1,4 @@
-// must say: pass the draft length itself
+// must say: each(length), which is for many texts
 // A copy of a draft length for each text, where there is one text.
 // SPDX-License-Identifier: MIT
 #include <specdec/specdec.hpp>

@@ -1,4 +1,4 @@
-// must say: the processor has no pop(specdec::Index n), which specdec::Snapshots adds to one: see specdec::TextProcessor
+// must say: the processor is no specdec::TextProcessor
 // A drafter has to take back what it has tried.
 // SPDX-License-Identifier: MIT
 #include <specdec/more/drafters/forced_tokens.hpp>

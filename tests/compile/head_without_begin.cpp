@@ -1,4 +1,4 @@
-// must say: the head has no begin(hidden, state), which writes a state to an Eigen::Ref<Eigen::VectorXf>: see specdec::Head
+// must say: the head is no specdec::Head
 // A head that does not say how a state begins.
 // SPDX-License-Identifier: MIT
 #include <specdec/more/heads/head_model.hpp>

@@ -1,4 +1,4 @@
-// must say: the layer has no begin(hidden, state), which writes a state to an Eigen::Ref<Eigen::VectorXf>: see specdec::DraftLayer
+// must say: the layer is neither a specdec::DraftLayer nor a specdec::BatchDraftLayer
 // A layer that does not say what a state of the target is for it.
 // SPDX-License-Identifier: MIT
 #include <specdec/more/heads/eagle_model.hpp>

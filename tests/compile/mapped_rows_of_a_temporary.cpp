@@ -1,6 +1,7 @@
 // must say: MappedRows
 // A view of a matrix that dies at the end of the line.
 // SPDX-License-Identifier: MIT
+#include <specdec/more/rows/mapped.hpp>
 #include <specdec/specdec.hpp>
 
 Eigen::MatrixXf computed();

@@ -1,4 +1,4 @@
-// must say: the row has no probability(specdec::Token x) const that returns a double: see specdec::Distribution
+// must say: the rows of the matrix are no specdec::Distribution
 // A model whose rows are of a kind of its own, which is no distribution.
 // SPDX-License-Identifier: MIT
 #include <specdec/specdec.hpp>

@@ -1,6 +1,7 @@
 // must say: over ranks the chain is an argument of specdec::ShardedModel
 // The cut of a row is found by all ranks together.
 // SPDX-License-Identifier: MIT
+#include <specdec/more/ranks.hpp>
 #include <specdec/more/samplers/penalties.hpp>
 #include <specdec/specdec.hpp>
 

@@ -1,6 +1,7 @@
-// must say: takes no specdec::PartialLogits
+// must say: or a specdec::PartialLogits if the model returns some columns
 // A hook that takes whole rows cannot know which columns it would be given.
 // SPDX-License-Identifier: MIT
+#include <specdec/more/ranks.hpp>
 #include <specdec/specdec.hpp>
 
 struct Mine {

@@ -1,4 +1,4 @@
-// must say: the processor has no apply(logits) for an Eigen::Ref of a row of the model's logits
+// must say: TextProcessor
 // A processor of logits of double, for a model whose logits are of float.
 // SPDX-License-Identifier: MIT
 #include <specdec/more/drafters/forced_tokens.hpp>

@@ -1,4 +1,4 @@
-// must say: the processor has no pop(specdec::Index n), which specdec::Snapshots adds to one: see specdec::TextProcessor
+// must say: the hook is no specdec::TextProcessor
 // A processor that can only go forward.
 // SPDX-License-Identifier: MIT
 #include <specdec/specdec.hpp>

@@ -1,4 +1,4 @@
-// must say: the draft length rates the tokens of trees, and has not both acceptance(const specdec::CandidateToken&
+// must say: the draft length is no specdec::DraftLength
 // A draft length that rates the tokens of trees, and does not say how many of them to propose.
 // SPDX-License-Identifier: MIT
 #include <random>

@@ -1,4 +1,4 @@
-// must say: the row has no sampler() const that maps a double to a specdec::Token: see specdec::Distribution
+// must say: the rows of the matrix are no specdec::Distribution
 // Rows that know their probabilities, but cannot be drawn from.
 // SPDX-License-Identifier: MIT
 #include <random>

@@ -1,6 +1,7 @@
 // must say: distributions
 // Rows with tokens already drawn are a view, too.
 // SPDX-License-Identifier: MIT
+#include <specdec/more/rows/sampled.hpp>
 #include <specdec/specdec.hpp>
 #include <vector>
 

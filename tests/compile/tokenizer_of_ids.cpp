@@ -1,4 +1,4 @@
-// must say: the tokenizer does not return the bytes of a specdec::Token, as a std::string: see specdec::TokenBytes
+// must say: the tokenizer is no specdec::TokenBytes
 // A tokenizer that returns a number.
 // SPDX-License-Identifier: MIT
 #include <specdec/more/text/text_stream.hpp>

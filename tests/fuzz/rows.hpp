@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <specdec/more/rows/sampled.hpp>
 #include <specdec/specdec.hpp>
 #include <vector>
 

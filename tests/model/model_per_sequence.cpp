@@ -6,7 +6,7 @@
 #include <iterator>
 #include <random>
 #include <span>
-#include <specdec/model/batch_model.hpp>
+#include <specdec/model/model.hpp>
 #include <specdec/rows/kinds/dense.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>

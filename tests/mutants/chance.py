@@ -36,13 +36,13 @@ mutant("keyed-place-forgotten", "chance/keyed.hpp", "tests/chance/keyed",
        "SplitMix64(seed_)() + static_cast<std::uint64_t>(position_ + place)", "SplitMix64(seed_)()")
 
 mutant = promise("numbers at addresses give the law, on a device, too, however a race ends")
-mutant("address-lost-part-forgotten", "chance/race_rounds.hpp", "tests/chance/addressed_chance",
+mutant("address-lost-part-forgotten", "chance/race_rounds.hpp", "tests/more/device/addressed_chance",
        "return w < 1 ? (1 - w) + w * share : share;", "return share;")
 mutant("device-race-never-settled", "more/device/drafted.hpp", "tests/more/device/requests", "return end.winner;", "return std::nullopt;")
 
 mutant = promise("a device keeps the tokens that the host keeps")
 mutant("device-cut-drops-equals", "more/device/cut.hpp", "tests/more/device/cut",
-       "if (l >= cut) team.at(mine, lane) += weight(l);\n        });\n        next",
-       "if (l > cut) team.at(mine, lane) += weight(l);\n        });\n        next")
+       "if (l >= cut) team.at(mine, lane) += weight(l);\n      });\n      next",
+       "if (l > cut) team.at(mine, lane) += weight(l);\n      });\n      next")
 mutant("device-top-p-of-all-tokens", "more/device/cut.hpp", "tests/more/device/cut",
-       "cut > -infinity ? static_cast<double>(row.weight_from(crew, cut, mass))", "false ? 0.0")
+       "cut > -infinity ? static_cast<double>(detail::weight_from(crew, row, cut, mass))", "false ? 0.0")

@@ -104,7 +104,7 @@ mutant("beams-beyond-the-known-rows", "more/search/searched_context.hpp", "tests
 mutant("beam-search-told-others-rows", "more/search/beam_batch.hpp", "tests/more/search/beam_batch",
        "call_.rows_of(rows, k)", "call_.rows_of(rows, 0)")
 mutant("beams-of-a-failed-call-kept", "more/search/searched_context.hpp", "tests/more/search/beams",
-       "    for (const Index node : told_) detail::at(nodes_, node).known = false;\n", "")
+       "    for (const Index node : call_.told) detail::at(nodes_, node).known = false;\n", "")
 mutant("beam-text-found-twice", "more/search/searched_texts.hpp", "tests/more/search/beam_search", "if (k >= 0) return k;", "")
 
 mutant = promise("of drafts made together a draft length is told what a token costs all texts")

@@ -13,7 +13,7 @@ mutant("tree-rows-by-visit", "model/path_by_path.hpp", "tests/model/path_by_path
 mutant = promise("who has lost a model's context knows, and a copy does not count as its original")
 mutant("turns-by-any-address", "model/turn.hpp", "tests/model/turn", "known->address == address", "true")
 mutant("turn-of-a-copy", "model/uncopied.hpp", "tests/model/turn",
-       "  UncopiedNumber(const UncopiedNumber&) {}", "  UncopiedNumber(const UncopiedNumber& other) : value(other.value) {}")
+       "  Uncopied(const Uncopied&) {}", "  Uncopied(const Uncopied& other) : value(other.value) {}")
 
 mutant = promise("a twin's context is a copy through every wrapper, and a context that was filled elsewhere is known to it")
 mutant("twin-keeps-the-way-of-a-tree", "model/fed_texts.hpp", "tests/model/fed_texts",

@@ -15,7 +15,7 @@ mutant("view-strides-swapped", "rows/numbers.hpp", "tests/rows/kinds/dense",
        "down_(M::IsRowMajor ? matrix.innerStride() : matrix.outerStride())")
 
 mutant = promise("a list of tokens is read by its ids, not by their places")
-mutant("list-row-by-place", "rows/kinds/list_row.hpp", "tests/rows/kinds/list_row",
+mutant("list-row-by-place", "more/rows/list_row.hpp", "tests/more/rows/list_row",
        "if (x < size() && id_at(x) == x) return x;", "if (x < size()) return x;")
 mutant("sparse-draws-positions", "rows/list.hpp", "tests/rows/kinds/sparse",
        "const Token x = row_.support(draw_(u));", "const Token x = draw_(u);")
@@ -25,7 +25,7 @@ mutant("residual-absolute", "rows/read/residual.hpp", "tests/rows/read/residual"
        "return difference < 0 ? 0 : difference;", "return difference < 0 ? -difference : difference;")
 mutant("residual-of-segments-alone", "rows/read/residual.hpp", "tests/rows/read/residual_rows tests/verify/tree_rules",
        "if (mass < detail::hardly_any_left)", "if (false)")
-mutant("residual-of-a-few-rows", "rows/read/residual.hpp", "tests/rows/read/residual_rows tests/verify/tree_rules",
+mutant("residual-of-a-few-rows", "rows/read/rough_residual.hpp", "tests/rows/read/residual_rows tests/verify/tree_rules",
        "sum += b * specdec::probability(q, x);", "sum = b * specdec::probability(q, x);")
 mutant("residual-gap-weight-forgotten", "rows/read/residual.hpp", "tests/rows/read/residual",
        "a * static_cast<double>(p.sum(start, end - start))", "static_cast<double>(p.sum(start, end - start))")
@@ -45,10 +45,10 @@ mutant("part-argmax-of-the-row", "rows/kinds/part_of_row.hpp", "tests/rows/kinds
        "if (const Token x = row_.argmax(); tokens_.has(x)) return x;", "return row_.argmax();")
 
 mutant = promise("a mapped row has the draft's probabilities under the target's ids")
-mutant("mapped-look-up-unmapped", "rows/kinds/mapped.hpp", "tests/rows/kinds/mapped",
+mutant("mapped-look-up-unmapped", "more/rows/mapped.hpp", "tests/more/rows/mapped",
        "d == TokenMap::none ? 0.0 : specdec::probability(row_, d)",
        "d == TokenMap::none ? 0.0 : specdec::probability(row_, x)")
-mutant("mapped-argmax-in-draft-order", "rows/kinds/mapped.hpp", "tests/rows/kinds/mapped",
+mutant("mapped-argmax-in-draft-order", "more/rows/mapped.hpp", "tests/more/rows/mapped",
        "while (first < x && probability(first) != most) ++first;", "first = x;")
 
 mutant = promise("a row that is made of another offers what it keeps of that row, and nothing else")
@@ -62,9 +62,9 @@ mutant("dead-end-of-nan", "rows/read/dead_end.hpp", "tests/rows/read/dead_end",
        "zeros = zeros && (p.array() == 0).all();", "zeros = zeros && !(p.array() > 0).any();")
 
 mutant = promise("rows spread over ranks have the whole rows' law, on every rank")
-mutant("shard-draws-unshifted", "more/ranks/rank_masses.hpp", "tests/more/ranks/sharded",
+mutant("shard-draws-unshifted", "more/ranks/rank_columns.hpp", "tests/more/ranks/sharded",
        "for (Index r = 0; r < owner; ++r) u -= of(i, r);", "")
-mutant("shard-logits-normalised-alone", "more/ranks/rank_masses.hpp", "tests/more/ranks/sharded",
+mutant("shard-logits-normalised-alone", "more/ranks/rank_columns.hpp", "tests/more/ranks/sharded",
        "return normalised_alone(i) ? of(i, rank) : 1.0;", "return 1.0;")
 mutant("shard-argmax-by-probability", "more/ranks/rank_columns.hpp", "tests/more/ranks/sharded",
        "static_cast<double>(rows_[i].logits()[x]);", "static_cast<double>(rows_[i].probability(x));")

@@ -34,10 +34,10 @@ mutant("dry-z-too-far", "more/samplers/dry.hpp", "tests/more/samplers/dry",
        "std::min(to - k, detail::at(repeats_, k - from))", "detail::at(repeats_, k - from)")
 
 mutant = promise("each row is processed after its own text, by its own sequence's chain")
-mutant("hook-row-of-first-tokens", "sample/hooked_context.hpp", "tests/sample/processed_model",
-       "tree().size() - rows + i", "i")
+mutant("hook-row-of-first-tokens", "sample/texts_of_model.hpp", "tests/sample/processed_model",
+       "text.tree().size() - rows + i", "i")
 mutant("batch-chain-of-first-row", "sample/steps_of_rows.hpp", "tests/sample/texts_of_model",
-       "at(steps_, i))", "at(steps_, 0))")
+       "ProcessedRow(rows.row(i), at(steps, i))", "ProcessedRow(rows.row(i), at(steps, 0 * i))")
 
 mutant = promise("a processor with state makes of a row what it makes of it from scratch, over drafts, trees and failures")
 mutant("processed-draft-not-taken-back", "sample/processed_text.hpp", "tests/sample/processed_text",
@@ -62,7 +62,7 @@ mutant("over-ranks-top-p-of-the-largest", "more/ranks/steps_over_ranks.hpp", "te
        "return most + std::log(sum);", "return most;")
 mutant("over-ranks-entropy-of-parts", "more/ranks/steps_over_ranks.hpp", "tests/more/ranks/chain_over_ranks",
        "(from(r, i, 1) - log_share)", "from(r, i, 1)")
-mutant("partial-grammar-from-the-first-token", "more/samplers/grammar.hpp", "tests/sample/partial_logits",
+mutant("partial-grammar-from-the-first-token", "more/samplers/grammar.hpp", "tests/more/samplers/partial_logits",
        "const Index x = row.first() + k;", "const Index x = k;")
 
 mutant = promise("each draw from a target that is spread over ranks takes a new number")

@@ -50,7 +50,7 @@ mutant("greedy-clipped", "verify/rules/greedy_block.hpp", "tests/verify/greedy_b
        "detail::bounded(at(i).g * detail::bounded(", "std::min(1.0, at(i).g * detail::bounded(")
 mutant("greedy-weight-not-in-modification", "verify/rules/greedy_block.hpp", "tests/verify/greedy_block tests/law_lossless",
        "(here.g * here.target.probability(p, q))", "here.target.probability(p, q)")
-mutant("greedy-never-committed", "verify/verifier.hpp", "tests/verify/greedy_block tests/law_lossless",
+mutant("greedy-never-committed", "verify/verify_line.hpp", "tests/verify/greedy_block tests/law_lossless",
        "if constexpr (has_commit<R>) rule.commit();", "")
 
 mutant = promise("a rule races against the rows of the place where it stops")
@@ -74,19 +74,19 @@ mutant = promise("a keyed text is the one that is written without a draft")
 mutant("keyed-rule-accepts-unseen", "verify/rules/keyed.hpp", "tests/verify/keyed",
        "return SampleMatchVerifier{}.judge(drafted, chance);",
        "return {drafted.gamma(), drafted.draw(chance, drafted.gamma())};")
-mutant("keyed-depth-of-a-tree", "verify/links.hpp", "tests/verify/keyed",
+mutant("keyed-depth-of-a-tree", "verify/drafted_tree.hpp", "tests/verify/keyed",
        "each_back(*this, i - 1, [&](Index) { ++depth; });", "depth = i;")
 
 mutant = promise("each sibling is judged against what its elders left")
 mutant("siblings-residual-of-another-weight", "verify/rules/sibling_residuals.hpp", "tests/law_trees tests/verify/tree_rules",
        ": bounded(before / w);", ": bounded(before);")
-mutant("siblings-residual-of-another-row", "verify/drafted.hpp", "tests/law_trees tests/verify/tree_rules",
+mutant("siblings-residual-of-another-row", "verify/drafted_tree.hpp", "tests/law_trees tests/verify/tree_rules",
        "else visit(b, drafted->draft(k));", "else visit(b, drafted->draft(drafted->first_child(drafted->parent(k) + 1)));")
 mutant("chosen-mass-kept", "verify/rules/sibling_residuals.hpp", "tests/law_trees tests/verify/tree_rules",
        "chosen ? before - probability(k) * before : 0;", "chosen ? before : 0;")
 mutant("elders-not-left-out", "verify/rules/sibling_residuals.hpp", "tests/law_trees tests/verify/tree_rules",
        "eldest(k) ? drafted_.p(k) : left(k) / mass_[drafted_.parent(k) + 1]", "drafted_.p(k)")
-mutant("residual-drawn-without-rejection", "rows/read/residual.hpp", "tests/verify/tree_rules",
+mutant("residual-drawn-without-rejection", "rows/read/rough_residual.hpp", "tests/verify/tree_rules",
        "if (uniform() * (row_.a_ * p) < row_.left(y, p)) return y;", "return y;")
 mutant("dead-end-gives-its-mass-to-siblings", "verify/rules/sibling_residuals.hpp", "tests/law_dead_ends",
        "if (mass_[node] == 0 && drafted_.residual(node, 0.0, k).mass() == 0) mass_[node] = before;", "")

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include <array>
 #include <span>
+#include <specdec/more/rows/sampled.hpp>
 #include <specdec/specdec.hpp>
 #include <string_view>
 #include <type_traits>

@@ -7,6 +7,7 @@
 #include <span>
 #include <specdec/more/models/common_tokens.hpp>
 #include <specdec/more/ranks/sharded.hpp>
+#include <specdec/more/rows.hpp>
 #include <specdec/specdec.hpp>
 #include <string_view>
 #include <utility>

@@ -319,14 +319,12 @@ TEMPLATE_LIST_TEST_CASE("logits of a wrong shape are refused", "", Forms) {
   auto model = TestType::processed(table, Chain{MinP(0.1)});
   const std::vector<Token> tokens{0, 1};
   table.extra_row = true;
-  CHECK(
-      message_of([&] { model.forward(tokens, 1); }) ==
-      "specdec: the model returned logits of 2 rows over 4 tokens, expected 1 rows over its vocabulary of 4");
+  CHECK(message_of([&] { model.forward(tokens, 1); }) ==
+        "specdec: the model returned 2 rows over 4 tokens, expected 1 row over its vocabulary of 4");
   table.extra_row = false;
   table.extra_column = true;
-  CHECK(
-      message_of([&] { model.forward(tokens, 2); }) ==
-      "specdec: the model returned logits of 2 rows over 5 tokens, expected 2 rows over its vocabulary of 4");
+  CHECK(message_of([&] { model.forward(tokens, 2); }) ==
+        "specdec: the model returned 2 rows over 5 tokens, expected 2 rows over its vocabulary of 4");
 }
 
 namespace {
@@ -422,9 +420,8 @@ TEMPLATE_LIST_TEST_CASE("a tree passes through a processed model", "", Forms) {
 
   auto model = TestType::processed(tree, chain);
   tree.extra_row = true;
-  CHECK(
-      message_of([&] { model.forward(tokens, parents, 2); }) ==
-      "specdec: the model returned logits of 3 rows over 5 tokens, expected 2 rows over its vocabulary of 5");
+  CHECK(message_of([&] { model.forward(tokens, parents, 2); }) ==
+        "specdec: the model returned 3 rows over 5 tokens, expected 2 rows over its vocabulary of 5");
 }
 
 TEMPLATE_LIST_TEST_CASE("a hook sees the path to a token of a tree", "", Forms) {

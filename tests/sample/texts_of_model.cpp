@@ -232,14 +232,14 @@ TEST_CASE("a processed model of many texts names logits of a wrong shape, and th
   const Feeds feeds{feed(1, b, 1, 3), feed(2, a, 2)};
   model.extra_row = true;
   CHECK(support::message_of([&] { tested.forward(feeds); }) ==
-        "specdec: the model returned logits of 4 rows over 6 tokens, expected 3 rows over its vocabulary of "
+        "specdec: the model returned 4 rows over 6 tokens, expected 3 rows over its vocabulary of "
         "6");
   CHECK(model.contexts[1] == a);
   CHECK(model.contexts[2].empty());
   model.extra_row = false;
   model.extra_column = true;
   CHECK(support::message_of([&] { tested.forward(feeds); }) ==
-        "specdec: the model returned logits of 3 rows over 7 tokens, expected 3 rows over its vocabulary of "
+        "specdec: the model returned 3 rows over 7 tokens, expected 3 rows over its vocabulary of "
         "6");
   CHECK(model.contexts[1] == a);
 }

@@ -159,9 +159,10 @@ struct ConstantDraft {
   constexpr ConstantRow residual(Index i, double b, Index k, double mass = 1) const {
     return {target(i).without(b, draft(k)).numbers, mass};
   }
-  constexpr ConstantRow residual(Index i, const auto& each, double mass = 1) const {
-    ConstantRow rest = target(i);
-    each([&](double b, Index k) { rest = rest.without(b, draft(k)); });
+  friend constexpr ConstantRow residual(const ConstantDraft& drafted, Index i, const auto& each,
+                                        double mass = 1) {
+    ConstantRow rest = drafted.target(i);
+    each([&](double b, Index k) { rest = rest.without(b, drafted.draft(k)); });
     return {rest.numbers, mass};
   }
 

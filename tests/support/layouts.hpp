@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <specdec/more/rows/list_row.hpp>
 #include <specdec/specdec.hpp>
 #include <utility>
 #include <vector>

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
-#include <specdec/rows/kinds/mapped.hpp>
+#include <specdec/more/rows/mapped.hpp>
 #include <utility>
 #include <vector>
 

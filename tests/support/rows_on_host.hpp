@@ -8,10 +8,10 @@
 #include <vector>
 
 #include <specdec/error.hpp>
+#include <specdec/more/device/cut.hpp>
 #include <specdec/more/device/drafted.hpp>
 #include <specdec/more/device/row.hpp>
 #include <specdec/more/device/segments.hpp>
-#include <specdec/more/device/settings.hpp>
 #include <specdec/more/device/team.hpp>
 #include <specdec/types.hpp>
 
@@ -79,32 +79,30 @@ class TargetOnHost {
     largest_.resize(static_cast<std::size_t>(segments * device::lanes));
     device::LoopCrew<1> crew;
     for (Index i = 0; i < rows; ++i) {
-      for (Index s = 0; s < segments; ++s)
-        sums_[static_cast<std::size_t>(i * segments + s)] = device::sum_segment(
-            device::LoopTeam{}, logits + i * stride + s * device::segment_size,
-            device::detail::columns_of(vocab_size, s), scale_, largest_.data() + s * device::lanes);
-      summaries_.push_back(device::finish_row(crew, logits + i * stride, sums_.data() + i * segments,
-                                              largest_.data(), cumulative_.data() + i * segments, vocab_size,
-                                              settings));
+      const device::SummedRow<Scalar> row = summed(i);
+      for (Index s = 0; s < segments; ++s) device::sum_segment(device::LoopTeam{}, row, s, scale_);
+      summaries_.push_back(device::finish_row(crew, row, settings));
     }
   }
 
   Index rows() const { return static_cast<Index>(summaries_.size()); }
   Index vocab_size() const { return size_; }
   RowOnHost<Scalar> row(Index i) const {
-    const Index first = i * device::segments_of(size_);
-    return RowOnHost<Scalar>(device::Row<Scalar>(logits_ + i * stride_, sums_.data() + first,
-                                                 cumulative_.data() + first, size_, scale_,
-                                                 summaries_[static_cast<std::size_t>(i)]));
+    return RowOnHost<Scalar>(device::Row<Scalar>(summed(i), scale_, summaries_[static_cast<std::size_t>(i)]));
   }
 
  private:
+  device::SummedRow<Scalar> summed(Index i) const {
+    const Index first = i * device::segments_of(size_);
+    return {logits_ + i * stride_, size_, sums_.data() + first, largest_.data(), cumulative_.data() + first};
+  }
+
   const Scalar* logits_;
   Index size_, stride_;
   float scale_;
-  std::vector<device::SegmentSum> sums_;
-  std::vector<float> largest_;  // of the row that is being summed
-  std::vector<double> cumulative_;
+  mutable std::vector<device::SegmentSum> sums_;
+  mutable std::vector<float> largest_;  // of the row that is being summed
+  mutable std::vector<double> cumulative_;
   std::vector<device::RowSummary> summaries_;
 };
 

@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <random>
+#include <specdec/more/device/addressed_chance.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <string>
@@ -371,8 +372,8 @@ void with_residual(const Input& in, double w, const F& f) {
   Eigen::ArrayXd expected = first / w;
   expected[in.tokens[1]] = 0;
   if (!(expected.sum() > 1e-3)) return;
-  CHECK(drafted.residual(0, taken).mass() == Approx(expected.sum()));
-  f(drafted.residual(0, taken, expected.sum()), Eigen::ArrayXd(expected / expected.sum()));
+  CHECK(residual(drafted, 0, taken).mass() == Approx(expected.sum()));
+  f(residual(drafted, 0, taken, expected.sum()), Eigen::ArrayXd(expected / expected.sum()));
 }
 
 }  // namespace

@@ -6,8 +6,8 @@
 #include <iterator>
 #include <memory>
 #include <span>
-#include <specdec/model/batch_model.hpp>
 #include <specdec/model/feed.hpp>
+#include <specdec/model/model.hpp>
 #include <stdexcept>
 #include <string>
 #include <utility>

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <memory>
 #include <span>
-#include <specdec/sample/logit_columns.hpp>
+#include <specdec/more/ranks/logit_columns.hpp>
 #include <utility>
 
 #include "transformer/panels.hpp"

@@ -9,7 +9,7 @@
 #include <iterator>
 #include <memory>
 #include <span>
-#include <specdec/rows/kinds/mapped.hpp>
+#include <specdec/more/rows/mapped.hpp>
 #include <stdexcept>
 #include <string>
 #include <utility>

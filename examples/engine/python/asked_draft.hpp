@@ -86,10 +86,10 @@ class AskedDraft {
   Row target(Index i) const { return {this, i}; }
   DraftRow draft(Index k) const { return {k}; }
   Row residual(Index i, double b, Index k, double mass = 1) const { return {this, i, {minus(k, b)}, mass}; }
-  template <class Each>
-  Row residual(Index i, const Each& each, double mass = 1) const {
-    Row rest{this, i, {}, mass};
-    each([&](double b, Index k) { rest.subtracted.push_back(minus(k, b)); });
+  // The next two functions are found by the namespace of the draft.
+  friend Row residual(const AskedDraft& draft, Index i, const auto& each, double mass = 1) {
+    Row rest{&draft, i, {}, mass};
+    each([&](double b, Index k) { rest.subtracted.push_back(draft.minus(k, b)); });
     return rest;
   }
   // Σ min(q/l, p) = Σ p − Σ (p − q/l)+.

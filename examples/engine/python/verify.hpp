@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <specdec/more/analysis.hpp>
+#include <specdec/more/device/addressed_chance.hpp>
 #include <specdec/specdec.hpp>
 #include <string>
 #include <type_traits>

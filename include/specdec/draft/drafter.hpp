@@ -15,14 +15,6 @@
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0 {
-namespace detail {
-
-/// Whether a drafter has the functions of a Drafter, but a model with one context: see ForOneText.
-template <class D>
-inline constexpr bool drafts_for_one_text = requires { requires D::one_text; };
-
-}  // namespace detail
-
 /// One text's request for a draft.
 template <RandomSource S, class KeepDrafting = detail::AlwaysKeepDrafting>
 struct DraftRequest {
@@ -86,7 +78,7 @@ struct DraftRequest {
 /// A drafter of one text is lifted (LiftedDrafter) wherever a Drafter is wanted.
 template <class D>
 concept Drafter =
-    !detail::drafts_for_one_text<D> &&
+    !requires { requires D::one_text; } &&  // over a model with one context: see detail::ForOneText
     requires(D& drafter, const D& constant, std::span<DraftRequest<SplitMix64>> requests, Index n) {
       drafter.draft(requests);
       { constant.drafted(n).tokens } -> std::convertible_to<std::span<const Token>>;
@@ -109,36 +101,6 @@ inline constexpr bool is_steady = !requires { requires !static_cast<bool>(D::ste
 
 namespace detail {
 
-/// Whether a drafter is meant for requests: it forgets texts by their numbers.
-template <class D>
-inline constexpr bool releases_sequences =
-    requires(D& drafter, Index sequence) { drafter.release(sequence); };
-
-/// Compiles only if D is a Drafter or a OneTextDrafter; the error names the missing function.
-template <class D>
-consteval bool fits_drafter() {
-  if constexpr (!Drafter<D> && releases_sequences<D>) {
-    static_assert(
-        requires(D& drafter, std::span<DraftRequest<SplitMix64>> requests) { drafter.draft(requests); },
-        "the drafter has no draft(std::span<Request> requests), a template on the class Request: see "
-        "specdec::Drafter");
-    static_assert(
-        requires(const D& drafter, Index sequence) {
-          { drafter.drafted(sequence).tokens } -> std::convertible_to<std::span<const Token>>;
-          { drafter.drafted(sequence).rows } -> Probabilities;
-        },
-        "the drafter has no drafted(specdec::Index sequence) const that returns a specdec::Draft: see "
-        "specdec::Drafter");
-    static_assert(
-        requires(D& drafter, Index sequence, Index length) { drafter.keep(sequence, length); },
-        "the drafter has no keep(specdec::Index sequence, specdec::Index length), its rollback: see "
-        "specdec::Drafter");
-  } else if constexpr (!Drafter<D>) {
-    fits_one_text_drafter<D>();
-  }
-  return true;
-}
-
 /// Drafts, with the executor if the drafter takes it.
 template <class D, class Request, class E>
 void draft_with(D& drafter, std::span<Request> requests, E& for_each) {
@@ -148,8 +110,7 @@ void draft_with(D& drafter, std::span<Request> requests, E& for_each) {
 
 /// Calls observe() if the drafter has it.
 template <class D, class Rows>
-void tell_drafter([[maybe_unused]] D& drafter, [[maybe_unused]] Index sequence,
-                  [[maybe_unused]] const Judged<Rows>& judged) {
+void tell_drafter(D& drafter, Index sequence, const Judged<Rows>& judged) {
   if constexpr (requires { drafter.observe(sequence, judged); }) drafter.observe(sequence, judged);
   else
     static_assert(
@@ -160,30 +121,20 @@ void tell_drafter([[maybe_unused]] D& drafter, [[maybe_unused]] Index sequence,
 
 struct NoState {};
 template <class D>
-struct TravelsAs {
-  using Type = NoState;
-};
-template <class D>
-  requires requires { typename D::State; }
-struct TravelsAs<D> {
-  using Type = typename D::State;
-};
+auto take_state(D& drafter, Index sequence) {
+  if constexpr (requires { drafter.take(sequence); }) return drafter.take(sequence);
+  else return drafter.release(sequence), NoState{};
+}
 /// What a drafter keeps for a text, to travel with it.
 template <class D>
-using StateOf = typename TravelsAs<D>::Type;
-
+using StateOf = decltype(take_state(std::declval<D&>(), Index{}));
 template <class D>
-StateOf<D> take_state(D& drafter, Index sequence) {
-  if constexpr (requires { drafter.take(sequence); }) return drafter.take(sequence);
-  else return drafter.release(sequence), StateOf<D>{};
-}
-template <class D>
-void put_state([[maybe_unused]] D& drafter, [[maybe_unused]] Index sequence, StateOf<D>&& state) {
+void put_state(D& drafter, Index sequence, StateOf<D>&& state) {
   if constexpr (requires { drafter.put(sequence, std::move(state)); })
     drafter.put(sequence, std::move(state));
 }
 template <class D>
-void fork_state([[maybe_unused]] D& drafter, [[maybe_unused]] Index from, [[maybe_unused]] Index to) {
+void fork_state(D& drafter, Index from, Index to) {
   if constexpr (requires { drafter.fork(from, to); }) drafter.fork(from, to);
 }
 
@@ -191,9 +142,8 @@ void fork_state([[maybe_unused]] D& drafter, [[maybe_unused]] Index from, [[mayb
 template <class D>
 inline constexpr bool forks_draft_contexts = requires(D& drafter, Index n) { drafter.fork_context(n, n, n); };
 template <class D>
-void fork_draft_context([[maybe_unused]] D& drafter, [[maybe_unused]] Index from, [[maybe_unused]] Index to,
-                        [[maybe_unused]] Index length) {
-  if constexpr (forks_draft_contexts<D>) drafter.fork_context(from, to, length);
+void fork_draft_context(D& drafter, Index from, Index to, Index length) {
+  if constexpr (requires { drafter.fork_context(from, to, length); }) drafter.fork_context(from, to, length);
 }
 
 template <class D>

@@ -51,7 +51,7 @@ template <class... D>
 class FallbackDrafter {
   static_assert(sizeof...(D) > 0, "a fallback drafter has a member at least");
   // Not a constraint of the class: see SpecDec.
-  static_assert((detail::can_draft_for_requests<D>() && ...));
+  static_assert((detail::fits_drafter<D>() && ...));
 
   template <class M>
   using RowsOf =
@@ -75,7 +75,7 @@ class FallbackDrafter {
     each([](auto& member) { detail::serve_one(member); });
   }
   void check_copies() const {
-    each([](const auto& member) { detail::check_copies(member); });
+    std::apply([](const auto&... member) { (detail::check_copies(member), ...); }, members_);
   }
 
   template <class Request, Executor E = InOrder>
@@ -137,10 +137,6 @@ class FallbackDrafter {
   template <class F>
   void each(const F& f) {
     std::apply([&](auto&... member) { (f(member), ...); }, members_);
-  }
-  template <class F>
-  void each(const F& f) const {
-    std::apply([&](const auto&... member) { (f(member), ...); }, members_);
   }
 
   // The members from k on take in their parts; all of them, or none.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <concepts>
+#include <optional>
 #include <span>
 #include <type_traits>
 #include <unordered_map>
@@ -68,21 +69,24 @@ class LiftedDrafter {
   static constexpr bool only_gives = !std::same_as<One, std::remove_reference_t<G>>;
   static_assert(copies || !only_gives, "the drafter is const, and cannot be copied");
 
-  template <class C, class... KeepDrafting>
-  using DraftBy = std::remove_cvref_t<decltype(detail::ask_drafter(
-      std::declval<One&>(), std::span<const Token>{}, DraftLimits{}, std::declval<C&>(),
-      std::declval<KeepDrafting&>()...))>;
-  using Draft = DraftBy<RandomChance<SplitMix64>>;
+  using Chance = RandomChance<SplitMix64>;
+  using Limits = std::conditional_t<detail::DraftsBy<One, DraftLimits, Chance>, const DraftLimits&, Index>;
+  // The type that draft() declares: its body need not compile for this Chance.
+  using Draft = std::remove_cvref_t<decltype(std::declval<One&>().draft(
+      std::span<const Token>{}, std::declval<Limits>(), std::declval<Chance&>()))>;
 
-  struct Text {
-    One drafter;
-    detail::Uncopied<Draft> draft = {};
+  // A drafter, held as D, and what it has drafted.
+  template <class D>
+  struct Served {
+    D drafter;
+    detail::Uncopied<std::optional<Draft>> draft = {};
   };
+  using Text = Served<One>;
 
  public:
   static constexpr bool drafts_trees = specdec::drafts_trees<One>, steady = is_steady<One>;
 
-  explicit LiftedDrafter(G&& given) : given_(std::forward<G>(given)) {}
+  explicit LiftedDrafter(G&& given) : given_{std::forward<G>(given)} {}
 
   /// The drafter itself serves the only text.
   void serve_one() { one_ = true; }
@@ -90,7 +94,7 @@ class LiftedDrafter {
   /// Throws: InvalidArgument if copies of the drafter would share a model or a drafter.
   void check_copies() const {
     static_assert(copies, "the drafter cannot be copied, one for each text, and is no specdec::Drafter");
-    if constexpr (!made) check_own(given_);
+    if constexpr (!made) check_own(given_.drafter);
   }
 
   template <class Request, Executor E = InOrder>
@@ -107,24 +111,23 @@ class LiftedDrafter {
   }
 
   const Draft& drafted(Index sequence) const {
-    if constexpr (copies)
-      if (is_text(sequence)) return *texts_.find(sequence)->second.draft.value;
-    return *draft_.value;
+    const Draft* draft = nullptr;
+    serve(*this, sequence, [&](const auto& text) { draft = &*text.draft.value; });
+    return *draft;
   }
   void keep(Index sequence, Index length) {
-    if (One* const drafter = find(sequence)) drafter->truncate(length);
+    serve(*this, sequence, [=](auto& text) { text.drafter.truncate(length); });
   }
   void release(Index sequence) {
-    if constexpr (copies)
-      if (is_text(sequence)) return void(texts_.erase(sequence));
-    keep(sequence, 0);
+    if (has_own()) texts_.erase(sequence);
+    else keep(sequence, 0);
   }
   /// A text's drafter observes the steps before its first draft, too, where other drafters draft.
   template <class Rows>
   void observe(Index sequence, const Judged<Rows>& judged) {
     if constexpr (detail::ObservesOneText<One, Rows>)
       if (make(sequence)) check_made(sequence);
-    if (One* const drafter = find(sequence)) detail::tell_one_text(*drafter, judged);
+    serve(*this, sequence, [&](auto& text) { detail::tell_one_text(text.drafter, judged); });
   }
 
   /// A text's own drafter, with what it has learnt. It is not copied, and taking it allocates nothing.
@@ -150,12 +153,12 @@ class LiftedDrafter {
 
   std::vector<const void*> identities() const {
     if constexpr (made) return {};
-    else return detail::shared_identities<G>(given_);
+    else return detail::shared_identities<G>(given_.drafter);
   }
 
  private:
-  // Whether the text has a drafter of its own. Else the drafter that was given serves it.
-  bool is_text(Index) const { return only_gives || !one_; }
+  // Whether texts have drafters of their own. Else the drafter that was given serves the only text.
+  bool has_own() const { return copies && (only_gives || !one_); }
 
   static void check_own(const One& drafter) {
     if (!detail::shared_identities<One>(drafter).empty())
@@ -166,15 +169,12 @@ class LiftedDrafter {
   }
 
   // Gives a text a drafter. Returns whether it had none.
-  bool make([[maybe_unused]] Index sequence) {
-    if constexpr (copies) {
-      if (!is_text(sequence) || texts_.contains(sequence)) return false;
-      if constexpr (made) texts_.try_emplace(sequence, Text{given_(sequence)});
-      else texts_.try_emplace(sequence, Text{given_}).first->second.drafter.truncate(0);
-      return true;
-    } else {
-      return false;
-    }
+  bool make(Index sequence) {
+    if (!has_own() || texts_.contains(sequence)) return false;
+    if constexpr (made) texts_.try_emplace(sequence, Text{given_.drafter(sequence)});
+    else if constexpr (copies)
+      texts_.try_emplace(sequence, Text{given_.drafter}).first->second.drafter.truncate(0);
+    return true;
   }
   // What a function makes is known only now.
   void check_made([[maybe_unused]] Index sequence) {
@@ -185,35 +185,30 @@ class LiftedDrafter {
     }
   }
 
-  One* find([[maybe_unused]] Index sequence) {
-    if constexpr (copies)
-      if (is_text(sequence)) {
-        const auto text = texts_.find(sequence);
-        return text == texts_.end() ? nullptr : &text->second.drafter;
-      }
-    if constexpr (only_gives) return nullptr;
-    else return &given_;
+  // Calls f with the Served of the text, if it has one.
+  template <class Self, class F>
+  static void serve(Self& self, Index sequence, const F& f) {
+    if (self.has_own()) {
+      if (const auto text = self.texts_.find(sequence); text != self.texts_.end()) f(text->second);
+    } else if constexpr (!only_gives) {
+      f(self.given_);
+    }
   }
 
   template <class Request>
   void draft_for(Request& request) {
     auto&& chance = as_chance(*request.source);
-    using Chance = std::remove_reference_t<decltype(chance)>;
-    static_assert(std::same_as<Draft, DraftBy<Chance, decltype(request.keep_drafting)>>,
-                  "the drafter's proposal is of another type for another source of chance");
-    draft_of(request.sequence)
-        .value.emplace(detail::ask_drafter(*find(request.sequence), request.context, request.limits, chance,
-                                           request.keep_drafting));
-  }
-  detail::Uncopied<Draft>& draft_of([[maybe_unused]] Index sequence) {
-    if constexpr (copies)
-      if (is_text(sequence)) return texts_.find(sequence)->second.draft;
-    return draft_;
+    serve(*this, request.sequence, [&](auto& text) {
+      auto&& draft =
+          detail::ask_drafter(text.drafter, request.context, request.limits, chance, request.keep_drafting);
+      static_assert(std::same_as<Draft, std::remove_cvref_t<decltype(draft)>>,
+                    "the drafter's proposal is of another type for another source of chance");
+      text.draft.value.emplace(std::forward<decltype(draft)>(draft));
+    });
   }
 
-  G given_;
+  Served<G> given_;
   bool one_ = false;
-  detail::Uncopied<Draft> draft_;  // of the drafter that was given
   std::unordered_map<Index, Text> texts_;
 };
 
@@ -228,9 +223,32 @@ using Lift = std::conditional_t<Drafter<std::remove_reference_t<D>>, D, LiftedDr
 
 /// Compiles only if D is a Drafter, a OneTextDrafter, or a function that makes these; the error names the missing function.
 template <class D>
-consteval bool can_draft_for_requests() {
-  if constexpr (!MakesDrafters<D>) return fits_drafter<std::remove_cvref_t<D>>();
-  else return true;
+consteval bool fits_drafter() {
+  using Given = std::remove_cvref_t<D>;
+  // What forgets texts by their numbers is meant for requests.
+  constexpr bool releases = requires(Given& drafter, Index sequence) { drafter.release(sequence); };
+  if constexpr (Drafter<Given> || MakesDrafters<D>) {
+    return true;
+  } else if constexpr (releases) {
+    static_assert(
+        requires(Given& drafter, std::span<DraftRequest<SplitMix64>> requests) { drafter.draft(requests); },
+        "the drafter has no draft(std::span<Request> requests), a template on the class Request: see "
+        "specdec::Drafter");
+    static_assert(
+        requires(const Given& drafter, Index sequence) {
+          { drafter.drafted(sequence).tokens } -> std::convertible_to<std::span<const Token>>;
+          { drafter.drafted(sequence).rows } -> Probabilities;
+        },
+        "the drafter has no drafted(specdec::Index sequence) const that returns a specdec::Draft: see "
+        "specdec::Drafter");
+    static_assert(
+        requires(Given& drafter, Index sequence, Index length) { drafter.keep(sequence, length); },
+        "the drafter has no keep(specdec::Index sequence, specdec::Index length), its rollback: see "
+        "specdec::Drafter");
+    return true;
+  } else {
+    return fits_one_text_drafter<Given>();
+  }
 }
 
 }  // namespace detail

@@ -20,7 +20,6 @@
 #include "specdec/draft/strategies/strategy.hpp"
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
-#include "specdec/model/batch_model.hpp"
 #include "specdec/model/call.hpp"
 #include "specdec/model/feeds.hpp"
 #include "specdec/model/model.hpp"
@@ -82,7 +81,7 @@ class ModelDrafter : public detail::ForOneText<ModelDrafter<M, Strategy>, detail
   using Value = typename Feeds::Value;
   using Base = detail::ForOneText<ModelDrafter, Feeds::one_text>;
   static_assert(detail::fits_model<Value>());
-  static_assert(detail::fits_strategy<Strategy>());
+  static_assert(DraftStrategy<Strategy>, "the strategy is no specdec::DraftStrategy");
   static_assert(takes_trees<Value> || !Strategy::branches,
                 "the draft model takes no trees, which this strategy drafts: see specdec::takes_trees, and "
                 "specdec::PathByPath, with which any model takes them");
@@ -116,9 +115,6 @@ class ModelDrafter : public detail::ForOneText<ModelDrafter<M, Strategy>, detail
         turns_(detail::Turns::of<M>(model_.model())) {
     if constexpr (requires { strategy_.check_settings(); }) strategy_.check_settings();
   }
-
-  const Strategy& strategy() const& { return strategy_; }
-  const Strategy& strategy() const&& = delete;
 
   using Base::draft;
   /// Grows all drafts, one stage after the other.
@@ -230,19 +226,11 @@ class ModelDrafter : public detail::ForOneText<ModelDrafter<M, Strategy>, detail
 
   Context& fed(std::size_t k) const { return *asked_[growing_[k]]; }
 
-  void begin_call() {
+  // Collects the feeds of the drafts that still grow, if takes(feed, request, context), which may cut the feed.
+  template <class Request, class Takes>
+  void collect(std::span<Request> requests, const Takes& takes) {
     call_.clear();
     growing_.clear();
-  }
-
-  // Collects parts of the contexts, as many tokens as a call may have. Returns false if the next calls of the drafts have room for
-  // the rest.
-  template <class Request>
-  bool wish_parts(std::span<Request> requests) {
-    begin_call();
-    const Index most = requests.empty() ? unlimited : requests.front().limits.tokens_per_call;
-    if (most == unlimited) return false;
-    Index left = most, unread = 0;
     for (std::size_t r = 0; r < requests.size(); ++r) {
       const Request& request = requests[r];
       if (request.error) continue;
@@ -250,36 +238,40 @@ class ModelDrafter : public detail::ForOneText<ModelDrafter<M, Strategy>, detail
       context.calls = context.calls || context.growth.next();
       if (!context.calls) continue;
       go_on(request, context);
-      BatchFeed feed =
-          context.cached.feed(model_, request.sequence, request.context, {}, vocab_size(), context.replaced);
+      BatchFeed feed = context.cached.feed(model_, request.sequence, request.context, context.growth.wish(),
+                                           vocab_size(), context.replaced);
+      if (!takes(feed, request, context)) continue;
+      call_.add(feed, feed.sequence);
+      growing_.push_back(r);
+    }
+  }
+
+  // Collects parts of the contexts, as many tokens as a call may have. Returns false if the next calls of the drafts have room for
+  // the rest.
+  template <class Request>
+  bool wish_parts(std::span<Request> requests) {
+    const Index most = requests.empty() ? unlimited : requests.front().limits.tokens_per_call;
+    if (most == unlimited) return false;
+    Index left = most, unread = 0;
+    collect(requests, [&](BatchFeed& feed, const Request& request, const Context&) {
       const Index size = std::ssize(feed.tokens);
       unread += size;
       const Index part = std::min(left, size - 1 - request.limits.nodes);
-      if (part <= 0) continue;
+      if (part <= 0) return false;
       feed.tokens = detail::first(feed.tokens, part);
       feed.rows = 0;
-      call_.add(feed, feed.sequence);
-      growing_.push_back(r);
       left -= part;
-    }
+      return true;
+    });
     return unread > most && !call_.empty();
   }
 
   // Collects the feeds of the drafts that still grow. Returns false if no draft does.
   template <class Request>
   bool wish(std::span<Request> requests) {
-    begin_call();
-    for (std::size_t r = 0; r < requests.size(); ++r) {
-      if (requests[r].error) continue;
-      Context& context = *asked_[r];
-      if (!std::exchange(context.calls, false) && !context.growth.next()) continue;
-      go_on(requests[r], context);
-      const Index sequence = requests[r].sequence;
-      call_.add(context.cached.feed(model_, sequence, requests[r].context, context.growth.wish(),
-                                    vocab_size(), context.replaced),
-                sequence);
-      growing_.push_back(r);
-    }
+    collect(requests, [](const BatchFeed&, const Request&, Context& context) {
+      return std::exchange(context.calls, false);  // true: next() is asked anew for the next call
+    });
     return !call_.empty();
   }
 
@@ -303,18 +295,15 @@ class ModelDrafter : public detail::ForOneText<ModelDrafter<M, Strategy>, detail
     for (std::size_t k = 0; k < feeds.size(); ++k) fed(k).cached.taken(feeds[k], fed(k).growth.wish());
     const auto rows = distributions(output);
     call_.check_rows("draft model", rows);
-    for (std::size_t k = 0; k < feeds.size(); ++k)
-      if (feeds[k].rows > 0)
-        take(requests[growing_[k]], fed(k).growth,
-             detail::RowsOfDraft{call_.rows_of(rows, static_cast<Index>(k)), vocab_size()});
-  }
-
-  template <class Request, class Rows>
-  static void take(Request& request, Growth& growth, const Rows& rows) {
-    request.error = detail::error_of([&] {
-      auto&& chance = as_chance(*request.source);
-      growth.take(rows, chance, request.keep_drafting);
-    });
+    for (std::size_t k = 0; k < feeds.size(); ++k) {
+      if (feeds[k].rows == 0) continue;
+      Request& request = requests[growing_[k]];
+      const detail::RowsOfDraft own{call_.rows_of(rows, static_cast<Index>(k)), vocab_size()};
+      request.error = detail::error_of([&] {
+        auto&& chance = as_chance(*request.source);
+        fed(k).growth.take(own, chance, request.keep_drafting);
+      });
+    }
   }
 
   Feeds model_;

@@ -69,27 +69,15 @@ concept OneTextDrafter = detail::Drafts<D, Source> && requires(D& drafter, Index
 
 namespace detail {
 
-// The return types are declared, not deduced: the concept OneTextDrafter asks for them. To deduce a type would compile a
-// member's draft(), and a member may refuse the concept's source of chance.
-
 /// Calls draft() with limits or with gamma, whichever the drafter takes, and without keep_drafting if it does not take that.
-template <class D, class Source, class... More>
-  requires DraftsBy<D, DraftLimits, Source, More...>
-auto ask_drafter(D& drafter, std::span<const Token> context, const DraftLimits& limits, Source& chance,
-                 More&... more) -> decltype(drafter.draft(context, limits, chance, more...)) {
-  return drafter.draft(context, limits, chance, more...);
-}
-template <class D, class Source, class... More>
-  requires(!DraftsBy<D, DraftLimits, Source, More...> && DraftsBy<D, Index, Source, More...>)
-auto ask_drafter(D& drafter, std::span<const Token> context, const DraftLimits& limits, Source& chance,
-                 More&... more) -> decltype(drafter.draft(context, Index{}, chance, more...)) {
-  return drafter.draft(context, limits.length(), chance, more...);
-}
-template <class D, class Source, class KeepDrafting>
-  requires(!Drafts<D, Source, KeepDrafting>)
-auto ask_drafter(D& drafter, std::span<const Token> context, const DraftLimits& limits, Source& chance,
-                 KeepDrafting&) -> decltype(ask_drafter(drafter, context, limits, chance)) {
-  return ask_drafter(drafter, context, limits, chance);
+template <class D, class Source, class... KeepDrafting>
+decltype(auto) ask_drafter(D& drafter, std::span<const Token> context, const DraftLimits& limits,
+                           Source& chance, KeepDrafting&... keep_drafting) {
+  if constexpr (DraftsBy<D, DraftLimits, Source, KeepDrafting...>)
+    return drafter.draft(context, limits, chance, keep_drafting...);
+  else if constexpr (DraftsBy<D, Index, Source, KeepDrafting...>)
+    return drafter.draft(context, limits.length(), chance, keep_drafting...);
+  else return ask_drafter(drafter, context, limits, chance);
 }
 
 /// Compiles only if D is a OneTextDrafter; the error names the missing function.

@@ -26,7 +26,6 @@
 #include "specdec/loop/options.hpp"
 #include "specdec/loop/request.hpp"
 #include "specdec/loop/step.hpp"
-#include "specdec/model/batch_model.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/over_feeds.hpp"
 #include "specdec/model/trees.hpp"
@@ -34,7 +33,7 @@
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/block.hpp"
-#include "specdec/verify/verifier.hpp"
+#include "specdec/verify/verify_line.hpp"
 
 namespace specdec::inline v0_2_0 {
 
@@ -85,7 +84,7 @@ class Batch {
       "wrapper around such a model: see specdec::BatchModel, and specdec::ModelPerSequence, which makes "
       "one of a model that can be copied");
   static_assert(detail::fits_model<Target, called_here>());
-  static_assert(detail::can_draft_for_requests<DraftSource>());
+  static_assert(detail::fits_drafter<DraftSource>());
   using Core = detail::BatchCore<TargetModel, DraftSource, V, Length, O>;
   using Policy = typename Core::Policy;
   using Round = typename Core::Round;

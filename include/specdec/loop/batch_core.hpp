@@ -20,7 +20,6 @@
 #include "specdec/loop/batch_texts.hpp"
 #include "specdec/loop/request.hpp"
 #include "specdec/loop/round.hpp"
-#include "specdec/model/batch_model.hpp"
 #include "specdec/model/call.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/rows/kinds/dense.hpp"

@@ -16,7 +16,7 @@
 #include "specdec/model/model.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
-#include "specdec/verify/verifier.hpp"
+#include "specdec/verify/verify_line.hpp"
 
 namespace specdec::inline v0_2_0::detail {
 

@@ -204,7 +204,7 @@ class OfferedDraft {
   }
 
   TokenTreeView draft_;
-  UncopiedNumber state_;            // 1: on offer; 2: and weighed. A copy has none: the drafter is not copied
+  Uncopied<int> state_;             // 1: on offer; 2: and weighed. A copy has none: the drafter is not copied
   std::vector<Index> line_;         // the parents of a line
   std::vector<Token> fed_;          // tokens of the text, then of the draft
   TokenTree tree_;                  // what of the draft is fed

@@ -105,7 +105,7 @@ struct Result {
   /// Throws: what `bytes` throws.
   template <class Bytes>
   std::string text(const Bytes& bytes) const {
-    static_assert(detail::fits_token_bytes<Bytes>());
+    static_assert(TokenBytes<Bytes>, "the tokenizer is no specdec::TokenBytes");
     std::string out;
     for (const Token x : tokens) out += bytes(x);
     if (stop_match) out.resize(static_cast<std::size_t>(stop_match->begin));

@@ -25,7 +25,7 @@
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
-#include "specdec/verify/verifier.hpp"
+#include "specdec/verify/verify_line.hpp"
 
 namespace specdec::inline v0_2_0::detail {
 
@@ -50,8 +50,8 @@ struct Seat : Step {
   Feed next_feed = {};                           ///< what the target must be fed
   std::exception_ptr error = nullptr;            ///< what failed in this step, for this text
   std::span<const Token> last_emitted = {};      ///< the tokens of the last step
-  UncopiedNumber in_flight = {};  ///< 1: next_feed is with the target; 2: and its rows have been judged
-  bool in_parts = false;          ///< whether the target is fed the text in parts, before the next draft
+  Uncopied<int> in_flight = {};  ///< 1: next_feed is with the target; 2: and its rows have been judged
+  bool in_parts = false;         ///< whether the target is fed the text in parts, before the next draft
 
   /// The most tokens of a draft.
   Index most() const { return this->options().gamma; }

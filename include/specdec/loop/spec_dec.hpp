@@ -20,7 +20,7 @@
 #include "specdec/model/model.hpp"
 #include "specdec/model/over_feeds.hpp"
 #include "specdec/verify/block.hpp"
-#include "specdec/verify/verifier.hpp"
+#include "specdec/verify/verify_line.hpp"
 
 namespace specdec::inline v0_2_0 {
 
@@ -42,7 +42,7 @@ class SpecDec {
   // Assertions, not constraints: with deduced arguments, compilers would not say which constraint failed.
   static_assert(detail::fits_model<std::remove_reference_t<TargetModel>,
                                    !std::same_as<std::remove_cvref_t<TargetModel>, ExternalTarget>>());
-  static_assert(detail::can_draft_for_requests<DraftSource>());
+  static_assert(detail::fits_drafter<DraftSource>());
   using Shared = detail::Shared<TargetModel, DraftSource, V, Length, O>;
   static_assert(detail::fit_together<std::remove_reference_t<TargetModel>,
                                      drafts_trees<std::remove_reference_t<detail::Lift<DraftSource>>>, V,

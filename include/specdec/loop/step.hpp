@@ -31,7 +31,7 @@
 #include "specdec/verify/draft_limit.hpp"
 #include "specdec/verify/drafted.hpp"
 #include "specdec/verify/verdict.hpp"
-#include "specdec/verify/verifier.hpp"
+#include "specdec/verify/verify_line.hpp"
 
 namespace specdec::inline v0_2_0 {
 
@@ -62,7 +62,8 @@ consteval bool fit_together() {
   static_assert(takes_trees<Target> || !trees || std::same_as<std::remove_const_t<Target>, ExternalTarget>,
                 "the drafter drafts trees, which the target does not take: see specdec::takes_trees, and "
                 "specdec::PathByPath, with which any model takes them");
-  static_assert(fits_draft_length<Policy>());
+  static_assert(DraftLength<Policy>,
+                "the draft length is no specdec::DraftLength, nor is each(length), which is for many texts");
   static_assert(counts_nodes<Policy> || !trees,
                 "the drafter drafts trees, and the draft length counts the positions of a line: see "
                 "specdec::DraftLength");
@@ -247,7 +248,7 @@ class Step : public detail::StepBase<O> {
     Base::template take_verdict<branches>(verdict, verifier_, drafted);
   }
 
-  detail::Uncopied<Held> draft_;  // on offer
+  detail::Uncopied<std::optional<Held>> draft_;  // on offer
   V fresh_, verifier_;
   std::optional<V> before_;  // the verifier before a verdict that may be taken back
 };

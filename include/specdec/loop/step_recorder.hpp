@@ -15,7 +15,7 @@
 #include "specdec/measure/step_record.hpp"
 #include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
-#include "specdec/verify/verifier.hpp"
+#include "specdec/verify/verify_line.hpp"
 
 namespace specdec::inline v0_2_0::detail {
 

@@ -110,13 +110,7 @@ struct Stats {
   /// Allocates memory for steps of up to gamma drafted tokens. Changes no value.
   void reserve(Index gamma) {
     detail::check_drafted("gamma", gamma);
-    detail::reserve(accepted_lengths, gamma + 1);
-    detail::reserve(asked_by_position, gamma);
-    detail::reserve(drafted_by_position, gamma);
-    detail::reserve(reached_by_position, gamma);
-    detail::reserve(accepted_by_position, gamma);
-    detail::reserve(offered_by_rank, gamma);
-    detail::reserve(accepted_by_rank, gamma);
+    each_list([&](auto list) { detail::reserve(this->*list, gamma + 1); });
   }
 
   /// Adds one step. The first `step_emitted` of its tokens reached the output. Allocates nothing after reserve(step.asked).
@@ -144,13 +138,7 @@ struct Stats {
     drafted += other.drafted;
     accepted += other.accepted;
     emitted += other.emitted;
-    detail::add_elements(accepted_lengths, other.accepted_lengths);
-    detail::add_elements(asked_by_position, other.asked_by_position);
-    detail::add_elements(drafted_by_position, other.drafted_by_position);
-    detail::add_elements(reached_by_position, other.reached_by_position);
-    detail::add_elements(accepted_by_position, other.accepted_by_position);
-    detail::add_elements(offered_by_rank, other.offered_by_rank);
-    detail::add_elements(accepted_by_rank, other.accepted_by_rank);
+    each_list([&](auto list) { detail::add_elements(this->*list, other.*list); });
     draft_time += other.draft_time;
     target_time += other.target_time;
     verify_time += other.verify_time;
@@ -158,6 +146,14 @@ struct Stats {
   }
 
  private:
+  template <class F>
+  static void each_list(const F& f) {
+    for (const auto list : {&Stats::accepted_lengths, &Stats::asked_by_position, &Stats::drafted_by_position,
+                            &Stats::reached_by_position, &Stats::accepted_by_position,
+                            &Stats::offered_by_rank, &Stats::accepted_by_rank})
+      f(list);
+  }
+
   void count_positions(const StepRecord& step, Index step_accepted, Index step_emitted) {
     const Index most = step.ending < 0 ? step.depth() : step.ending + 1;
     const bool ends_as_drafted = step.ending >= 0 || step.tree.depth >= 0;

@@ -16,10 +16,9 @@ namespace specdec::inline v0_2_0 {
 
 /// The record of a draft that may branch.
 struct TreeRecord {
-  Index depth = -1;                   ///< tokens of the longest path; −1 for a linear draft
-  std::span<const Index> ranks = {};  ///< for each accepted token: the number of its elder siblings
-  std::span<const Index> offered =
-      {};  ///< for the context and each accepted token: the number of its children
+  Index depth = -1;                     ///< tokens of the longest path; −1 for a linear draft
+  std::span<const Index> ranks = {};    ///< for each accepted token: the number of its elder siblings
+  std::span<const Index> offered = {};  ///< for the context and each accepted token: how many children
   /// The probabilities by which these children were rated: first of the children of the context, then of each accepted token
   /// in turn. Of a chosen token its draft probability, of a drawn one the largest probability of its row. Empty where the
   /// draft length does not rate such tokens, or the drafter does not ask it to (DraftLength's acceptance).

@@ -2,26 +2,130 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <functional>
+#include <iterator>
 #include <span>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "specdec/error.hpp"
-#include "specdec/model/fed_text.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"
 #include "specdec/model/trees.hpp"
+#include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0::detail {
 
-/// Stands for the model where it is not told what happens to the texts.
-struct NoModel {
-  void keep(Index, Index) {}
-  void keep(Index, std::span<const Index>) {}
-  void release(Index) {}
+/// The tokens of a model's open tree, for a wrapper that may fail after the model has taken the tokens of a call. The
+/// model's tree cannot forget these tokens alone. They stay there, and have no number here.
+class WrappedTree : public TokenTree {
+ public:
+  /// Makes room for `more` tokens and for any path. No other function allocates.
+  void reserve(std::size_t more) {
+    const std::size_t size = numbers_.size() + more;
+    TokenTree::reserve(size);
+    numbers_.reserve(size);
+    numbered_.reserve(size);
+  }
+
+  /// Adds tokens. Call taken() when the model has cached them.
+  void append(std::span<const Token> tokens, std::span<const Index> parents) {
+    TokenTree::append(tokens, parents);
+    for (Index k = 0; k < std::ssize(tokens); ++k) numbers_.push_back(cached_ + k);
+  }
+  void taken(Index tokens) { cached_ += tokens; }
+
+  void forget_from(Index node) {
+    TokenTree::forget_from(node);
+    numbers_.resize(static_cast<std::size_t>(node));
+  }
+  void clear() {
+    forget_from(0);
+    cached_ = 0;
+  }
+
+  /// The numbers that these tokens have in the model's tree; −1, the context, stays −1. They live until the next call.
+  std::span<const Index> of_model(std::span<const Index> nodes) & {
+    numbered_.clear();
+    for (const Index node : nodes) numbered_.push_back(node < 0 ? node : at(numbers_, node));
+    return view_of(numbered_);
+  }
+
+ private:
+  std::vector<Index> numbers_, numbered_;
+  Index cached_ = 0;  // how many tokens the model's tree has
+};
+
+/// Makes room for so many elements, and for twice as many if the list has to grow.
+template <class T>
+void reserve_ahead(std::vector<T>& list, Index size) {
+  if (size > static_cast<Index>(list.capacity())) reserve(list, 2 * size);
+}
+
+/// What the model inside a wrapper keeps of a context: the first `length` tokens, and a path of the tree after them.
+struct KeptContext {
+  Index length;
+  std::span<const Index> path = {};
+};
+
+/// A text that a wrapper was fed: the tokens of the context, and the open tree after it. This is the whole Text (see FedTexts) of
+/// a wrapper whose model has the same contexts. Others derive from it, and add what they need to know of their model.
+class FedText {
+ public:
+  Index length() const { return length_; }
+  std::span<const Token> tokens() const& { return first(tokens_, length_); }
+  WrappedTree& tree() { return tree_; }
+  const WrappedTree& tree() const { return tree_; }
+
+  /// The tokens of the context and those on the way to a node of the tree; −1 is the context alone. They live until the next
+  /// call.
+  std::span<const Token> up_to(Index node) & {
+    resize(tokens_, length_);
+    each_back(tree_, node, [this](Index on_way) { tokens_.push_back(tree_.token(on_way)); });
+    std::reverse(tokens_.begin() + length_, tokens_.end());
+    return view_of(tokens_);
+  }
+
+  /// Adds a line, or with parents a part of the tree. After a throw nothing has changed.
+  void add(std::span<const Token> tokens, std::span<const Index> parents) {
+    const Index more = std::ssize(tokens);
+    reserve_ahead(tokens_, length_ + tree_.size() + more);  // for up_to() and keep()
+    if (parents.empty()) {
+      resize(tokens_, length_);
+      append(tokens_, tokens);
+      length_ += more;
+    } else {
+      tree_.reserve(tokens.size());
+      tree_.append(tokens, parents);
+    }
+  }
+
+  KeptContext keep(std::span<const Index> path) {
+    const Index before = length_;
+    up_to(path.empty() ? -1 : path.back());
+    length_ += std::ssize(path);
+    const KeptContext kept{before, tree_.of_model(path)};
+    tree_.clear();
+    return kept;
+  }
+
+  KeptContext truncate(Index length) {
+    tree_.clear();
+    length_ = std::clamp<Index>(length, 0, length_);
+    return {length_};
+  }
+
+  void forget_from(Index node) { tree_.forget_from(node); }
+
+ private:
+  std::vector<Token> tokens_;  // the context, and sometimes a way through the tree after it
+  Index length_ = 0;
+  WrappedTree tree_;
 };
 
 /// The texts that a wrapper keeps, one for each context of its model. A Text has the functions of FedText:
@@ -112,18 +216,14 @@ class FedTexts {
   /// Gives the new sequence `to` the text of `from` without an open tree, and the model a copy of its context. twin_of(text) makes
   /// the Text. After a throw nothing has changed.
   /// Throws: InvalidArgument if `to` has a context; what the model and twin_of() throw.
-  template <class Model, class Twin>
-  void fork(Index from, Index to, Model&& model, const Twin& twin_of) {
+  template <class Model, class Twin = std::identity>
+  void fork(Index from, Index to, Model&& model, const Twin& twin_of = {}) {
     if (find(to)) invalid_argument("to = ", to, ": this sequence has a context already");
     const Text* const text = find(from);
     if (text == nullptr) return;
     Text& twin = texts_.make(to, twin_of(*text));
     if constexpr (tells_model) undo_on_error([&] { model.fork(from, to); }, [&] { texts_.erase(to); });
     change(model, to, [&] { return twin.truncate(twin.length()); });
-  }
-  template <class Model>
-  void fork(Index from, Index to, Model&& model) {
-    fork(from, to, model, [](const Text& text) -> const Text& { return text; });
   }
 
   template <class Model>

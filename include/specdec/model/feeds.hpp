@@ -27,7 +27,6 @@
 #include <vector>
 
 #include "specdec/error.hpp"
-#include "specdec/model/batch_model.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/over_feeds.hpp"
@@ -39,6 +38,20 @@
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0::detail {
+
+/// Throws if a model returned the wrong number of rows, or rows of the wrong vocabulary size `size`. Such rows would be read
+/// or copied out of bounds. The message calls the model `model`.
+inline void check_shape(const char* model, Index rows, Index size, Index asked, Index vocab_size) {
+  if (rows != asked || (asked > 0 && size != vocab_size))
+    invalid_argument("the ", model, " returned ", rows, " rows over ", size, " tokens, expected ", asked,
+                     asked == 1 ? " row" : " rows", " over its vocabulary of ", vocab_size);
+}
+
+/// The vocabulary size of a matrix's rows; 0 if it has no rows.
+template <class Matrix>
+Index row_size(const Matrix& rows) {
+  return rows.rows() > 0 ? Index{rows.row(0).vocab_size()} : Index{0};
+}
 
 /// The rows that a model returned, as they lie (see rows_as_stored). The output must outlive them.
 ///

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "specdec/error.hpp"
-#include "specdec/model/batch_model.hpp"
 #include "specdec/model/feeds.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/over_feeds.hpp"

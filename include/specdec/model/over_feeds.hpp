@@ -79,15 +79,6 @@ class OverFeeds {
 template <class M>
 using OutputOf = decltype(std::declval<OverFeeds<M&>&>().forward(std::span<const BatchFeed>{}));
 
-/// Compiles unless a model is const; the error says so.
-template <class M>
-consteval bool fits_constness() {
-  static_assert(!ConstModel<M>,
-                "the model is const, and its calls change its context: pass a model that is not const, or a "
-                "copy of it");
-  return true;
-}
-
 /// Compiles only if a model has the functions that are called; the error names the missing one. What forward() returns is checked
 /// elsewhere: some models return probabilities, others logits. `any_length`: whether contexts are cut back to any length.
 template <class M, bool any_length = true>
@@ -96,7 +87,9 @@ consteval bool can_be_wrapped() {
       goes_back_anywhere<M> || !any_length,
       "the model's context can be cut back only by reach() tokens, and is asked for more now and "
       "then: specdec::Reread, of specdec/more/models/reread.hpp, reads again what lies further back");
-  fits_constness<M>();
+  static_assert(!ConstModel<M>,
+                "the model is const, and its calls change its context: pass a model that is not const, or a "
+                "copy of it");
   static_assert(HasVocabSize<M> || ConstModel<M>,
                 "the model has no vocab_size() const that returns the number of tokens: see specdec::Model");
   if constexpr (TakesFeeds<M>) {

@@ -64,19 +64,15 @@ class Turns {
   template <class X>
   static Turns of(const std::remove_reference_t<X>& x) {
     Turns turns;
-    for (const void* const address : shared_identities<X>(x)) turns.add(count_of(address));
+    for (const void* const address : shared_identities<X>(x)) turns.counts_.push_back(count_of(address));
     turns.shared_ = !turns.counts_.empty();
-    if (!turns.shared_) turns.add(new_count(nullptr));
+    if (!turns.shared_) turns.counts_.push_back(new_count(nullptr));
     return turns;
   }
 
   /// A copy of an object that holds its model by value has a model of its own, and so a count of its own.
-  Turns(const Turns& other) : shared_(other.shared_) {
-    if (shared_) {
-      for (const auto& count : other.counts_) add(count);
-    } else {
-      add(new_count(nullptr));
-    }
+  Turns(const Turns& other) : counts_(other.counts_), shared_(other.shared_) {
+    if (!shared_) counts_.assign(1, new_count(nullptr));
   }
   Turns(Turns&&) = default;
   Turns& operator=(Turns other) noexcept {
@@ -126,8 +122,6 @@ class Turns {
   };
 
   Turns() = default;
-  void add(const std::shared_ptr<Count>& count) { counts_.push_back(count); }
-
   static std::shared_ptr<Count> new_count(const void* address) {
     std::shared_ptr<Count> count(new Count{address});  // std::make_shared compiles more slowly
     return count;
@@ -161,7 +155,7 @@ class Turn {
   bool lasts(const Turns& turns) const { return number_.value > 0 && number_.value == turns.count(); }
 
  private:
-  UncopiedNumber number_;
+  Uncopied<std::uint64_t> number_;
 };
 
 }  // namespace detail

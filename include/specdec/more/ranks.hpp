@@ -6,6 +6,6 @@
 
 #include "specdec/more/ranks/chain_over_ranks.hpp"
 #include "specdec/more/ranks/communicator.hpp"
-#include "specdec/more/ranks/cut_logits.hpp"
+#include "specdec/more/ranks/logit_columns.hpp"
 #include "specdec/more/ranks/sharded.hpp"
 #include "specdec/more/ranks/sharded_model.hpp"

@@ -11,6 +11,7 @@
 #include "specdec/more/samplers/min_keep.hpp"
 #include "specdec/more/samplers/min_length.hpp"
 #include "specdec/more/samplers/no_repeat_ngrams.hpp"
+#include "specdec/more/samplers/partial_logits.hpp"
 #include "specdec/more/samplers/penalties.hpp"
 #include "specdec/more/samplers/processors.hpp"
 #include "specdec/more/samplers/reasoning_budget.hpp"

@@ -34,6 +34,19 @@ namespace detail {
 template <class Scalar = double>
 using Segment = Eigen::Array<Scalar, Eigen::Dynamic, 1, Eigen::ColMajor, max_segment_size>;
 
+/// A segment as contiguous floats or doubles: the segment itself if it is contiguous already, else a copy.
+template <class Given>
+decltype(auto) side_by_side(const Given& segment) {
+  using Stored = typename Given::Scalar;
+  using Scalar = std::conditional_t<std::same_as<Stored, float>, float, double>;
+  constexpr bool lies_so = [] {
+    if constexpr ((Given::Flags & Eigen::DirectAccessBit) == 0) return false;
+    else return std::same_as<Stored, Scalar> && Given::InnerStrideAtCompileTime == 1;
+  }();
+  if constexpr (lies_so) return (segment);
+  else return Segment<Scalar>(segment.template cast<Scalar>());
+}
+
 /// A segment of doubles for rows of the types R.... It depends on these types so that it is compiled only for programs that
 /// use such rows.
 template <class... R>
@@ -87,44 +100,22 @@ using RowOf = std::remove_cvref_t<decltype(std::declval<const M&>().row(Index{})
 
 namespace detail {
 
-/// Compiles only if R is a Distribution; the error names the missing function.
-template <class R>
-consteval bool fits_row() {
-  if constexpr (!Distribution<R>) {
-    static_assert(std::copy_constructible<R>, "the row cannot be copied: see specdec::Distribution");
-    static_assert(
-        HasVocabSize<R>,
-        "the row has no vocab_size() const that returns the number of tokens: see specdec::Distribution");
-    static_assert(HasProbability<R>,
-                  "the row has no probability(specdec::Token x) const that returns a double: see "
-                  "specdec::Distribution");
-    static_assert(
-        HasSampler<R>,
-        "the row has no sampler() const that maps a double to a specdec::Token: see specdec::Distribution");
-  }
-  return true;
-}
-
 /// An Eigen expression that is computed wherever it is read, such as 2 * p.
 template <class M>
 concept ComputedExpression =
     std::derived_from<M, Eigen::DenseBase<M>> && (M::Flags & Eigen::DirectAccessBit) == 0;
 
-/// Compiles only if M is a DistributionMatrix, or nothing that looks like one; the error names the missing function. An
-/// Eigen expression, which has cols(), is not meant to be one, but must lie in memory.
+/// Compiles only if M is a DistributionMatrix, or nothing that looks like one; the error names the concept. An Eigen
+/// expression, which has cols(), is not meant to be one, but must lie in memory.
 template <class M>
 consteval bool fits_rows() {
   static_assert(!ComputedExpression<M>,
                 "an Eigen expression has no numbers in memory: evaluate it first, as in (2 * p).eval()");
-  constexpr bool looks_like_rows =
-      requires(const M& matrix, Index i) { matrix.row(i); } && !requires(const M& matrix) { matrix.cols(); };
-  if constexpr (looks_like_rows && !DistributionMatrix<M>) {
-    static_assert(std::copy_constructible<M>,
-                  "the matrix of rows cannot be copied: see specdec::DistributionMatrix");
-    static_assert(HasRows<M>,
-                  "the matrix of rows has no rows() const that returns how many there are: see "
-                  "specdec::DistributionMatrix");
-    fits_row<RowOf<M>>();
+  if constexpr (
+      requires(const M& matrix, Index i) { matrix.row(i); } &&
+      !requires(const M& matrix) { matrix.cols(); }) {
+    static_assert(Distribution<RowOf<M>>, "the rows of the matrix are no specdec::Distribution");
+    static_assert(DistributionMatrix<M>, "the matrix of rows is no specdec::DistributionMatrix");
   }
   return true;
 }

@@ -14,7 +14,7 @@
 namespace specdec::inline v0_2_0 {
 namespace detail {
 
-// ---- What each row must have: a concept is the conjunction of its requirements, and a fits_... function says which is missing
+// ---- What each row must have
 
 template <class T>
 concept HasVocabSize = requires(const T& it) {

@@ -1,18 +1,15 @@
-// The logits that a model returns: how they are kept, changed and checked.
+// The logits that a model returns: how they are kept and changed.
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
 #include "specdec/eigen.hpp"
-#include "specdec/error.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/numbers.hpp"
 #include "specdec/rows/owning_temporary.hpp"
-#include "specdec/sample/logit_columns.hpp"
-#include "specdec/sample/partial_logits.hpp"
-#include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0::detail {
 
@@ -24,46 +21,38 @@ consteval bool returns_spread_rows() {
   else return false;
 }
 
-/// The numbers that a model returned, with rows(), cols() and row(i): all columns, or the columns of a LogitColumns.
+/// Some columns of a matrix of logits; other ranks have the others: specdec::LogitColumns, of specdec/more/ranks.
+template <class Logits>
+concept ColumnsOfLogits = requires { typename Logits::RowToChange; };
+
+/// The numbers that a model returned, with rows(), cols() and row(i): all columns, or some.
 template <class Logits>
 auto numbers_of(const Logits& logits) {
-  if constexpr (is_logit_columns<Logits>) return logits;
+  if constexpr (ColumnsOfLogits<Logits>) return logits;
   else return numbers(logits);
 }
 
 /// The type of a row of logits that is changed in place, in the arithmetic of the model's logits.
 template <class Logits>
 struct RowToChange {
-  using Scalar =
-      typename std::remove_cvref_t<decltype(numbers_of(std::declval<const Logits&>()).row(0))>::Scalar;
-  using Whole = Eigen::Ref<Eigen::Matrix<Scalar, 1, Eigen::Dynamic>>;
-  using Type = std::conditional_t<is_logit_columns<Logits>, PartialLogits<Scalar>, Whole>;
+  using Scalar = typename decltype(numbers(std::declval<const Logits&>()).row(0))::Scalar;
+  using Type = Eigen::Ref<Eigen::Matrix<Scalar, 1, Eigen::Dynamic>>;
+};
+template <ColumnsOfLogits Logits>
+struct RowToChange<Logits> {
+  using Type = typename Logits::RowToChange;
 };
 template <class Logits>
 using LogitsRef = typename RowToChange<std::remove_cvref_t<Logits>>::Type;
 
 /// The type in which logits that a model returns by value are kept. Empty for other logits: the model keeps them.
-template <class Logits, bool kept = OwningTemporary<Logits>>
-struct KeptAs {
-  struct Type {};
-};
 template <class Logits>
-struct KeptAs<Logits, true> {
-  using Type = std::remove_cvref_t<Logits>;
-};
-template <class Logits>
-  requires requires { typename Logits::PlainObject; }
-struct KeptAs<Logits, true> {
-  using Type = typename Logits::PlainObject;
-};
-
-/// Throws if the logits have the wrong shape. Does not check that the columns of all ranks make up the vocabulary: the ranks
-/// check this together.
-template <class Logits>
-void check_shape(const Logits& logits, Index rows, Index vocab_size) {
-  if (logits.rows() != rows || (!is_logit_columns<Logits> && rows > 0 && logits.cols() != vocab_size))
-    invalid_argument("the model returned logits of ", logits.rows(), " rows over ", logits.cols(),
-                     " tokens, expected ", rows, " rows over its vocabulary of ", vocab_size);
+auto kept_as() {
+  using Value = std::remove_cvref_t<Logits>;
+  if constexpr (!OwningTemporary<Logits>) return std::type_identity<std::tuple<>>{};
+  else if constexpr (requires { typename Value::PlainObject; })
+    return std::type_identity<typename Value::PlainObject>{};
+  else return std::type_identity<Value>{};
 }
 
 }  // namespace specdec::detail

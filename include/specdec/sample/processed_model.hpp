@@ -103,7 +103,7 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
   using Bare = std::remove_reference_t<M>;
   static_assert(detail::can_be_wrapped<Bare>());
   using Logits = detail::OutputOf<Bare>;
-  static constexpr bool of_columns = detail::is_logit_columns<std::remove_cvref_t<Logits>>;
+  static constexpr bool of_columns = detail::ColumnsOfLogits<std::remove_cvref_t<Logits>>;
   static_assert(
       !detail::returns_spread_rows<Logits>(),
       "the rows of a specdec::ShardedModel are drawn from already: processors come before it, as in "
@@ -125,24 +125,12 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
   using Buffer = Eigen::Matrix<typename LogitsRef::Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   static constexpr bool has_hook = !std::same_as<Hook, NoHook>;
   static constexpr bool returns_matrix = detail::OwningTemporary<Logits>;
-  static constexpr bool changes_logits = TextProcessor<Hook, LogitsRef> ||
-                                         std::invocable<Hook&, std::span<const Token>, LogitsRef> ||
-                                         TextProcessor<detail::OfSequence<Hook>, LogitsRef> ||
-                                         std::invocable<Hook&, Index, std::span<const Token>, LogitsRef>;
-  static constexpr bool nearly_changes_logits =
-      !changes_logits && !of_columns && detail::looks_like_processor<Hook>;
-  static_assert([] {
-    if constexpr (nearly_changes_logits) return detail::fits_processor<Hook, LogitsRef>();
-    else return true;
-  }());
   static_assert(
-      !has_hook || changes_logits || of_columns || nearly_changes_logits,
-      "the hook cannot be called with (std::span<const Token>, Eigen::Ref of a row of logits), and "
-      "is no specdec::TextProcessor; it cannot be called with a specdec::Index before these, and tells "
-      "no processor by a specdec::Index either");
-  static_assert(changes_logits || !of_columns,
-                "the model returns some columns of the logits, and the hook or processor takes no "
-                "specdec::PartialLogits, which is what it is handed then in place of an Eigen::Ref of a row");
+      detail::ChangesLogits<Hook, LogitsRef> || !(has_hook || of_columns),
+      "the hook is no specdec::TextProcessor, no function that tells one by a specdec::Index, and cannot be "
+      "called with (std::span<const specdec::Token>, logits of a row), nor with a specdec::Index before "
+      "them. "
+      "The logits are an Eigen::Ref, or a specdec::PartialLogits if the model returns some columns");
 
  public:
   /// Rows that are not copied live as long as the model's own.
@@ -185,12 +173,18 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
     else return this->inner().forward(feeds);
   }
 
+  // Whether the columns of all ranks make up the vocabulary they check together.
+  void check_logits(const auto& logits, Index rows) const {
+    const Index vocab_size = this->vocab_size();
+    detail::check_shape("model", logits.rows(), of_columns ? vocab_size : logits.cols(), rows, vocab_size);
+  }
+
   template <class Matrix>
   auto view(const Matrix& logits, std::span<const BatchFeed> feeds) {
-    const auto check = [&] { detail::check_shape(logits, detail::rows_of(feeds), this->vocab_size()); };
-    detail::undo_on_error(check, [&] {
-      for (const BatchFeed& feed : feeds) this->inner().keep(feed.sequence, feed.from);
-    });
+    detail::undo_on_error([&] { check_logits(logits, detail::rows_of(feeds)); },
+                          [&] {
+                            for (const BatchFeed& feed : feeds) this->inner().keep(feed.sequence, feed.from);
+                          });
     return steps_.of(logits);
   }
 
@@ -203,16 +197,19 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
     if constexpr (of_columns) {
       const Index first = logits.first(), size = this->vocab_size();
       texts_.change(feeds, [&](Index i) { return LogitsRef(output_.row(i), first, size); });
-      return LogitColumns(output_.topRows(rows), first, texts_.errors());
+      return logits.changed(output_.topRows(rows), texts_.errors());
     } else {
       texts_.change(feeds, [this](Index i) { return LogitsRef(output_.row(i)); });
-      return texts_.with_errors(detail::ChangedRows(steps_.of(output_.topRows(rows)), numbers(logits)));
+      const auto changed_row = [changed = steps_.of(output_.topRows(rows)), raw = numbers(logits)](Index i) {
+        return detail::ChangedRow(changed.row(i), raw.row(i));
+      };
+      return texts_.with_errors(detail::RowsBy(rows, this->vocab_size(), changed_row));
     }
   }
 
   template <class Matrix>
   void copy(const Matrix& logits, Index rows) {
-    detail::check_shape(logits, rows, this->vocab_size());
+    check_logits(logits, rows);
     const auto from = detail::numbers_of(logits);
     const Index columns = from.cols();
     if (output_.rows() < rows || output_.cols() != columns) output_.resize(rows, columns);
@@ -224,7 +221,7 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
   std::conditional_t<has_hook, detail::TextsOfModel<Hook, LogitsRef, !Base::one_text || of_columns>,
                      detail::NoTexts>
       texts_;
-  typename detail::KeptAs<Logits>::Type kept_;
+  typename decltype(detail::kept_as<Logits>())::type kept_;
   Buffer output_;  // the changed logits
 };
 

@@ -118,19 +118,20 @@ class ChangedRow : public Row {
   Raw raw_;
 };
 
-/// ProcessedRows of logits that a hook has changed. They also know the logits before the hook.
-template <class Rows, class Raw>
-class ChangedRows {
+/// A matrix of which row_of(i) makes row i.
+template <class RowOf>
+class RowsBy {
  public:
-  ChangedRows(const Rows& rows, const Raw& raw) : rows_(rows), raw_(raw) {}
+  RowsBy(Index rows, Index vocab_size, RowOf row_of)
+      : rows_(rows), vocab_size_(vocab_size), row_of_(std::move(row_of)) {}
 
-  Index rows() const { return rows_.rows(); }
-  Index vocab_size() const { return rows_.vocab_size(); }
-  auto row(Index i) const { return ChangedRow(rows_.row(i), raw_.row(i)); }
+  Index rows() const { return rows_; }
+  Index vocab_size() const { return vocab_size_; }
+  auto row(Index i) const { return row_of_(i); }
 
  private:
-  Rows rows_;
-  Raw raw_;
+  Index rows_, vocab_size_;
+  RowOf row_of_;
 };
 
 }  // namespace detail

@@ -13,8 +13,7 @@
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/model/depth_first.hpp"
-#include "specdec/model/fed_text.hpp"
-#include "specdec/sample/partial_logits.hpp"
+#include "specdec/model/fed_texts.hpp"
 #include "specdec/sample/text_processor.hpp"
 #include "specdec/types.hpp"
 
@@ -104,7 +103,8 @@ class ProcessedText : public FedText {
           break;
         }
         if (taken < first) continue;
-        apply_or_withdraw(logits(taken - first));
+        auto row = logits(taken - first);
+        undo_on_error([&] { processor_.apply(row); }, [&] { processor_.pop(1); });
       }
     };
     undo_on_error(go, [&] {
@@ -113,11 +113,6 @@ class ProcessedText : public FedText {
     if (first > 0) asked_from_ = seen_ + first;
     seen_ += taken;
     broken_off_ = taken < size;
-  }
-
-  template <class Logits>
-  void apply_or_withdraw(Logits logits) {
-    undo_on_error([&] { processor_.apply(logits); }, [&] { processor_.pop(1); });
   }
 
   // Moves the processor to another node: back to where the two ways part, then forward. Nodes from number `first` on have
@@ -166,7 +161,9 @@ class ProcessedText : public FedText {
   template <class Logits>
   static void check_forbidden(Logits logits, Token x) {
     using Scalar = typename Logits::Scalar;
-    const Scalar* const logit = partial(logits).find(x);
+    const Scalar* logit = nullptr;  // another rank may have it
+    if constexpr (requires { logits.find(x); }) logit = logits.find(x);
+    else logit = &logits[x];
     if (logit != nullptr && *logit != -std::numeric_limits<Scalar>::infinity())
       invalid_argument("the processor refuses token ", x, ", which it leaves a logit of ", *logit,
                        ": what it refuses has to be forbidden");

@@ -18,61 +18,26 @@ inline void rethrow_error_of(std::span<const std::exception_ptr> errors, Index i
   if (i < std::ssize(errors) && at(errors, i)) std::rethrow_exception(at(errors, i));
 }
 
-/// Rows of many texts, and for each row the exception about it, if there is one. A view of the rows and the exceptions.
-template <class Rows>
-class RowsWithErrors {
- public:
-  RowsWithErrors(const Rows& rows, std::span<const std::exception_ptr> errors)
-      : rows_(rows), errors_(errors) {}
-
-  Index rows() const { return rows_.rows(); }
-  Index vocab_size() const { return rows_.vocab_size(); }
-  auto row(Index i) const {
-    rethrow_error_of(errors_, i);
-    return rows_.row(i);
-  }
-
- private:
-  Rows rows_;
-  std::span<const std::exception_ptr> errors_;
-};
-
-/// For many texts, and over ranks: an exception is kept, and thrown when the row is asked for. So only the row's sequence
-/// fails, on all ranks.
+/// Exceptions about rows. For many texts, and over ranks, they are `kept`, and thrown when the row is asked for: so only the row's
+/// sequence fails, on all ranks. For rows of one text an exception is thrown at once.
 template <bool kept>
 class RowErrors {
  public:
   /// Call this before each call of the model that returns `rows` rows.
-  void begin(Index rows) { detail::assign(errors_, rows, nullptr); }
+  void begin(Index rows) {
+    if constexpr (kept) detail::assign(errors_, rows, nullptr);
+  }
   /// Calls f(), which changes `count` rows from number `first` on. Keeps an exception of f() for these rows.
   template <class F>
   void about(Index first, Index count, F&& f) {
-    if (const std::exception_ptr error = error_of(f)) std::fill_n(errors_.begin() + first, count, error);
+    if constexpr (!kept) f();
+    else if (const std::exception_ptr error = error_of(f)) std::fill_n(errors_.begin() + first, count, error);
   }
-  /// The exception about each row, or null. They live until the next call, and so do the rows from in().
+  /// The exception about each row, or null. They live until the next call.
   std::span<const std::exception_ptr> all() const { return view_of(errors_); }
-  template <class Rows>
-  RowsWithErrors<Rows> in(const Rows& rows) const {
-    return {rows, view_of(errors_)};
-  }
 
  private:
   std::vector<std::exception_ptr> errors_;
-};
-
-/// For rows of one text: an exception is thrown at once.
-template <>
-class RowErrors<false> {
- public:
-  void begin(Index) {}
-  template <class F>
-  void about(Index, Index, F&& f) {
-    f();
-  }
-  template <class Rows>
-  Rows in(const Rows& rows) const {
-    return rows;
-  }
 };
 
 }  // namespace specdec::detail

@@ -38,21 +38,6 @@ class StepsOfRows {
   Steps steps_;
 };
 
-/// A matrix of logits with steps for each row. A view of the logits and the steps.
-template <class Numbers, RowStep Steps>
-class RowsOfOwnSteps {
- public:
-  RowsOfOwnSteps(const Numbers& numbers, std::span<const Steps> steps) : numbers_(numbers), steps_(steps) {}
-
-  Index rows() const { return numbers_.rows(); }
-  Index vocab_size() const { return numbers_.cols(); }
-  auto row(Index i) const { return ProcessedRow(numbers_.row(i), at(steps_, i)); }
-
- private:
-  Numbers numbers_;
-  std::span<const Steps> steps_;
-};
-
 /// A chain for each sequence: a function of the sequence's number returns it.
 template <class F>
   requires(!RowStep<F>)
@@ -74,7 +59,10 @@ class StepsOfRows<F> {
   const Steps& operator[](Index i) const { return at(steps_, i); }
   template <class Logits>
   auto of(const Logits& logits) const {
-    return RowsOfOwnSteps<NumbersOf<Logits>, Steps>(numbers(logits), steps_);
+    const auto row_of = [rows = numbers(logits), steps = view_of(steps_)](Index i) {
+      return ProcessedRow(rows.row(i), at(steps, i));
+    };
+    return RowsBy(logits.rows(), logits.cols(), row_of);
   }
 
  private:

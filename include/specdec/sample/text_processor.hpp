@@ -10,17 +10,12 @@
 namespace specdec::inline v0_2_0 {
 namespace detail {
 
-/// The requirements of TextProcessor.
+/// A TextProcessor, whatever logits it takes.
 template <class P>
-concept HasPush = requires(P& processor, Token x) { processor.push(x); };
-template <class P>
-concept HasPop = requires(P& processor, Index n) { processor.pop(n); };
-template <class P, class Logits>
-concept AppliesTo = requires(P& processor, Logits logits) { processor.apply(logits); };
-
-/// Whether a class has a part of what makes a TextProcessor, and so is meant to be one.
-template <class P>
-inline constexpr bool looks_like_processor = HasPush<P> || HasPop<P>;
+concept FollowsText = std::copy_constructible<P> && requires(P& processor, Token x, Index n) {
+  processor.push(x);
+  processor.pop(n);
+};
 
 }  // namespace detail
 
@@ -43,33 +38,7 @@ inline constexpr bool looks_like_processor = HasPush<P> || HasPop<P>;
 /// are processors of whole rows: they do not compile over ranks. ProcessedModel and ForcedTokens take processors.
 template <class P, class Logits = Eigen::Ref<Eigen::RowVectorXf>>
 concept TextProcessor =
-    std::copy_constructible<P> && detail::HasPush<P> && detail::HasPop<P> && detail::AppliesTo<P, Logits>;
-
-namespace detail {
-
-/// Compiles only if P has all of a TextProcessor but apply(); the error names the missing function.
-template <class P>
-consteval bool follows_text() {
-  static_assert(std::copy_constructible<P>,
-                "the processor cannot be copied, one for each text: see specdec::TextProcessor");
-  static_assert(HasPush<P>, "the processor has no push(specdec::Token x): see specdec::TextProcessor");
-  static_assert(HasPop<P>,
-                "the processor has no pop(specdec::Index n), which specdec::Snapshots adds to one: see "
-                "specdec::TextProcessor");
-  return true;
-}
-
-/// Compiles only if P is a TextProcessor; the error names the missing function.
-template <class P, class Logits = Eigen::Ref<Eigen::RowVectorXf>>
-consteval bool fits_processor() {
-  follows_text<P>();
-  static_assert(AppliesTo<P, Logits>,
-                "the processor has no apply(logits) for an Eigen::Ref of a row of the model's logits: see "
-                "specdec::TextProcessor");
-  return true;
-}
-
-}  // namespace detail
+    detail::FollowsText<P> && requires(P& processor, Logits logits) { processor.apply(logits); };
 
 /// Pushes the next token of a processor's text. False if the processor refuses the token: then it has not been pushed.
 template <class P>

@@ -7,11 +7,12 @@
 #include <span>
 #include <utility>
 
+#include "specdec/lists.hpp"
 #include "specdec/model/fed_texts.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"
-#include "specdec/sample/hooked_context.hpp"
 #include "specdec/sample/of_sequence.hpp"
+#include "specdec/sample/processed_rows.hpp"
 #include "specdec/sample/processed_text.hpp"
 #include "specdec/sample/row_errors.hpp"
 #include "specdec/sample/text_processor.hpp"
@@ -19,11 +20,17 @@
 
 namespace specdec::inline v0_2_0::detail {
 
+/// A hook or a processor that changes logits, or a function of a sequence's number that returns the sequence's processor.
+template <class Hook, class Logits>
+concept ChangesLogits = TextProcessor<Hook, Logits> || TextProcessor<OfSequence<Hook>, Logits> ||
+                        std::invocable<Hook&, std::span<const Token>, Logits> ||
+                        std::invocable<Hook&, Index, std::span<const Token>, Logits>;
+
 /// Changes logits by a hook. The Text of a sequence is its whole context, which the hook is shown for each row.
 template <class Hook, class Logits>
 class LogitsChanger {
  public:
-  using Text = HookedContext;
+  using Text = FedText;
 
   explicit LogitsChanger(Hook hook) : hook_(std::move(hook)) {}
 
@@ -33,10 +40,15 @@ class LogitsChanger {
   template <class LogitsOf, class Errors>
   void process(Index sequence, Text& text, Index first, Index rows, const LogitsOf& logits, Errors& errors) {
     for (Index i = 0; i < rows; ++i)
-      errors.about(first + i, 1, [&] { change(sequence, text.before(i, rows), logits(first + i)); });
+      errors.about(first + i, 1, [&] { change(sequence, before(text, i, rows), logits(first + i)); });
   }
 
  private:
+  // All tokens before the i-th of the last `rows` rows. They live until the next call.
+  static std::span<const Token> before(Text& text, Index i, Index rows) {
+    if (text.tree().empty()) return first(text.tokens(), text.length() - rows + 1 + i);
+    return text.up_to(text.tree().size() - rows + i);
+  }
   void change(Index sequence, std::span<const Token> context, Logits logits) {
     if constexpr (std::invocable<Hook&, Index, std::span<const Token>, Logits>)
       hook_(sequence, context, logits);
@@ -109,7 +121,12 @@ class TextsOfModel : public FedTexts<typename LogitsChanger<Hook, Logits>::Text>
   /// The changed rows, with the exceptions about them.
   template <class Rows>
   auto with_errors(const Rows& rows) const {
-    return errors_.in(rows);
+    if constexpr (keeps_errors)
+      return RowsBy(rows.rows(), rows.vocab_size(), [rows, errors = errors_.all()](Index i) {
+        rethrow_error_of(errors, i);
+        return rows.row(i);
+      });
+    else return rows;
   }
 
  private:

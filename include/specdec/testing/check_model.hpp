@@ -17,7 +17,6 @@
 #include "specdec/eigen.hpp"
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
-#include "specdec/model/batch_model.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/over_feeds.hpp"
 #include "specdec/model/trees.hpp"
@@ -257,51 +256,45 @@ class ModelCheck {
       const Index open = sequence.open();
       return std::min(longest_ - sequence.size() - open, open > 0 ? most_open_ - open : unlimited);
     };
-    std::vector<CheckedSequence*> chosen;
+    std::vector<Task> tasks;
     for (CheckedSequence& sequence : sequences_)
-      if (room(sequence) > 0 && (chosen.empty() || coin())) chosen.push_back(&sequence);
-    if (chosen.empty()) {
+      if (room(sequence) > 0 && (tasks.empty() || coin())) tasks.push_back({&sequence});
+    if (tasks.empty())
       for (CheckedSequence& sequence : sequences_) cut(sequence, sequence.size());
-      return;
+    for (Task& task : tasks) {
+      const Index size = 1 + below(std::min<Index>(6, room(*task.sequence))), open = task.sequence->open();
+      task.tokens = any_text(size);
+      if (trees && (open > 0 || (size <= most_open_ && coin())))
+        for (Index n = 0; n < size; ++n) task.parents.push_back(below(open + n + 1) - 1);
     }
-    std::vector<std::vector<Token>> tokens;
-    std::vector<std::vector<Index>> parents;
-    for (const CheckedSequence* sequence : chosen) {
-      tokens.push_back(any_text(1 + below(std::min<Index>(6, room(*sequence)))));
-      parents.emplace_back();
-      const bool can_be_dropped = sequence->open() + std::ssize(tokens.back()) <= most_open_;
-      if (trees && (sequence->open() > 0 || (can_be_dropped && coin())))
-        for (Index n = 0; n < std::ssize(tokens.back()); ++n)
-          parents.back().push_back(below(sequence->open() + n + 1) - 1);
-    }
+    if (!tasks.empty()) call_model(tasks);
+  }
+
+  // What a sequence is fed.
+  struct Task {
+    CheckedSequence* sequence;
+    std::vector<Token> tokens = {};
+    std::vector<Index> parents = {};  // none: a line
+  };
+  void call_model(const std::vector<Task>& tasks) {
     std::vector<BatchFeed> feeds;
-    for (std::size_t f = 0; f < chosen.size(); ++f) {
-      const Index size = std::ssize(tokens[f]), least = one_text ? 1 : 0;
-      feeds.push_back({{.tokens = tokens[f],
-                        .from = chosen[f]->size(),
-                        .rows = least + below(size + 1 - least),
-                        .parents = parents[f]},
-                       chosen[f]->number});
+    for (const auto& [sequence, tokens, parents] : tasks) {
+      const Index size = std::ssize(tokens), least = one_text ? 1 : 0, rows = least + below(size + 1 - least);
+      feeds.push_back({{tokens, sequence->size(), rows, parents}, sequence->number});
     }
     const std::vector<Row> rows = model_.forward(feeds);
     std::size_t next = 0;
-    for (std::size_t f = 0; f < chosen.size(); ++f) {
-      CheckedSequence& sequence = *chosen[f];
-      const Index size = std::ssize(tokens[f]), open = sequence.open();
+    for (std::size_t f = 0; f < tasks.size(); ++f) {
+      const Task& task = tasks[f];
+      CheckedSequence& sequence = *task.sequence;
+      const Index size = std::ssize(task.tokens), open = sequence.open();
       sequence.longest = std::max(sequence.longest, sequence.size() + open + size);
-      sequence.tree.append(tokens[f], parents[f]);
+      sequence.tree.append(task.tokens, task.parents);
       for (Index place = size - feeds[f].rows; place < size; ++place)
         see(sequence, feeds[f], open, place, rows[next++], std::ssize(feeds));
-      if (parents[f].empty()) append(sequence, way_to(sequence, size - 1));
+      if (task.parents.empty()) sequence.append(sequence.way_to(size - 1));
       else if (below(3) > 0) keep_a_path(sequence);
     }
-  }
-
-  // The numbers of the tokens on the way to token `end` of the open tree, itself included.
-  static std::vector<Index> way_to(const CheckedSequence& sequence, Index end) {
-    std::vector<Index> way;
-    sequence.tree.view().path_to(end, way);
-    return way;
   }
 
   void see(const CheckedSequence& sequence, const BatchFeed& feed, Index open, Index place, const Row& row,
@@ -317,7 +310,7 @@ class ModelCheck {
                  .place = place,
                  .together = together,
                  .row = row};
-    for (const Index k : way_to(sequence, open + place)) {
+    for (const Index k : sequence.way_to(open + place)) {
       seen.context.push_back(sequence.tree.token(k));
       seen.uncut.push_back(sequence.tree.token(k));
     }
@@ -325,18 +318,13 @@ class ModelCheck {
     seen_.push_back(std::move(seen));
   }
 
-  void append(CheckedSequence& sequence, const std::vector<Index>& path) {
-    for (const Index k : path) sequence.append(sequence.tree.token(k));
-    sequence.tree.clear();
-  }
-
   void keep_a_path(CheckedSequence& sequence) {
     if constexpr (trees) {
-      const std::vector<Index> path = way_to(sequence, below(sequence.open() + 1) - 1);
+      const std::vector<Index> path = sequence.way_to(below(sequence.open() + 1) - 1);
       if (path.empty() || sequence.longest - sequence.size() - std::ssize(path) > reach_)
         return cut(sequence, sequence.size());  // nothing of the tree is kept
       model_.keep(sequence.number, std::span<const Index>(path));
-      append(sequence, path);
+      sequence.append(path);
       sequence.kept_path = true;
     }
   }
@@ -403,13 +391,11 @@ class ModelCheck {
   // The row from the same call, if it has no other feeds.
   Row row_without_company(const SeenRow& seen) {
     const CheckedSequence sequence = model_.fresh();
-    const std::vector<Token> prompt(seen.context.begin(), seen.context.begin() + seen.cached);
-    if (!prompt.empty()) {
-      const BatchFeed feed{{.tokens = prompt, .from = 0, .rows = 1}, sequence.number};
-      model_.forward(std::span(&feed, 1));
-    }
+    const std::span<const Token> prompt = specdec::detail::first(seen.context, seen.cached);
     const Index rows = std::ssize(seen.feed) - seen.place;
+    const BatchFeed before{{.tokens = prompt, .from = 0, .rows = 1}, sequence.number};
     const BatchFeed feed{{.tokens = seen.feed, .from = seen.cached, .rows = rows}, sequence.number};
+    if (!prompt.empty()) model_.forward(std::span(&before, 1));
     Row row = model_.forward(std::span(&feed, 1)).front();
     model_.release(sequence);
     return row;

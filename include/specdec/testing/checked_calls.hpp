@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "specdec/eigen.hpp"
-#include "specdec/model/batch_model.hpp"
 #include "specdec/model/feeds.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/trees.hpp"
@@ -33,11 +32,7 @@ class CheckedCalls {
     if (length == 0) fed_ = false;
     calls_.keep(sequence, length);
   }
-  void keep(Index sequence, std::span<const Index> path)
-    requires takes_trees<M>
-  {
-    calls_.keep(sequence, path);
-  }
+  void keep(Index sequence, std::span<const Index> path) { calls_.keep(sequence, path); }
 
   /// The rows of one call.
   std::vector<Row> forward(std::span<const BatchFeed> feeds) {

@@ -56,14 +56,11 @@ inline Law with_beginnings(const Law& law) {
 inline std::string worst_output(const Law& counts, const Law& law, Index samples) {
   const double all = static_cast<double>(samples);
   const Law seen = with_beginnings(counts), expected = with_beginnings(law);
-  const auto at = [](const Law& where, const std::vector<Token>& tokens) {
-    const auto found = where.find(tokens);
-    return found == where.end() ? 0.0 : found->second;
-  };
   double most = -1;
   std::vector<Token> worst;
   const auto look = [&](const std::vector<Token>& tokens) {
-    const double n = at(seen, tokens), mean = std::max(all * at(expected, tokens), 1e-300);
+    const double n = probability_of(tokens, seen),
+                 mean = std::max(all * probability_of(tokens, expected), 1e-300);
     const double surprise = mean - n + (n > 0 ? n * std::log(n / mean) : 0.0);
     if (surprise > most) {
       most = surprise;
@@ -75,8 +72,8 @@ inline std::string worst_output(const Law& counts, const Law& law, Index samples
   std::string shown = to_string(worst);
   if (!counts.contains(worst) && !law.contains(worst)) shown.insert(shown.size() - 1, " ...");
   std::ostringstream text;
-  text << std::setprecision(4) << "output " << shown << " has frequency " << at(seen, worst) / all
-       << ", expected " << at(expected, worst);
+  text << std::setprecision(4) << "output " << shown << " has frequency " << probability_of(worst, seen) / all
+       << ", expected " << probability_of(worst, expected);
   return text.str();
 }
 
@@ -101,8 +98,10 @@ SampledReport check_sampled(Sample&& sample, const Law& expected, Index samples,
   if (!(false_alarm > 0 && false_alarm < 1))
     specdec::detail::invalid_argument("false_alarm = ", false_alarm, " is outside (0, 1)");
   Law counts;
-  for (Index i = 0; i < samples; ++i) ++counts[sample()];
-  const Law seen = counts;
+  for (Index i = 0; i < samples; ++i) {
+    const std::vector<Token> output = sample();
+    ++counts[output];
+  }
 
   struct Cell {
     double mean, count;
@@ -111,9 +110,7 @@ SampledReport check_sampled(Sample&& sample, const Law& expected, Index samples,
   Cell pool{0, 0};
   for (const auto& [tokens, p] : expected) {
     if (!(p > 0)) continue;
-    const auto found = counts.find(tokens);
-    const Cell cell{p * static_cast<double>(samples), found == counts.end() ? 0.0 : found->second};
-    if (found != counts.end()) counts.erase(found);
+    const Cell cell{p * static_cast<double>(samples), detail::probability_of(tokens, counts)};
     if (cell.mean >= 10) {
       cells.push_back(cell);
     } else {
@@ -126,7 +123,8 @@ SampledReport check_sampled(Sample&& sample, const Law& expected, Index samples,
     specdec::detail::invalid_argument("samples = ", samples, " are too few: fewer than two cells expect 10");
 
   SampledReport report;
-  for (const auto& [tokens, count] : counts) report.impossible += static_cast<Index>(count);
+  for (const auto& [tokens, count] : counts)
+    if (!(detail::probability_of(tokens, expected) > 0)) report.impossible += static_cast<Index>(count);
   for (const Cell& cell : cells)
     report.statistic += (cell.count - cell.mean) * (cell.count - cell.mean) / cell.mean;
   report.degrees = static_cast<Index>(cells.size()) - (rare ? 0 : 1) - fitted;
@@ -142,7 +140,7 @@ SampledReport check_sampled(Sample&& sample, const Law& expected, Index samples,
   const bool too_many = rare && pool.count > pool.mean &&
                         pool.mean - pool.count + pool.count * std::log(pool.count / pool.mean) > t;
   report.accepted = report.impossible == 0 && !too_many && report.statistic <= report.threshold;
-  if (!report.accepted) report.worst = detail::worst_output(seen, expected, samples);
+  if (!report.accepted) report.worst = detail::worst_output(counts, expected, samples);
   return report;
 }
 

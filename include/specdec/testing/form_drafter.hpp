@@ -67,17 +67,13 @@ namespace detail {
 /// The row that the next sibling is drawn from. It has no mass if there can be no more siblings.
 template <class Row>
 Row sibling_row(Row q, Sibling kind, std::span<const Token> elders) {
-  const auto nothing = [&] { return Row(Row::Zero(q.size())); };
-  if (kind == Sibling::independent) return elders.empty() || q.maxCoeff() < 1 ? q : nothing();
-  const auto free = [&](Index x) { return std::find(elders.begin(), elders.end(), x) == elders.end(); };
-  if (kind == Sibling::without_replacement) {
-    for (const Token x : elders) q[x] = 0;
-    return q.sum() > 0 ? Row(q / q.sum()) : q;
-  }
-  Index best = -1;
-  for (Index x = 0; x < q.size(); ++x)
-    if (free(x) && (best < 0 || q[x] > q[best])) best = x;
-  return best < 0 ? nothing() : Row(Row::Unit(q.size(), best));
+  const Row nothing = Row::Zero(q.size());
+  if (kind == Sibling::independent) return elders.empty() || q.maxCoeff() < 1 ? q : nothing;
+  const bool chosen = kind == Sibling::chosen;
+  for (const Token x : elders) q[x] = chosen ? -1 : 0;
+  if (!chosen) return q.sum() > 0 ? Row(q / q.sum()) : q;
+  const auto* const best = std::max_element(q.data(), q.data() + q.size());
+  return *best < 0 ? nothing : Row(Row::Unit(q.size(), best - q.data()));
 }
 
 }  // namespace detail
@@ -130,10 +126,10 @@ class FormDrafter {
   }
 
   Eigen::RowVectorXd row_after(std::span<const Token> context, Index k) const {
-    std::vector<Token> way;
-    specdec::detail::each_back(tree_, k, [&](Index before) { way.push_back(tree_.token(before)); });
+    std::vector<Index> way;
+    tree_.view().path_to(k, way);
     std::vector<Token> all(context.begin(), context.end());
-    all.insert(all.end(), way.rbegin(), way.rend());
+    for (const Index before : way) all.push_back(tree_.token(before));
     const auto row = model_.distribution(all);
     Eigen::RowVectorXd out(row.vocab_size());
     for (Token x = 0; x < out.size(); ++x) out[x] = static_cast<double>(row.probability(x));

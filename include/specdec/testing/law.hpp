@@ -24,6 +24,16 @@ namespace specdec::inline v0_2_0::testing {
 /// The probability of every possible output.
 using Law = std::map<std::vector<Token>, double>;
 
+namespace detail {
+
+/// 0 for an output that the law does not have.
+inline double probability_of(const std::vector<Token>& output, const Law& law) {
+  const auto found = law.find(output);
+  return found == law.end() ? 0.0 : found->second;
+}
+
+}  // namespace detail
+
 /// A sequence of tokens as text, for messages: "[0 2 1]".
 inline std::string to_string(std::span<const Token> tokens) {
   std::ostringstream text;
@@ -46,13 +56,10 @@ struct Difference {
 
 /// The output whose probabilities under two laws are furthest apart.
 inline Difference largest_difference(const Law& left, const Law& right) {
-  const auto at = [](const Law& law, const std::vector<Token>& tokens) {
-    const auto found = law.find(tokens);
-    return found == law.end() ? 0.0 : found->second;
-  };
   Difference worst;
   const auto compare = [&](const std::vector<Token>& tokens) {
-    const double a = at(left, tokens), b = at(right, tokens), size = std::abs(a - b);
+    const double a = detail::probability_of(tokens, left), b = detail::probability_of(tokens, right),
+                 size = std::abs(a - b);
     if (size > worst.size || std::isnan(size)) worst = {size, tokens, a, b};
   };
   for (const auto& [tokens, p] : left) compare(tokens);
@@ -86,10 +93,11 @@ void continue_law(const M& model, std::vector<Token>& context, std::size_t promp
 /// The longest output that is accepted. No law of such outputs can be enumerated; each token takes a level of recursion.
 inline constexpr Index longest_output = 4096;
 
-inline void check_enumerable(const char* name, Index tokens) {
-  if (tokens < 0) specdec::detail::invalid_argument(name, " = ", tokens, " is negative");
-  if (tokens > longest_output)
-    specdec::detail::invalid_argument(name, " = ", tokens, " is more than ", longest_output,
+inline void check_enumerable(Index max_new_tokens) {
+  if (max_new_tokens < 0)
+    specdec::detail::invalid_argument("max_new_tokens = ", max_new_tokens, " is negative");
+  if (max_new_tokens > longest_output)
+    specdec::detail::invalid_argument("max_new_tokens = ", max_new_tokens, " is more than ", longest_output,
                                       ", the longest output that is enumerated");
 }
 
@@ -99,7 +107,7 @@ inline constexpr auto greedy = [](const auto& row, Token x) { return x == row.ar
 /// The law of the model's own outputs, where choose(row, x) is the probability of token x.
 template <class M, class Choose>
 Law law_of(const M& model, std::span<const Token> prompt, const Options& options, const Choose& choose) {
-  check_enumerable("max_new_tokens", options.max_new_tokens);
+  check_enumerable(options.max_new_tokens);
   Law law;
   std::vector<Token> context(prompt.begin(), prompt.end());
   continue_law(model, context, context.size(), 1.0, options, choose, law);
@@ -144,7 +152,7 @@ struct GenerationLaw {
 /// Cost: exponential in the number of tokens: use a handful.
 template <class Decoder>
 GenerationLaw enumerate_generate(Decoder& decoder, std::span<const Token> prompt, const Options& options) {
-  detail::check_enumerable("max_new_tokens", options.max_new_tokens);
+  detail::check_enumerable(options.max_new_tokens);
   GenerationLaw out;
   enumerate([&](Enumerator& chance) {
     const Result result = decoder.generate(prompt, options, chance);
@@ -162,7 +170,7 @@ GenerationLaw enumerate_generate(Decoder& decoder, std::span<const Token> prompt
 /// The models' contexts are rebuilt for every step, so this does not test cache rollback; enumerate_generate() does.
 template <class Decoder>
 GenerationLaw exact_generate(Decoder& decoder, std::span<const Token> prompt, const Options& options) {
-  detail::check_enumerable("max_new_tokens", options.max_new_tokens);
+  detail::check_enumerable(options.max_new_tokens);
   using Sequence = typename Decoder::Sequence;
   using V = std::remove_cvref_t<decltype(std::declval<const Sequence&>().verifier())>;
   struct State {
@@ -204,38 +212,6 @@ GenerationLaw exact_generate(Decoder& decoder, std::span<const Token> prompt, co
         enter(sequence, p);
       });
   }
-  return out;
-}
-
-/// One step from a fresh sequence: P(τ > i) for i < γ, and the law of the output after the target alone has completed it to
-/// γ+1 tokens. This law is the target's if and only if the rule is valid (Sun et al., Lemma 2).
-struct StepLaw {
-  Law law;
-  std::vector<double> beyond;  ///< [i]: P(τ > i)
-  double expected_accepted() const {
-    double sum = 0;
-    for (const double probability : beyond) sum += probability;
-    return sum;
-  }
-};
-
-/// The exact StepLaw. `target` has distribution(context) besides the Model calls.
-template <class Target, class Drafter, class V>
-StepLaw exact_step(Target& target, Drafter& drafter, const V& verifier, std::span<const Token> prompt,
-                   Index gamma) {
-  detail::check_enumerable("gamma", gamma);
-  SpecDec<Target&, Drafter&, V> decoder(target, drafter, verifier);
-  const Options options{.max_new_tokens = gamma + 1, .gamma = gamma};
-  StepLaw out;
-  specdec::detail::resize(out.beyond, gamma);
-  enumerate([&](Enumerator& chance) {
-    auto sequence = decoder.start(prompt, options);
-    sequence.step(chance);
-    const double p = chance.probability();
-    for (Index i = 0; i < sequence.stats().accepted; ++i) specdec::detail::at(out.beyond, i) += p;
-    std::vector<Token> context(sequence.context().begin(), sequence.context().end());
-    detail::continue_law(target, context, prompt.size(), p, options, detail::sampled, out.law);
-  });
   return out;
 }
 

@@ -69,9 +69,17 @@ struct CheckedSequence {
     longest = 0;
     kept_path = false;
   }
-  void append(Token x) {
-    context.push_back(x);
-    uncut.push_back(x);
+  /// The numbers of the tokens on the way to token `end` of the open tree, itself included.
+  std::vector<Index> way_to(Index end) const {
+    std::vector<Index> way;
+    tree.view().path_to(end, way);
+    return way;
+  }
+  /// Makes tokens of the tree part of the context, and forgets the others.
+  void append(const std::vector<Index>& path) {
+    for (const Index k : path)
+      for (std::vector<Token>* const list : {&context, &uncut}) list->push_back(tree.token(k));
+    tree.clear();
   }
 };
 

@@ -80,7 +80,7 @@ class TableModel {
     context_.insert(context_.end(), tokens.begin(), tokens.end());
     for (Index i = 0; i < rows; ++i)
       output.row(i) =
-          table_.row(state(specdec::detail::first(context_, std::ssize(context_) - rows + 1 + i)));
+          table_.row(state(specdec::detail::first(context_, std::ssize(context_) - rows + 1 + i), order_));
     output_ = std::move(output);
     return output_;
   }
@@ -114,7 +114,7 @@ class TableModel {
   /// The distribution after `context`. It does not depend on the tokens that the model was fed.
   /// Throws: InvalidArgument if one of the last `order` tokens is outside the vocabulary.
   DenseRow<Scalar> distribution(std::span<const Token> context) const& {
-    return DenseRow<Scalar>(table_.data() + state(context) * table_.cols(), table_.cols());
+    return DenseRow<Scalar>(table_.data() + state(context, order_) * table_.cols(), table_.cols());
   }
 
   /// The tokens in the model's context. An open tree is not part of it.
@@ -158,8 +158,6 @@ class TableModel {
     });
     return row + unit * state(context_, missing);
   }
-
-  Index state(std::span<const Token> context) const { return state(context, order_); }
 
   Index state(std::span<const Token> context, Index order) const {
     const auto used = std::min(context.size(), static_cast<std::size_t>(order));

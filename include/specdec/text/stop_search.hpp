@@ -73,7 +73,7 @@ class StopStrings {
   /// Needs text/stop_strings.hpp, which has the search.
   template <class Bytes>
   StopStrings(std::vector<std::string> strings, Bytes bytes) {
-    static_assert(detail::fits_token_bytes<Bytes>());
+    static_assert(TokenBytes<Bytes>, "the tokenizer is no specdec::TokenBytes");
     static_assert(
         requires { sizeof(detail::StopSearcherOf<Bytes>); },
         "stop strings are searched for by what is in specdec/text/stop_strings.hpp: include it");

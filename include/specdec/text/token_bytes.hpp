@@ -3,7 +3,6 @@
 #pragma once
 
 #include <concepts>
-#include <cstddef>
 #include <string_view>
 
 #include "specdec/types.hpp"
@@ -17,39 +16,4 @@ concept TokenBytes = requires(const B& bytes, Token token) {
   { bytes(token) } -> std::convertible_to<std::string_view>;
 };
 
-namespace detail {
-
-/// Compiles only if B is a TokenBytes.
-template <class B>
-consteval bool fits_token_bytes() {
-  static_assert(TokenBytes<B>,
-                "the tokenizer does not return the bytes of a specdec::Token, as a std::string: see "
-                "specdec::TokenBytes");
-  return true;
-}
-
-/// How many bytes at the end of a text are an incomplete UTF-8 character. Bytes that are no UTF-8 count as complete.
-inline std::size_t incomplete_utf8(std::string_view text) {
-  for (std::size_t k = 1; k <= 3 && k <= text.size(); ++k) {
-    const auto byte = static_cast<unsigned char>(text[text.size() - k]);
-    if ((byte & 0xC0U) == 0x80U) continue;  // a continuation byte
-    const std::size_t length = byte >= 0xF8U   ? 1
-                               : byte >= 0xF0U ? 4
-                               : byte >= 0xE0U ? 3
-                               : byte >= 0xC2U ? 2
-                                               : 1;
-    return length > k ? k : 0;
-  }
-  return 0;
-}
-
-/// The size of the text without an incomplete UTF-8 character at its end.
-inline std::size_t whole_characters(std::string_view text) { return text.size() - incomplete_utf8(text); }
-
-/// Whether a character begins, or could begin, at this place of a text.
-inline bool begins_character(std::string_view text, std::size_t at) {
-  return at == 0 || at >= text.size() || (static_cast<unsigned char>(text[at]) & 0xC0U) != 0x80U;
-}
-
-}  // namespace detail
 }  // namespace specdec

@@ -3,4 +3,4 @@
 #pragma once
 
 #include "specdec/verify/rules/block.hpp"
-#include "specdec/verify/verifier.hpp"
+#include "specdec/verify/verify_line.hpp"

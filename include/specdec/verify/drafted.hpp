@@ -8,23 +8,19 @@
 #include <optional>
 #include <span>
 #include <type_traits>
-#include <utility>
 
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/dense.hpp"
-#include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/rows/list.hpp"
 #include "specdec/rows/named_row.hpp"
 #include "specdec/rows/owning_temporary.hpp"
-#include "specdec/rows/read/little_left.hpp"
 #include "specdec/rows/read/residual.hpp"
 #include "specdec/rows/read/sum_check.hpp"
 #include "specdec/rows/row_cache.hpp"
 #include "specdec/rows/scratch.hpp"
 #include "specdec/token_ids.hpp"
-#include "specdec/verify/links.hpp"
 #include "specdec/verify/rules/weight.hpp"
 
 namespace specdec::inline v0_2_0 {
@@ -36,6 +32,24 @@ inline constexpr bool cheap_look_ups = looks_up_together<M> || constant_time_pro
 
 /// Whether the rule needs q. Only then a drafted token with q = 0 is an error.
 enum class DraftRows { needed, unused };
+
+/// The links of a linear draft: token k follows token k − 1; token 0 follows the context. TreeLinks (drafted_tree.hpp) are those of
+/// a tree. judged_by(k) is the target row that judges token k; all else is told in Drafted.
+class LineLinks {
+ public:
+  static constexpr bool linear = true;
+
+  explicit LineLinks(Index tokens) : tokens_(tokens) {}
+  Index gamma() const { return tokens_; }
+  Index judged_by(Index i) const { return i; }
+  Index depth(Index i) const { return i; }
+  Index parent(Index k) const { return k - 1; }
+  Index first_child(Index node) const { return node < tokens_ ? node : -1; }
+  Index next_sibling(Index) const { return -1; }
+
+ private:
+  Index tokens_;
+};
 
 }  // namespace detail
 
@@ -204,14 +218,6 @@ class Drafted {
     const auto p = target(i);
     return ResidualRow(1.0, p, b, draft(k), mass...);
   }
-  /// The row (p − Σ b·q)+ of target row i and several draft rows. each(take) calls take(b, k) for draft row k with coefficient
-  /// b, or take(all_of_it, k) if token k and nothing else is taken away. A given mass may be off by rounding.
-  template <class Each, std::same_as<double>... Mass>
-    requires(!std::is_arithmetic_v<Each>)
-  auto residual(Index i, const Each& each, Mass... mass) const& {
-    return detail::RoughResidualRow(1.0, target(i), 1.0, detail::SumOfRows(TakenRows<Each>{this, each}),
-                                    mass...);
-  }
   /// The rows of a temporary would dangle.
   void residual(const auto&...) const&& = delete;
 
@@ -249,7 +255,11 @@ class Drafted {
         p_(tokens_.size()),
         q_(tokens_.size()),
         links_(parents..., tokens_.size()) {
-    check_rows(of.use);
+    check_shapes();
+    detail::check_tokens("tokens", tokens_, known_ids());
+    look_up(of.use == detail::DraftRows::needed);
+    if (detail::checks_sums()) [[unlikely]]
+      detail::check_a_sum(target_.matrix(), draft_.matrix(), of.use == detail::DraftRows::needed);
   }
 
   // Before there is memory for all tokens: what is wrong may be their number.
@@ -267,21 +277,6 @@ class Drafted {
     return detail::in_row(name, i, [&] { return detail::NamedRow(rows[i], name, i); });
   }
 
-  // The rows that each(take) takes away.
-  template <class Each>
-  struct TakenRows {
-    const Drafted* drafted;
-    Each each_taken;
-
-    template <class Visit>
-    void each(const Visit& visit) const {
-      each_taken([&](double b, Index k) {
-        if (b == detail::all_of_it) visit(b, OneHotRow(drafted->token(k)));
-        else visit(b, drafted->draft(k));
-      });
-    }
-  };
-
   // The target row of a node.
   Index row_of(Index node) const { return rows_of_nodes_.empty() ? node : detail::at(rows_of_nodes_, node); }
   // How many target rows there must be.
@@ -296,14 +291,6 @@ class Drafted {
   static void check_index(Index i, Index end) {
     if (i < 0 || i >= end)
       detail::invalid_argument("a rule asks for number ", i, ", outside 0..", end - 1, " of the draft");
-  }
-
-  void check_rows(detail::DraftRows use) {
-    check_shapes();
-    detail::check_tokens("tokens", tokens_, known_ids());
-    look_up(use == detail::DraftRows::needed);
-    if (detail::checks_sums()) [[unlikely]]
-      detail::check_a_sum(target_.matrix(), draft_.matrix(), use == detail::DraftRows::needed);
   }
 
   void check_shapes() const {
@@ -401,18 +388,10 @@ class Drafted {
 };
 
 template <Probabilities Target, Probabilities Draft>
-Drafted(const Target&, const Draft&, TokenIds)
-    -> Drafted<decltype(distributions(std::declval<const Target&>())),
-               decltype(distributions(std::declval<const Draft&>()))>;
+Drafted(const Target&, const Draft&, TokenIds) -> Drafted<DistributionsOf<Target>, DistributionsOf<Draft>>;
 
 template <Probabilities Target, Probabilities Draft, class... Nodes>
 Drafted(const Target&, const Draft&, TokenIds, detail::DraftRows, Nodes...)
-    -> Drafted<decltype(distributions(std::declval<const Target&>())),
-               decltype(distributions(std::declval<const Draft&>()))>;
-
-template <Probabilities Target, Probabilities Draft, class... Use>
-Drafted(const Target&, const Draft&, TokenIds, TokenIds, Use...)
-    -> Drafted<decltype(distributions(std::declval<const Target&>())),
-               decltype(distributions(std::declval<const Draft&>())), detail::TreeLinks>;
+    -> Drafted<DistributionsOf<Target>, DistributionsOf<Draft>>;
 
 }  // namespace specdec

@@ -49,27 +49,10 @@ const L& as_layout(const L& layout) {
 }
 inline PackedDrafts as_layout(TokenIds offsets) { return PackedDrafts(offsets); }
 
-/// A source of random numbers for each draft.
+/// A source of random numbers for each draft, such as a std::vector<std::mt19937_64>: by one for all, a verdict would depend on the
+/// other drafts.
 template <class S>
 concept SourceForEach = std::ranges::random_access_range<S> && RandomSource<std::ranges::range_value_t<S>>;
-
-/// What verify_batch() takes, beside token ids and verdicts.
-template <class Target, class Draft, class Layout, class Sources>
-concept FitsBatch =
-    Probabilities<Target> && Probabilities<Draft> && LayoutOrOffsets<Layout> && SourceForEach<Sources>;
-
-/// A compile error that names the argument, if one does not fit.
-template <class Target, class Draft, class Layout, class Sources>
-consteval bool fits_batch() {
-  rows_are_probabilities<Target, Draft>();
-  static_assert(LayoutOrOffsets<Layout>,
-                "the layout is no specdec::DraftLayout, such as PaddedDrafts, and no list of offsets, which "
-                "are integers of 32 or 64 bits");
-  static_assert(SourceForEach<Sources>,
-                "the sources of random numbers are one for each draft, such as a "
-                "std::vector<std::mt19937_64>: by one generator a verdict would depend on the other drafts");
-  return true;
-}
 
 /// Calls judge(rule, target, draft, place, source, verdict) for each draft, with its own rows, and stores what it throws.
 template <class Rule, DistributionMatrix Target, DistributionMatrix Draft, DraftLayout Layout, class Sources,
@@ -122,11 +105,12 @@ inline Index accepted_token(const TreeVerdict& verdict, Index k) { return at(ver
 /// Throws: InvalidArgument if the shapes do not fit. An error in a single draft goes to its BatchVerdict::error.
 /// Random: what verify() draws, for each draft from its own source.
 /// Cost: that of verify() for each draft. No allocation for γ <= 64 if nothing fails.
-template <class Rule, class Target, class Draft, class Layout, class Sources, class E = InOrder>
-  requires detail::FitsBatch<Target, Draft, Layout, Sources>
+template <class Rule, class Target, class Draft, detail::LayoutOrOffsets Layout,
+          detail::SourceForEach Sources, class E = InOrder>
 void verify_batch(Rule&& rule, const Target& target, const Draft& draft, TokenIds tokens,
                   const Layout& layout, Sources&& sources, std::span<BatchVerdict> verdicts,
                   E&& for_each = {}) {
+  static_assert(detail::rows_are_probabilities<Target, Draft>());
   const auto judge = [&](auto&& by, const auto& p, const auto& q, const DraftPlace& here, auto& source,
                          Verdict& verdict) {
     verdict = verify(std::forward<decltype(by)>(by), p, q, tokens.segment(here.token, here.gamma), source);
@@ -146,11 +130,12 @@ void verify_batch(Rule&& rule, const Target& target, const Draft& draft, TokenId
 /// Throws: InvalidArgument if the shapes do not fit. Parents that make no tree are an error of their own draft.
 /// Cost: that of verify() for each tree. No allocation for γ <= 64, if nothing fails and if the verdicts have held paths of
 /// drafts of this length before.
-template <class Rule, class Target, class Draft, class Layout, class Sources, class E = InOrder>
-  requires detail::FitsBatch<Target, Draft, Layout, Sources>
+template <class Rule, class Target, class Draft, detail::LayoutOrOffsets Layout,
+          detail::SourceForEach Sources, class E = InOrder>
 void verify_batch(Rule&& rule, const Target& target, const Draft& draft, TokenIds tokens, TokenIds parents,
                   const Layout& layout, Sources&& sources, std::span<BatchTreeVerdict> verdicts,
                   E&& for_each = {}) {
+  static_assert(detail::rows_are_probabilities<Target, Draft>());
   detail::check_parent_count(parents.size(), tokens.size());
   const auto judge = [&](auto&& by, const auto& p, const auto& q, const DraftPlace& here, auto& source,
                          TreeVerdict& verdict) {
@@ -159,20 +144,6 @@ void verify_batch(Rule&& rule, const Target& target, const Draft& draft, TokenId
   };
   detail::judge_each(rule, distributions(target), distributions(draft), tokens, detail::as_layout(layout),
                      sources, verdicts, for_each, judge);
-}
-
-/// Arguments that do not fit: a compile error that says why.
-template <class Rule, class Target, class Draft, class Layout, class Sources, class... E>
-  requires(!detail::FitsBatch<Target, Draft, Layout, Sources>)
-void verify_batch(Rule&&, const Target&, const Draft&, TokenIds, const Layout&, Sources&&,
-                  std::span<BatchVerdict>, E&&...) {
-  static_assert(detail::fits_batch<Target, Draft, Layout, Sources>());
-}
-template <class Rule, class Target, class Draft, class Layout, class Sources, class... E>
-  requires(!detail::FitsBatch<Target, Draft, Layout, Sources>)
-void verify_batch(Rule&&, const Target&, const Draft&, TokenIds, TokenIds, const Layout&, Sources&&,
-                  std::span<BatchTreeVerdict>, E&&...) {
-  static_assert(detail::fits_batch<Target, Draft, Layout, Sources>());
 }
 
 /// Writes what the drafts emit as engines want it: row i of the emitted tokens gets the accepted tokens of draft i, then the

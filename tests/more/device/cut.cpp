@@ -31,16 +31,13 @@ constexpr float inf = std::numeric_limits<float>::infinity();
 template <int teams>
 RowSummary summary_of(const std::vector<float>& logits, const Settings& settings) {
   const auto size = static_cast<Index>(logits.size());
-  const Index count = segments_of(size);
-  std::vector<SegmentSum> sums(static_cast<std::size_t>(count));
+  std::vector<SegmentSum> sums(static_cast<std::size_t>(segments_of(size)));
   std::vector<float> largest(sums.size() * lanes);
   std::vector<double> cumulative(sums.size());
-  for (Index s = 0; s < count; ++s)
-    sums[static_cast<std::size_t>(s)] =
-        sum_segment(LoopTeam{}, logits.data() + s * segment_size, device::detail::columns_of(size, s),
-                    scale_of(settings), largest.data() + s * lanes);
+  const SummedRow<float> row{logits.data(), size, sums.data(), largest.data(), cumulative.data()};
+  for (Index s = 0; s < row.segments(); ++s) sum_segment(LoopTeam{}, row, s, scale_of(settings));
   LoopCrew<teams> crew;
-  return finish_row(crew, logits.data(), sums.data(), largest.data(), cumulative.data(), size, settings);
+  return finish_row(crew, row, settings);
 }
 
 float cut_on_host(const std::vector<float>& logits, const Settings& settings) {

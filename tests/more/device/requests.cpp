@@ -13,12 +13,13 @@
 #include <optional>
 #include <random>
 #include <span>
-#include <specdec/chance/addressed_chance.hpp>
+#include <specdec/more/device/addressed_chance.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <utility>
 #include <vector>
 
+#include "support/address_enumerator.hpp"
 #include "support/bounds.hpp"
 #include "support/catch.hpp"
 #include "support/rows_on_host.hpp"
@@ -71,7 +72,7 @@ struct Memory {
     token.assign(count, -7);
     faults.assign(count, {});
     all.count = static_cast<Index>(count);
-    all.vocab_size = vocab_size;
+    all.target.vocab_size = vocab_size;
     const auto segments = static_cast<std::size_t>(all.segments());
     sums.resize(rows * segments);
     largest.resize(sums.size() * device::lanes);
@@ -80,26 +81,26 @@ struct Memory {
     rows_of.resize(rows);
     all.ends = ends.data();
     all.tokens = tokens.data();
-    all.target = target.data();
-    all.temperatures = temperatures.data();
-    all.min_p = min_p.data();
-    all.top_k = top_k.data();
-    all.top_p = top_p.data();
-    all.largest = largest.data();
+    all.target.logits = target.data();
+    all.settings.temperatures = temperatures.data();
+    all.settings.min_p = min_p.data();
+    all.settings.top_k = top_k.data();
+    all.settings.top_p = top_p.data();
+    all.work.largest = largest.data();
     all.seeds = seeds.data();
     all.steps = steps.data();
-    all.sums = sums.data();
-    all.cumulative = cumulative.data();
-    all.rows_of = rows_of.data();
-    all.residual = residual.data();
-    all.accepted = accepted.data();
-    all.token = token.data();
-    all.faults = faults.data();
+    all.work.sums = sums.data();
+    all.work.cumulative = cumulative.data();
+    all.work.rows = rows_of.data();
+    all.work.residual = residual.data();
+    all.verdicts.accepted = accepted.data();
+    all.verdicts.token = token.data();
+    all.verdicts.faults = faults.data();
   }
   void emit(Index width) {
     emitted.assign(ends.size() * static_cast<std::size_t>(width), -7);
-    all.emitted = emitted.data();
-    all.width = width;
+    all.verdicts.emitted = emitted.data();
+    all.verdicts.width = width;
   }
   void prepare() const {
     device::LoopCrew<3> crew;
@@ -124,10 +125,10 @@ double difference(Law a, Law b) {
 template <int teams, class Rule, class M>
 Law law_on_device(const Rule& rule, const M& memory, int race_rounds) {
   Law law;
-  testing::AddressEnumerator numbers(race_rounds);
+  support::AddressEnumerator numbers(race_rounds);
   device::LoopCrew<teams> crew;
   do {
-    device::judge_request(crew, rule, memory.all, 0, testing::AddressEnumerator::Numbers(numbers));
+    device::judge_request(crew, rule, memory.all, 0, support::AddressEnumerator::Numbers(numbers));
     law[{memory.accepted[0], memory.token[0]}] += numbers.probability();
   } while (numbers.next());
   return law;
@@ -322,7 +323,7 @@ void compare(std::mt19937_64& rng, int sets, int steps, Compared& seen) {
     memory.top_k = {settings.top_k};
     memory.top_p = {settings.top_p};
     memory.connect(vocab_size);
-    memory.all.draft = {draft.data(), vocab_size, 0, sums.data()};
+    memory.all.draft = {{draft.data(), vocab_size}, sums.data()};
     memory.seeds = {rng()};
     memory.prepare();
     const auto cut = cut_on_host(memory.target, vocab_size, settings);
@@ -380,16 +381,14 @@ TEST_CASE("a race that no round wins is settled by a pass over the row, as by ve
   memory.all.draft = {ids.data(), numbers.data(), 3};
   memory.prepare();
   device::LoopCrew<4> crew;
-  using Rows = device::detail::RowsOfRequest<decltype(memory.all)>;
   const support::TargetOnHost<float> target(memory.target.data(), 2, vocab_size, vocab_size,
                                             {device::log2_of_e, 0});
-  const std::vector<device::ListedDraft> rows{device::ListedDraft(ids.data(), numbers.data(), 3)};
+  const std::vector<device::ListedDraft> rows{{ids.data(), numbers.data(), 3}};
   const support::DraftOnHost<device::ListedDraft> q(rows, vocab_size);
   int won = 0;
   for (std::uint64_t step = 0; step < 200; ++step) {
     Fault fault;
-    const device::Drafted<device::LoopCrew<4>, Rows> drafted(crew, Rows{memory.all, 0}, memory.tokens.data(),
-                                                             1, memory.residual.data(), fault);
+    const device::Drafted drafted(crew, memory.all, 0, fault);
     const double w = step % 2 == 0 ? 1 : 1 - 0x1p-20;
     device::Chance<specdec::detail::SeededNumbers> numbers_here(specdec::detail::SeededNumbers(3), step,
                                                                 fault);
@@ -430,7 +429,7 @@ Memory<float, DraftRows> ragged(Index vocab_size, Index stride) {
   memory.min_p = {0, 0.125F, 0};
   memory.seeds = {5, 6, 7};
   memory.connect(vocab_size);
-  memory.all.stride = stride;
+  memory.all.target.stride = stride;
   return memory;
 }
 
@@ -466,13 +465,13 @@ TEST_CASE("ragged requests get the verdicts that each has alone, where the engin
   CHECK(lengths[1] + lengths[2] > 10);
   // Nobody wants results, settings or steps: seeds alone.
   const auto seen = memory.emitted;
-  memory.all.accepted = memory.all.token = nullptr;
-  memory.all.faults = nullptr;
+  memory.all.verdicts.accepted = memory.all.verdicts.token = nullptr;
+  memory.all.verdicts.faults = nullptr;
   device::judge_on_cpu(BlockVerifier{}, memory.all);
   CHECK(memory.emitted == seen);
-  memory.all.emitted = nullptr;
-  memory.all.temperatures = memory.all.min_p = memory.all.top_p = memory.all.largest = nullptr;
-  memory.all.top_k = nullptr;
+  memory.all.verdicts = {};
+  memory.all.settings = {};
+  memory.all.work.largest = nullptr;
   memory.all.steps = nullptr;
   device::judge_on_cpu(TokenVerifier{}, memory.all);
 }
@@ -483,7 +482,7 @@ TEST_CASE("a bad row, token or setting is its own request's fault, and is named"
   const auto judged = [&](const auto& change, const auto& rule) {
     auto memory = ragged<device::DenseDrafts<float>>(9, 9);
     auto mine = draft;
-    memory.all.draft = {mine.data(), 9, 0, sums.data()};
+    memory.all.draft = {{mine.data(), 9}, sums.data()};
     change(memory, mine);
     device::judge_on_cpu(rule, memory.all);
     for (std::size_t r = 0; r < 3; ++r) {
@@ -523,7 +522,7 @@ TEST_CASE("a bad row, token or setting is its own request's fault, and is named"
         std::pair(Fault{FaultKind::bad_setting, 0}, Fault{}));
   CHECK(judged([](M& m, Draft&) { m.top_p[1] = 0; }, token) ==
         std::pair(Fault{}, Fault{FaultKind::bad_setting, 0}));
-  CHECK(judged([](M& m, Draft&) { m.top_k[0] = 3, m.all.largest = nullptr; }, token) ==
+  CHECK(judged([](M& m, Draft&) { m.top_k[0] = 3, m.all.work.largest = nullptr; }, token) ==
         std::pair(Fault{FaultKind::bad_setting, 0}, Fault{}));
   CHECK(judged([](M& m, Draft&) { m.min_p[1] = 2; }, match) ==
         std::pair(Fault{}, Fault{FaultKind::bad_setting, 0}));
@@ -613,7 +612,7 @@ TEST_CASE("a request has a fault exactly where verify() over the logits throws, 
         memory.target.data(), rows, request.size);
     const ProcessedRows there(logits, Chain(Temperature{memory.temperatures[0]}));
     const support::TargetOnHost<float> summed(memory.target.data(), rows, request.size, request.size,
-                                              memory.all.settings(0));
+                                              memory.all.settings.of(0));
     with_rule(static_cast<std::size_t>(n), [&](const auto& rule) {
       device::judge_on_cpu(rule, memory.all);
       const auto verdict_over = [&](const auto& target) {
@@ -688,8 +687,8 @@ TEST_CASE("each piece writes into its own request's work space, and nowhere else
     }
   // Without rounds a race is settled by a pass over the row.
   for (Index r = 0; r < 2; ++r) {
-    testing::AddressEnumerator numbers(0);
-    device::judge_request(crew, Race{}, all, r, testing::AddressEnumerator::Numbers(numbers));
+    support::AddressEnumerator numbers(0);
+    device::judge_request(crew, Race{}, all, r, support::AddressEnumerator::Numbers(numbers));
     CHECK(written(memory.residual, segments * r, segments * (r + 1), number_written) ==
           std::pair(segments, segments * (r + 1)));
   }
@@ -728,7 +727,7 @@ TEST_CASE("whatever the rows hold, a verdict is within the draft and the vocabul
     memory.top_p = {rng() % 4 == 0 ? any() : 1.0F};
     memory.seeds = {rng()};
     memory.connect(vocab_size);
-    memory.all.draft = {draft.data(), vocab_size, 0, sums.data()};
+    memory.all.draft = {{draft.data(), vocab_size}, sums.data()};
     with_rule(static_cast<std::size_t>(n), [&](const auto& rule) { device::judge_on_cpu(rule, memory.all); });
     if (memory.faults[0].kind != FaultKind::none) continue;
     ++sound;
@@ -738,7 +737,7 @@ TEST_CASE("whatever the rows hold, a verdict is within the draft and the vocabul
     for (int k = 0; k < memory.accepted[0]; ++k)
       CHECK(memory.tokens[static_cast<std::size_t>(k)] < vocab_size);
     const support::TargetOnHost<float> target(memory.target.data(), gamma + 1, vocab_size, vocab_size,
-                                              memory.all.settings(0));
+                                              memory.all.settings.of(0));
     CHECK(target.row(memory.accepted[0]).probability(memory.token[0]) > 0);
   }
   CHECK(sound > support::bound(1500, 20000) / 8);

@@ -38,15 +38,10 @@ struct Summed {
     sums.resize(static_cast<std::size_t>(segments_of(size)));
     cumulative.resize(sums.size());
     largest.resize(sums.size() * lanes);
-    const Scalar* data = logits.data() + first;
-    for (Index s = 0; s < segments_of(size); ++s)
-      sums[static_cast<std::size_t>(s)] =
-          sum_segment(LoopTeam{}, data + s * segment_size, device::detail::columns_of(size, s),
-                      scale_of(settings), largest.data() + s * lanes);
+    const SummedRow<Scalar> all{logits.data() + first, size, sums.data(), largest.data(), cumulative.data()};
+    for (Index s = 0; s < all.segments(); ++s) sum_segment(LoopTeam{}, all, s, scale_of(settings));
     LoopCrew<4> crew;
-    const RowSummary summary =
-        finish_row(crew, data, sums.data(), largest.data(), cumulative.data(), size, settings);
-    return Row<Scalar>(data, sums.data(), cumulative.data(), size, scale_of(settings), summary);
+    return Row(all, scale_of(settings), finish_row(crew, all, settings));
   }
 };
 
@@ -293,12 +288,12 @@ TEST_CASE("draft rows answer by logits with their sum, by a list, or for one tok
   CHECK(cut.fault_of(0) == FaultKind::token_was_not_drawn);
   const std::vector<std::int32_t> ids{5, 2, -1};
   const std::vector<float> numbers{0.25F, 0.75F, 0};
-  const ListedDraft listed(ids.data(), numbers.data(), 3);
+  const ListedDraft listed{ids.data(), numbers.data(), 3};
   CHECK(listed.probability(5) == 0.25);
   CHECK(listed.probability(2) == 0.75);
   CHECK(listed.probability(3) == 0);
-  CHECK(ChosenDraft(4).probability(4) == 1);
-  CHECK(ChosenDraft(4).probability(5) == 0);
+  CHECK(ChosenDraft{4}.probability(4) == 1);
+  CHECK(ChosenDraft{4}.probability(5) == 0);
 }
 
 }  // namespace test_more_device_row

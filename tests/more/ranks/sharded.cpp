@@ -13,6 +13,7 @@
 #include <random>
 #include <span>
 #include <specdec/more/ranks.hpp>
+#include <specdec/more/rows/sampled.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <stdexcept>
@@ -726,8 +727,8 @@ TEST_CASE("a part of a row is its columns, even if it has fewer") {
   const RowMajor<double> q = random_rows(1, 7, rng);
   const auto whole = distributions(q).row(0);
   const Lists lists(q);
-  const auto check = [&](const auto& row, ColumnRange columns) {
-    const auto part = specdec::detail::RankPart(columns)(row);
+  const auto check = [&](const auto& row, specdec::detail::RankPart columns) {
+    const auto part = columns(row);
     const auto at = [&](Index x) {
       return columns.first + x < 7 ? whole.probability(static_cast<Token>(columns.first + x)) : 0.0;
     };
@@ -751,7 +752,8 @@ TEST_CASE("a part of a row is its columns, even if it has fewer") {
     }
     if (all > 0) CHECK(at(part.sampler()(0.5 * all)) > 0);
   };
-  for (const ColumnRange columns : {ColumnRange{0, 3}, {2, 5}, {4, 6}, {6, 4}, {7, 2}, {9, 3}}) {
+  for (const specdec::detail::RankPart columns :
+       {specdec::detail::RankPart{0, 3}, {2, 5}, {4, 6}, {6, 4}, {7, 2}, {9, 3}}) {
     check(whole, columns);
     check(lists.view().row(0), columns);
   }

@@ -7,6 +7,7 @@
 #include <random>
 #include <specdec/more/audits/row_reading.hpp>
 #include <specdec/rows/kinds/row_copy.hpp>
+#include <specdec/rows/read/each_segment.hpp>
 #include <specdec/rows/read/segments.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>

@@ -25,20 +25,20 @@ namespace {
 
 constexpr double lowest = static_cast<double>(std::numeric_limits<float>::lowest());
 
-// The logits in [floor, ceiling] at which a cut may lie, the largest first.
-std::vector<double> candidates(std::vector<double> logits, double floor, double ceiling) {
-  std::erase_if(logits, [&](double l) { return !(l >= floor && l <= ceiling); });
+// The logits at which a cut may lie, the largest first.
+std::vector<double> candidates(std::vector<double> logits, double floor) {
+  std::erase_if(logits, [&](double l) { return !(l >= floor); });
   std::ranges::sort(logits, std::greater<>());
   return logits;
 }
 
 // Every third of the stored numbers is a logit.
-float cut_by_count(const std::vector<double>& logits, double floor, double ceiling, double target) {
+float cut_by_count(const std::vector<double>& logits, double floor, double target) {
   std::vector<float> held(3 * logits.size(), 1e30f);
   for (std::size_t x = 0; x < logits.size(); ++x) held[3 * x] = static_cast<float>(logits[x]);
   const NumberRow<float, Eigen::Dynamic> row(held.data(), std::ssize(logits), 3);
   ThresholdSearch search(row, detail::TokenCount<float>{});
-  const float cut = search(static_cast<float>(floor), static_cast<float>(ceiling), target);
+  const float cut = search(static_cast<float>(floor), target);
   if (const auto kept = search.kept()) {
     const auto above = [&](double l) { return l >= static_cast<double>(cut); };
     CHECK(*kept == static_cast<double>(std::ranges::count_if(logits, above)));
@@ -52,15 +52,15 @@ float cut_by_count(const std::vector<double>& logits, double floor, double ceili
   return cut;
 }
 
-void check_count(const std::vector<double>& logits, double floor, double ceiling, Index target) {
-  CAPTURE(logits.size(), floor, ceiling, target);
+void check_count(const std::vector<double>& logits, double floor, Index target) {
+  CAPTURE(logits.size(), floor, target);
   const auto above = [&](double cut) {
     return std::ranges::count_if(logits, [=](double l) { return l >= cut; });
   };
-  const float cut = cut_by_count(logits, floor, ceiling, static_cast<double>(target));
+  const float cut = cut_by_count(logits, floor, static_cast<double>(target));
   const auto next = static_cast<double>(std::nextafter(cut, std::numeric_limits<float>::infinity()));
   if (static_cast<double>(cut) > floor) CHECK(above(static_cast<double>(cut)) >= target);
-  if (static_cast<double>(cut) < ceiling) CHECK(above(next) < target);
+  CHECK(above(next) < target);
 }
 
 // The logits that a share of the mass leaves, at temperature 1.
@@ -68,18 +68,18 @@ std::vector<double> kept_by_mass(const std::vector<double>& logits, double floor
   const auto held = as<Eigen::bfloat16>(logits);
   const auto top = static_cast<float>(std::ranges::max(logits));
   long double total = 0;
-  for (const double l : candidates(logits, floor, 1e30))
+  for (const double l : candidates(logits, floor))
     total += std::exp(static_cast<long double>(l - double{top}));
   const NumberRow<Eigen::bfloat16> row(held.data(), std::ssize(held));
   ThresholdSearch search(row, detail::TokenMass<float>{top, 1.0f});
-  const float cut = search(static_cast<float>(floor), std::numeric_limits<float>::max(),
-                           share * static_cast<double>(total), static_cast<double>(total));
-  return candidates(logits, static_cast<double>(cut), 1e30);
+  const float cut =
+      search(static_cast<float>(floor), share * static_cast<double>(total), static_cast<double>(total));
+  return candidates(logits, static_cast<double>(cut));
 }
 
 void check_mass(const std::vector<double>& logits, double floor, double share) {
   CAPTURE(logits.size(), floor, share);
-  const auto all = candidates(logits, floor, 1e30), kept = kept_by_mass(logits, floor, share);
+  const auto all = candidates(logits, floor), kept = kept_by_mass(logits, floor, share);
   REQUIRE(!kept.empty());
   long double total = 0, mass = 0, without_last = 0;
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -100,11 +100,11 @@ TEST_CASE("the cut is the largest that leaves as many tokens as asked for") {
     const auto logits = random_logits(n % 10 == 0 ? 20'000 : random_size(rng), rng);
     const Index size = std::ssize(logits);
     for (const Index target : {Index{1}, size / 3 + 1, size}) {
-      check_count(logits, lowest, -lowest, target);
-      check_count(logits, -1.0, 0.5, target);
+      check_count(logits, lowest, target);
+      check_count(logits, -1.0, target);
     }
   }
-  for (const auto& logits : hard_rows()) check_count(logits, lowest, -lowest, std::ssize(logits) / 7 + 1);
+  for (const auto& logits : hard_rows()) check_count(logits, lowest, std::ssize(logits) / 7 + 1);
 }
 
 TEST_CASE("the cut is the largest that leaves the mass asked for") {
@@ -126,8 +126,7 @@ TEST_CASE("where the sample misleads, the cut is found among more numbers than h
     for (int n = 0; n < bound(20); ++n) {
       for (double& l : logits) l = equal && rng() % 8 != 0 ? 1.0 : static_cast<double>(rng() % 128) / 128;
       for (std::size_t x = 13; x < logits.size(); x += 27) logits[x] = -50;  // those that the sample holds
-      for (const Index target : {1, 100, 2000, 3000, 4500, 6000, 6700})
-        check_count(logits, lowest, -lowest, target);
+      for (const Index target : {1, 100, 2000, 3000, 4500, 6000, 6700}) check_count(logits, lowest, target);
       for (const double share : {1e-6, 0.3, 0.5, 0.95}) check_mass(logits, lowest, share);
     }
 }
@@ -139,7 +138,7 @@ TEST_CASE("a search for a cut notices NaN and infinity anywhere") {
       for (const double bad : {std::numeric_limits<double>::quiet_NaN(), infinity}) {
         std::vector<double> logits(size, 0.5);
         logits[at] = bad;
-        CHECK_THROWS_AS(cut_by_count(logits, lowest, -lowest, 1), InvalidDistribution);
+        CHECK_THROWS_AS(cut_by_count(logits, lowest, 1), InvalidDistribution);
         const auto held = as<Eigen::bfloat16>(logits);
         ThresholdSearch search(NumberRow<Eigen::bfloat16>(held.data(), std::ssize(held)),
                                detail::TokenMass<float>{1, 1});

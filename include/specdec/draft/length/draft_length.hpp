@@ -33,6 +33,18 @@ Index next_length(P& policy, Index most, [[maybe_unused]] const DraftedText& tex
 
 }  // namespace detail
 
+/// Whether a draft length looks at rows: whether it has more().
+template <class P>
+inline constexpr bool reads_rows = requires(P& policy, const GrowingDraft& draft) {
+  { policy.more(draft) } -> std::same_as<More>;
+};
+
+/// Whether a draft length rates the tokens of trees: whether it has acceptance() and more().
+template <class P>
+inline constexpr bool rates_tokens = reads_rows<P> && requires(P& policy, const CandidateToken& candidate) {
+  { policy.acceptance(candidate) } -> std::convertible_to<double>;
+};
+
 /// A rule for the draft length, the fourth argument of SpecDec:
 ///
 ///   next(most)       how many tokens to ask for in the next step, 0..most. `most` is always Options::gamma, which may be
@@ -70,68 +82,13 @@ Index next_length(P& policy, Index most, [[maybe_unused]] const DraftedText& tex
 /// No row is shown under greedy block verification, which needs one length for all drafts: there only chosen tokens are rated.
 /// Every such rule leaves a lossless verifier lossless, because the rule sees only past steps and rows. Do not drop a drawn
 /// token because of its value: the tokens that stay would no longer be distributed as their rows say.
+/// A more() or acceptance() of another form, which nobody would call, makes it no DraftLength.
 template <class P>
-concept DraftLength =
-    detail::TellsLength<P> && requires(P& policy, const StepRecord& step) { policy.observe(step); };
-
-/// Whether a draft length looks at rows: whether it has more().
-template <class P>
-inline constexpr bool reads_rows = requires(P& policy, const GrowingDraft& draft) {
-  { policy.more(draft) } -> std::same_as<More>;
-};
-
-/// Whether a draft length rates the tokens of trees: whether it has acceptance() and more().
-template <class P>
-inline constexpr bool rates_tokens = reads_rows<P> && requires(P& policy, const CandidateToken& candidate) {
-  { policy.acceptance(candidate) } -> std::convertible_to<double>;
-};
-
-template <class Policy>
-struct Each;  // see each.hpp
+concept DraftLength = detail::TellsLength<P> && (reads_rows<P> || !requires { &P::more; }) &&
+                      (rates_tokens<P> || !requires { &P::acceptance; }) &&
+                      requires(P& policy, const StepRecord& step) { policy.observe(step); };
 
 namespace detail {
-
-template <class P>
-inline constexpr bool is_each = false;
-template <class P>
-inline constexpr bool is_each<Each<P>> = true;
-template <class P>
-inline constexpr bool is_each<const Each<P>> = true;
-
-template <class P>
-inline constexpr bool has_more = requires { &P::more; };
-template <class P>
-inline constexpr bool has_acceptance = requires { &P::acceptance; };
-template <class P, class Row>
-inline constexpr bool has_reading = requires(P& policy, const Row& row, Index i) { policy.reading(row, i); };
-
-/// Compiles only if P is a DraftLength; the error names the missing function.
-template <class P>
-consteval bool fits_draft_length() {
-  if constexpr (is_each<P>) {
-    static_assert(
-        !is_each<P>,
-        "each(length) gives each text of a Batch or a CascadeDrafter a draft length of its own; here is "
-        "one text: pass the draft length itself");
-  } else {
-    static_assert(
-        TellsLength<P>,
-        "the draft length has no next(specdec::Index most) that returns a number of tokens, an integer: see "
-        "specdec::DraftLength");
-    static_assert(
-        requires(P& policy, const StepRecord& step) { policy.observe(step); },
-        "the draft length has no observe(const specdec::StepRecord& step): see specdec::DraftLength");
-    static_assert(
-        reads_rows<P> || !has_more<P>,
-        "the draft length has a more() that is not more(const specdec::GrowingDraft& draft) and returns a "
-        "specdec::More: see specdec::DraftLength");
-    static_assert(rates_tokens<P> || !has_acceptance<P>,
-                  "the draft length rates the tokens of trees, and has not both "
-                  "acceptance(const specdec::CandidateToken& candidate), which returns a probability, and "
-                  "more(draft): see specdec::DraftLength");
-  }
-  return true;
-}
 
 /// Calls f with the row before temperature, cuts and hooks, where it is known, and else with the row itself. At temperature 0
 /// the processed row is one-hot, and says nothing about the draft model's confidence. Errors name draft row i.

@@ -34,7 +34,8 @@ struct KeepDrafting {
   template <class Row>
   bool more([[maybe_unused]] const Row& row, [[maybe_unused]] Index i) const {
     if constexpr (reads_rows<Policy>) {
-      check_rule();
+      static_assert(!remembers,
+                    "a verifier with state needs a draft length that does not depend on what was drafted");
       readings->of_rows.push_back(read(row, i));
       return length
           ->more(
@@ -105,7 +106,7 @@ struct KeepDrafting {
  private:
   template <class Row>
   double read(const Row& row, Index i) const {
-    if constexpr (has_reading<Policy, Row>) {
+    if constexpr (requires { length->reading(row, i); }) {
       static_assert(
           requires { double{length->reading(row, i)}; },
           "the draft length's reading(row, i) returns no double: see specdec::DraftLength");
@@ -122,11 +123,6 @@ struct KeepDrafting {
                        " token of rank ", child.rank, ", reading ", child.reading, ", is ", accepted,
                        ", outside [0, 1]");
     return accepted;
-  }
-
-  static void check_rule() {
-    static_assert(!remembers,
-                  "a verifier with state needs a draft length that does not depend on what was drafted");
   }
 };
 

@@ -29,6 +29,7 @@ class RatedChildren {
   void begin_level() {
     children_.clear();
     counts_.clear();
+    leaves_.clear();
     next_ = 0;
   }
 
@@ -69,23 +70,25 @@ class RatedChildren {
     }
   }
 
-  /// Removes the tokens from the list whose children cannot be worth their time, because a child is worth no more than its
-  /// parent. Removes all tokens if another level is not worth a call of the draft model.
+  /// Token k of the level may have children.
+  void add_leaf(Index k) { leaves_.push_back(k); }
+
+  /// The leaves, by ascending number, whose children can be worth their time: a child is worth no more than its parent. None if
+  /// another level is not worth a call of the draft model.
   template <class KeepDrafting>
-  void choose_leaves(const KeepDrafting& keep_drafting, std::vector<Index>& leaves, Index most,
-                     Index levels) {
-    if (leaves.empty()) return;
-    list_values(leaves);
-    kept_.clear();
-    for (const Index k : worthy(keep_drafting, most, levels, 0)) kept_.push_back(at(leaves, k));
-    std::sort(kept_.begin(), kept_.end());
-    leaves.swap(kept_);
-    if (leaves.empty()) return;
-    list_values(leaves);
+  const std::vector<Index>& choose_leaves(const KeepDrafting& keep_drafting, Index most, Index levels) {
+    if (leaves_.empty()) return leaves_;
+    list_values();
+    for (Index& k : worthy(keep_drafting, most, levels, 0)) k = at(leaves_, k);
+    leaves_.swap(order_);
+    if (leaves_.empty()) return leaves_;
+    std::sort(leaves_.begin(), leaves_.end());
+    list_values();
     sorted_ = values_;
     std::sort(sorted_.begin(), sorted_.end(), std::greater{});
     const GrowingDraft tree{.values = view_of(sorted_), .leaves = view_of(candidates_), .levels = levels};
-    if (!keep_drafting.more(tree).level) leaves.clear();
+    if (!keep_drafting.more(tree).level) leaves_.clear();
+    return leaves_;
   }
 
  private:
@@ -97,15 +100,15 @@ class RatedChildren {
 
   double value(Index k) const { return k < 0 ? 1 : at(values_, k); }
 
-  void list_values(const std::vector<Index>& tokens) {
+  void list_values() {
     candidates_.clear();
-    for (const Index k : tokens) candidates_.push_back(value(k));
+    for (const Index k : leaves_) candidates_.push_back(value(k));
   }
 
   // The numbers of the candidates that the draft length would propose if it chose among them and the tokens of the tree, the
   // most valuable first: at least `least`, and with the tokens at most `most`.
   template <class KeepDrafting>
-  const std::vector<Index>& worthy(const KeepDrafting& keep_drafting, Index most, Index levels, Index least) {
+  std::vector<Index>& worthy(const KeepDrafting& keep_drafting, Index most, Index levels, Index least) {
     const Index tokens = std::ssize(values_), room = most - tokens;
     const auto value_of = [=, this](Index k) { return k < tokens ? value(k) : at(candidates_, k - tokens); };
     order_.resize(values_.size() + candidates_.size());
@@ -133,7 +136,7 @@ class RatedChildren {
   std::vector<Index> counts_;    // for each node considered: how many children were chosen
   std::size_t next_ = 0;         // the first of children_ whose node add() has not seen
   std::vector<double> candidates_, sorted_;
-  std::vector<Index> order_, kept_;
+  std::vector<Index> order_, leaves_;
 };
 
 }  // namespace specdec::detail

@@ -47,6 +47,31 @@ class SparesPlan {
                        " and the spares make more than ", longest_draft, " tokens, the longest draft");
   }
 
+  /// Becomes the part of a plan that fits within the limits of a draft. It is fixed before anything is drawn. If a row has too few
+  /// tokens for its spares, the places stay empty.
+  /// Gives out the nodes level by level: the token of the trunk, its spares, the token of the second trunk. No path has
+  /// more than `room` tokens.
+  void set_within(const SparesPlan& plan, const DraftLimits& limits, Index room) {
+    spares_.clear();
+    trunk_ = second_trunk_ = 0;
+    const Index depth = std::min(limits.depth, room);
+    const Index trunk = std::min(plan.trunk_, depth);
+    if (trunk < 1) return;
+    const Index end = std::min(depth, std::max(trunk, plan.second_trunk_ + 1));
+    Index left = limits.nodes;
+    for (Index d = 0; d < end && left > 0; ++d) {
+      if (d < trunk) {
+        spares_.push_back(std::min(left - 1, plan.spares_at(d)));
+        left -= 1 + spares_.back();
+      }
+      if (spares_.front() > 0 && left > 0 && d > 0 && d <= plan.second_trunk_) {
+        second_trunk_ = d;
+        --left;
+      }
+    }
+    trunk_ = std::ssize(spares_);
+  }
+
   Index trunk() const { return trunk_; }
   Index second_trunk() const { return second_trunk_; }
   /// How many spares stand beside the trunk's token at this depth; the first token is at depth 0.
@@ -58,41 +83,6 @@ class SparesPlan {
  private:
   Index trunk_ = 0, second_trunk_ = 0;
   std::vector<Index> spares_;
-};
-
-/// The part of a plan that fits within the limits of a draft. It is fixed before anything is drawn. If a row has too few
-/// tokens for its spares, the places stay empty.
-class SparesWithin {
- public:
-  /// Gives out the nodes level by level: the token of the trunk, its spares, the token of the second trunk. No path has
-  /// more than `room` tokens.
-  void set(const SparesPlan& plan, const DraftLimits& limits, Index room) {
-    spares_.clear();
-    second_trunk_ = 0;
-    const Index depth = std::min(limits.depth, room);
-    const Index trunk = std::min(plan.trunk(), depth);
-    if (trunk < 1) return;
-    const Index end = std::min(depth, std::max(trunk, plan.second_trunk() + 1));
-    Index left = limits.nodes;
-    for (Index d = 0; d < end && left > 0; ++d) {
-      if (d < trunk) {
-        spares_.push_back(std::min(left - 1, plan.spares_at(d)));
-        left -= 1 + spares_.back();
-      }
-      if (spares_.front() > 0 && left > 0 && d > 0 && d <= plan.second_trunk()) {
-        second_trunk_ = d;
-        --left;
-      }
-    }
-  }
-
-  Index trunk() const { return std::ssize(spares_); }
-  Index spares_at(Index depth) const { return spares_[static_cast<std::size_t>(depth)]; }
-  Index second_trunk() const { return second_trunk_; }
-
- private:
-  std::vector<Index> spares_;  // beside each token of the trunk
-  Index second_trunk_ = 0;
 };
 
 }  // namespace detail
@@ -137,51 +127,52 @@ class Spares::Growth {
   using Copies = StoredRows<Q, false>;
   using Row = VariantRow<typename Rows::Stored, OneHotRow, typename Copies::Stored>;
 
+  struct Trunk {
+    Index left = 0;   // tokens to draw
+    Index last = -1;  // the token after which they come
+    Index depth = 0;  // of that token
+  };
+
  public:
   void begin(Spares& strategy, const DraftLimits& limits, Index room) {
-    within_.set(strategy.plan_, limits, detail::longest_line(room));
+    plan_.set_within(strategy.plan_, limits, detail::longest_line(room));
     limits_ = limits;
-    trunk_ = within_.trunk();
+    trunk_ = {.left = plan_.trunk()};
+    second_ = {};
     tree_.clear();
     rows_.clear();
     after_.clear();
     second_after_.clear();
-    drawn_ = second_left_ = 0;
-    last_ = -1;
-    anew_ = false;
   }
-  void end() { trunk_ = second_left_ = 0; }
+  void end() { trunk_.left = second_.left = 0; }
 
-  bool next() const { return second_left_ > 0 || drawn_ < trunk_; }
+  bool next() const { return second_.left > 0 || trunk_.left > 0; }
   /// The first trunk's rest does not follow the second trunk. So after the second trunk the cache goes back to the context.
   DraftWish wish() const {
-    if (drawn_ == 0) return {};
-    return {.tokens = tree_.tokens().subspan(static_cast<std::size_t>(parent()), 1),
-            .kept = anew_ && second_left_ == 0 ? 0 : unlimited};
+    const Trunk& trunk = second_.left > 0 ? second_ : trunk_;
+    if (trunk.depth == 0) return {};
+    return {.tokens = detail::part(tree_.tokens(), trunk.last, 1), .kept = trunk.depth - 1};
   }
 
   /// The next token, from the row before it, and its spares.
   template <class Output, class C, class KeepDrafting>
   void take(const Output& output, C& chance, const KeepDrafting& keep_drafting) {
     const auto q = detail::in_row("draft", tree_.size(), [&] { return output.row(0); });
-    const bool dead_end = detail::is_dead_end(detail::NamedRow(q, "draft", tree_.size()));
-    if (second_left_ > 0) {
-      if (dead_end) second_left_ = 0;
-      else grow_second(q, chance);
+    const detail::NamedRow name(q, "draft", tree_.size());
+    const bool dead_end = detail::is_dead_end(name);
+    if (second_.left > 0) {
+      if (dead_end) second_.left = 0;
+      else grow<2>(second_, second_after_, name, chance);
       return;
     }
-    anew_ = false;
-    if (dead_end) {
-      trunk_ = drawn_;
-      return;
-    }
-    grow_trunk(q, chance);
-    if (!keep_drafting.more(q, drawn_ - 1) || ends_at(last_, drawn_ - 1)) trunk_ = drawn_;
-    if (drawn_ > 1 || tree_.size() < 2 || ends_at(1, 0)) return;
-    second_left_ = within_.second_trunk();
-    second_last_ = 1;  // the first spare
-    second_depth_ = 1;
-    anew_ = second_left_ > 0;
+    if (dead_end) return end();
+    const Index depth = trunk_.depth;
+    grow<0>(trunk_, after_, name, chance);
+    if (const Index spares = plan_.spares_at(depth); spares > 0) name.named([&] { add_spares(q, spares); });
+    if (!keep_drafting.more(q, depth)) trunk_.left = 0;
+    constexpr Index first_spare = 1;
+    if (depth == 0 && tree_.size() > first_spare && !limits_.ends_at(tree_.token(first_spare), depth))
+      second_ = {.left = plan_.second_trunk(), .last = first_spare, .depth = 1};
   }
 
   Draft<RowSpan<Row>> draft(Index vocab_size) const {
@@ -189,37 +180,23 @@ class Spares::Growth {
   }
 
  private:
-  Index parent() const { return second_left_ > 0 ? second_last_ : last_; }
-  bool ends_at(Index k, Index depth) const { return limits_.ends_at(tree_.token(k), depth); }
-
-  template <class C>
-  void grow_trunk(const Q& q, C& chance) {
-    const Index depth = drawn_, parent = last_;
-    const auto name = detail::NamedRow(q, "draft", tree_.size());
-    const Token drawn = chance.draw(name, depth);
-    last_ = tree_.size();
-    ++drawn_;
-    after_.add(name);
-    add(drawn, parent, Row(std::in_place_index<0>, after_[depth]));
-    const Index spares = within_.spares_at(depth);
-    if (spares > 0) name.named([&] { add_spares(q, drawn, parent, spares); });
+  // Draws the next token of a trunk from the row before it, which is added to `rows`.
+  template <std::size_t kind, class List, class C>
+  void grow(Trunk& trunk, List& rows, const detail::NamedRow<Q>& q, C& chance) {
+    const Token drawn = chance.draw(q, trunk.depth);
+    rows.add(q);
+    const Index parent = std::exchange(trunk.last, tree_.size());
+    add(drawn, parent, Row(std::in_place_index<kind>, rows[rows.size() - 1]));
+    trunk.left = limits_.ends_at(drawn, trunk.depth++) ? 0 : trunk.left - 1;
   }
 
-  void add_spares(const Q& q, Token drawn, Index parent, Index count) {
+  // Beside the last token of the trunk.
+  void add_spares(const Q& q, Index count) {
+    const Index parent = tree_.parent(trunk_.last);
+    const Token drawn = tree_.token(trunk_.last);
     for (const TopToken& likely : likeliest_.of(q, count + 1))
       if (likely.token != drawn && count-- > 0)
         add(likely.token, parent, Row(std::in_place_index<1>, OneHotRow(likely.token)));
-  }
-
-  template <class C>
-  void grow_second(const Q& q, C& chance) {
-    const Index depth = second_depth_++, row = second_after_.size();
-    const detail::NamedRow name(q, "draft", tree_.size());
-    const Token token = chance.draw(name, depth);
-    const Index parent = std::exchange(second_last_, tree_.size());
-    second_after_.add(name);
-    add(token, parent, Row(std::in_place_index<2>, second_after_[row]));
-    second_left_ = ends_at(second_last_, depth) ? 0 : second_left_ - 1;
   }
 
   void add(Token token, Index parent, const Row& row) {
@@ -227,17 +204,13 @@ class Spares::Growth {
     rows_.push_back(row);
   }
 
-  detail::SparesWithin within_;
-  Index trunk_ = 0;  // tokens
+  detail::SparesPlan plan_;
+  DraftLimits limits_;
+  Trunk trunk_, second_;
   TokenTree tree_;
   std::vector<Row> rows_;
-  Rows after_;                   // the rows that the trunk was drawn from
-  Copies second_after_;          // copies: the model drops these rows before the draft is complete
-  Index drawn_ = 0, last_ = -1;  // of the trunk: its number of tokens, and its last token
-  Index second_left_ = 0, second_last_ = -1,
-        second_depth_ = 0;  // of the second trunk: tokens left to draw, its last token, the depth
-  bool anew_ = false;
-  DraftLimits limits_;
+  Rows after_;           // the rows that the trunk was drawn from
+  Copies second_after_;  // copies: the model drops these rows before the draft is complete
   TopTokens likeliest_;
 };
 

@@ -30,40 +30,9 @@ struct DraftWish {
 
 namespace detail {
 
-/// The requirements of DraftStrategy: first of the strategy, then of its Growth, here over rows in memory.
-template <class S>
-concept TellsTrees = requires {
-  { S::drafts_trees } -> std::convertible_to<bool>;
-  { S::branches } -> std::convertible_to<bool>;
-};
+/// A strategy's Growth over rows in memory.
 template <class S>
 using GrowthOf = typename S::template Growth<RowOf<DenseRows<RowPointers<double>>>, false>;
-template <class S>
-concept HasGrowth = requires { typename GrowthOf<S>; };
-template <class G, class S>
-concept Begins = requires(G& growth, S& strategy, const DraftLimits& limits, Index room) {
-  growth.begin(strategy, limits, room);
-};
-template <class G>
-concept HasNext = requires(G& growth) {
-  { growth.next() } -> std::same_as<bool>;
-};
-template <class G>
-concept HasWish = requires(G& growth) {
-  { growth.wish() } -> std::same_as<DraftWish>;
-};
-template <class G>
-concept TakesRows =
-    requires(G& growth, const DenseRows<RowPointers<double>>& rows, RandomChance<SplitMix64>& chance,
-             const AlwaysKeepDrafting& keep_drafting) { growth.take(rows, chance, keep_drafting); };
-template <class G>
-concept HasEnd = requires(G& growth) { growth.end(); };
-template <class G>
-concept ReturnsDraft = requires(G& growth, Index vocab_size) {
-  { growth.draft(vocab_size).tokens } -> std::convertible_to<std::span<const Token>>;
-};
-template <class G, class S>
-concept FitsGrowth = Begins<G, S> && HasNext<G> && HasWish<G> && TakesRows<G> && HasEnd<G> && ReturnsDraft<G>;
 
 }  // namespace detail
 
@@ -90,45 +59,20 @@ concept FitsGrowth = Begins<G, S> && HasNext<G> && HasWish<G> && TakesRows<G> &&
 /// OneTextDrafter's rule for the tokens in a draft holds here, too. After an exception the next call is begin(). No
 /// allocation in steady state.
 template <class S>
-concept DraftStrategy = std::move_constructible<S> && detail::TellsTrees<S> && detail::HasGrowth<S> &&
-                        detail::FitsGrowth<detail::GrowthOf<S>, S>;
+concept DraftStrategy = std::move_constructible<S> &&
+                        requires {
+                          { S::drafts_trees } -> std::convertible_to<bool>;
+                          { S::branches } -> std::convertible_to<bool>;
+                        } &&
+                        requires(detail::GrowthOf<S>& growth, S& strategy, const DraftLimits& limits, Index n,
+                                 const DenseRows<RowPointers<double>>& rows, RandomChance<SplitMix64>& chance,
+                                 const detail::AlwaysKeepDrafting& keep_drafting) {
+                          growth.begin(strategy, limits, n);
+                          { growth.next() } -> std::same_as<bool>;
+                          { growth.wish() } -> std::same_as<DraftWish>;
+                          growth.take(rows, chance, keep_drafting);
+                          growth.end();
+                          { growth.draft(n).tokens } -> std::convertible_to<std::span<const Token>>;
+                        };
 
-namespace detail {
-
-/// Compiles only if S is a DraftStrategy; the error names what is missing.
-template <class S>
-consteval bool fits_strategy() {
-  if constexpr (!DraftStrategy<S>) {
-    static_assert(TellsTrees<S>,
-                  "the strategy does not say drafts_trees and branches, two static constants: see "
-                  "specdec::DraftStrategy");
-    static_assert(HasGrowth<S>,
-                  "the strategy has no class template <specdec::Distribution Row, bool stable> Growth: see "
-                  "specdec::DraftStrategy");
-    if constexpr (HasGrowth<S>) {
-      using Growth = GrowthOf<S>;
-      static_assert(
-          Begins<Growth, S>,
-          "the strategy's Growth has no begin(strategy, const specdec::DraftLimits& limits, specdec::Index "
-          "room): see specdec::DraftStrategy");
-      static_assert(HasNext<Growth>,
-                    "the strategy's Growth has no next() that returns a bool: see specdec::DraftStrategy");
-      static_assert(HasWish<Growth>,
-                    "the strategy's Growth has no wish() that returns a specdec::DraftWish: see "
-                    "specdec::DraftStrategy");
-      static_assert(
-          TakesRows<Growth>,
-          "the strategy's Growth has no take(const auto& rows, auto& chance, const auto& keep_drafting): see "
-          "specdec::DraftStrategy");
-      static_assert(HasEnd<Growth>, "the strategy's Growth has no end(): see specdec::DraftStrategy");
-      static_assert(
-          ReturnsDraft<Growth>,
-          "the strategy's Growth has no draft(specdec::Index vocab_size) that returns a specdec::Draft: see "
-          "specdec::DraftStrategy");
-    }
-  }
-  return true;
-}
-
-}  // namespace detail
 }  // namespace specdec

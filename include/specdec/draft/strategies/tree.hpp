@@ -65,9 +65,6 @@ class Tree {
 
   Tree(const TreeShape& shape, Siblings siblings) : shape_(shape), siblings_(std::move(siblings)) {}
 
-  const TreeShape& shape() const& { return shape_; }
-  const TreeShape& shape() const&& = delete;
-
   template <class Q, bool stable>
   class Growth;
 
@@ -92,32 +89,30 @@ class Tree<Siblings>::Growth {
     tree_.clear();
     rows_.clear();
     places_.clear();
-    numbers_.clear();
-    rated_.clear();
-    after_.clear();
+    nodes_.clear();
     fed_.clear();
-    levels_ = fed_before_ = 0;
+    after_.clear();
+    rated_.clear();
+    levels_ = 0;
     // Rows of siblings may be views of its tokens.
     tree_.reserve(static_cast<std::size_t>(std::clamp<Index>(limits.nodes, 0, shape().size())));
-    level_.clear();
-    if (most_ > 0) level_.push_back(-1);
+    if (most_ > 0) nodes_.push_back(-1);
   }
-  void end() { level_.clear(); }
+  void end() { detail::resize(nodes_, after_.size()); }
 
-  bool next() const { return !level_.empty(); }
+  bool next() const { return std::ssize(nodes_) > after_.size(); }
   DraftWish wish() const {
-    const auto before = static_cast<std::size_t>(fed_before_);
-    return {.tokens = fed_.tokens().subspan(before), .parents = fed_.parents().subspan(before)};
+    const Index before = std::max<Index>(after_.size() - 1, 0);
+    return {.tokens = detail::after(fed_.tokens(), before), .parents = detail::after(fed_.parents(), before)};
   }
 
   /// Adds the children of the level, and moves on to those of them that are to have children.
   template <class Output, class C, class KeepDrafting>
   void take(const Output& output, C& chance, const KeepDrafting& keep_drafting) {
     const Index first = after_.size(), next = tree_.size();
-    for (Index i = 0; i < std::ssize(level_); ++i) after_.add(output.row(i));
+    for (Index i = first; i < std::ssize(nodes_); ++i) after_.add(output.row(i - first));
     ++levels_;
     if (!grow_rated(output, keep_drafting, first, next, chance)) grow_shape(first, next, chance);
-    list_level();
   }
 
   Draft<RowSpan<Row>> draft(Index vocab_size) const {
@@ -125,10 +120,10 @@ class Tree<Siblings>::Growth {
   }
 
  private:
-  const TreeShape& shape() const { return strategy_->shape(); }
+  const TreeShape& shape() const { return strategy_->shape_; }
 
   // The node's number in the shape; −1 for the context.
-  Index place(Index k) const { return k < 0 ? -1 : places_[static_cast<std::size_t>(k)]; }
+  Index place(Index k) const { return k < 0 ? -1 : detail::at(places_, k); }
 
   // How many children node k may have, by the shape.
   Index children(Index k) const { return shape().children(place(k)); }
@@ -138,11 +133,9 @@ class Tree<Siblings>::Growth {
     const auto wanted = [this](Index k) {  // as far as there is room
       return children(k) > 0 ? std::min(most_ - shape().first_child(place(k)), children(k)) : 0;
     };
-    for (std::size_t i = 0; i < level_.size(); ++i)
-      grow(level_[i], wanted(level_[i]), after_[first + static_cast<Index>(i)], chance);
-    level_.clear();
+    for (Index i = first; i < after_.size(); ++i) grow(i, wanted(detail::at(nodes_, i)), chance);
     for (Index k = next; k < tree_.size(); ++k)
-      if (!ends_at(k) && wanted(k) > 0) level_.push_back(k);
+      if (!ends_at(k) && wanted(k) > 0) feed(k);
   }
 
   // If the draft length rates draws.
@@ -164,34 +157,33 @@ class Tree<Siblings>::Growth {
   void grow_level(const Output& output, const KeepDrafting& keep_drafting, Index first, C& chance) {
     rated_.begin_level();
     // The model's own rows: a copy may not know what it was before hooks.
-    for (std::size_t i = 0; i < level_.size(); ++i)
-      if (ends_at(after_[first + static_cast<Index>(i)])) rated_.leave_out();
-      else rated_.consider(keep_drafting, level_[i], output.row(static_cast<Index>(i)), children(level_[i]));
+    for (Index i = first; i < after_.size(); ++i) {
+      const Index k = detail::at(nodes_, i);
+      if (ends_at(after_[i])) rated_.leave_out();
+      else rated_.consider(keep_drafting, k, output.row(i - first), children(k));
+    }
     rated_.choose(keep_drafting, limits_.nodes, levels_);
-    for (std::size_t i = 0; i < level_.size(); ++i) {
-      const Index node = static_cast<Index>(i), before = tree_.size();
-      grow(level_[i], rated_.chosen(node), after_[first + node], chance);
-      rated_.add(keep_drafting, node, tree_.size() - before);
+    for (Index i = first; i < after_.size(); ++i) {
+      const Index before = tree_.size();
+      grow(i, rated_.chosen(i - first), chance);
+      rated_.add(keep_drafting, i - first, tree_.size() - before);
     }
   }
 
   template <class KeepDrafting>
   void choose_level(const KeepDrafting& keep_drafting, Index next) {
-    level_.clear();
     if (levels_ == limits_.depth || tree_.size() == limits_.nodes) return;
+    Index room = room_ - fed_.size();
     for (Index k = next; k < tree_.size(); ++k)
-      if (!ends_at(k) && children(k) > 0 && std::ssize(level_) < room_ - fed_.size()) level_.push_back(k);
-    rated_.choose_leaves(keep_drafting, level_, limits_.nodes, levels_);
+      if (!ends_at(k) && children(k) > 0 && room-- > 0) rated_.add_leaf(k);
+    for (const Index k : rated_.choose_leaves(keep_drafting, limits_.nodes, levels_)) feed(k);
   }
 
-  // What the model takes in for the level.
-  void list_level() {
-    fed_before_ = fed_.size();
-    for (const Index k : level_) {
-      const Index parent = tree_.parent(k);
-      numbers_[static_cast<std::size_t>(k)] =
-          fed_.append(tree_.token(k), parent < 0 ? -1 : numbers_[static_cast<std::size_t>(parent)]);
-    }
+  // Node k is to have children: the model takes it in next.
+  void feed(Index k) {
+    const auto parent = std::lower_bound(nodes_.begin(), nodes_.end(), tree_.parent(k));
+    fed_.append(tree_.token(k), parent - nodes_.begin() - 1);
+    nodes_.push_back(k);
   }
 
   // Whether a path ends with node k of the level that was drawn last.
@@ -201,16 +193,14 @@ class Tree<Siblings>::Growth {
     return detail::is_dead_end(detail::NamedRow(q, "draft", tree_.size()));
   }
 
-  // Adds up to `count` children of node k; q is the row after the node.
+  // Adds up to `count` children of node nodes_[i].
   template <class C>
-  void grow(Index k, Index count, const typename Rows::Stored& q, C& chance) {
-    if (count < 1 || ends_at(q)) return;
-    strategy_->siblings_.grow(q, count, k, chance, tree_, rows_);
-    const Index child = shape().first_child(place(k));
-    for (Index i = 0; std::ssize(places_) < tree_.size(); ++i) {
-      places_.push_back(child + i);
-      numbers_.push_back(-1);
-    }
+  void grow(Index i, Index count, C& chance) {
+    if (count < 1 || ends_at(after_[i])) return;
+    const Index k = detail::at(nodes_, i);
+    strategy_->siblings_.grow(after_[i], count, k, chance, tree_, rows_);
+    for (Index child = shape().first_child(place(k)); std::ssize(places_) < tree_.size(); ++child)
+      places_.push_back(child);
   }
 
   Tree* strategy_ = nullptr;
@@ -219,13 +209,11 @@ class Tree<Siblings>::Growth {
   Index most_ = 0;  // nodes of the shape that there is room for
   TokenTree tree_;
   std::vector<Row> rows_;
-  std::vector<Index> places_;    // each token's number in the shape
-  std::vector<Index> numbers_;   // each token's number in fed_; −1: it is not there
-  Rows after_;                   // the rows after the context and the tokens that have children
-  Index levels_ = 0;             // how many levels there are
-  std::vector<Index> level_;     // the nodes whose children come next
-  TokenTree fed_;                // what the model takes in of the tree
-  Index fed_before_ = 0;         // how many of these tokens it took in before the level
+  std::vector<Index> places_;  // each token's number in the shape
+  std::vector<Index> nodes_;   // the context, and the tokens that have children, or whose children come next
+  TokenTree fed_;              // these tokens, as the model takes them in
+  Rows after_;                 // the row after each of nodes_, as far as the model took them in
+  Index levels_ = 0;           // how many levels there are
   detail::RatedChildren rated_;  // for a draft length that rates draws
 };
 

@@ -80,10 +80,8 @@ class TreeShape {
   std::span<const Index> parents() const& { return detail::view_of(parents_); }
   std::span<const Index> parents() const&& = delete;
 
-  // In the next three functions k is a node, or −1 for the context.
+  // In the next two functions k is a node, or −1 for the context.
 
-  /// The length of the path to the node.
-  Index depth_of(Index k) const { return std::upper_bound(sizes_.begin(), sizes_.end(), k) - sizes_.begin(); }
   Index children(Index k) const { return first_child(k + 1) - first_child(k); }
   /// The number of the node's first child; the others follow. Without children: the number that the first would have.
   Index first_child(Index k) const { return detail::at(first_children_, k + 1); }
@@ -92,10 +90,6 @@ class TreeShape {
   Index size_within(const DraftLimits& limits) const {
     const Index deep = detail::at(sizes_, std::clamp<Index>(limits.depth, 0, depth()));
     return std::clamp<Index>(limits.nodes, 0, deep);
-  }
-  /// The part within the limits.
-  TreeShape cut(const DraftLimits& limits) const {
-    return TreeShape(detail::view_of(parents_).first(static_cast<std::size_t>(size_within(limits))));
   }
 
   friend bool operator==(const TreeShape& left, const TreeShape& right) {

@@ -15,9 +15,9 @@
 
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
+#include "specdec/model/feeds.hpp"
 #include "specdec/model/over_feeds.hpp"
 #include "specdec/rows/numbers.hpp"
-#include "specdec/sample/model_logits.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 
@@ -106,7 +106,7 @@ CallAtParting ask_at_parting(M& model, std::span<const Token> text, Index prompt
   }
   const Index rows = std::min(end - begin, end - last + row);
   const auto& logits = feed(begin, end - begin, rows);
-  specdec::detail::check_shape(logits, rows, model.vocab_size());
+  specdec::detail::check_shape("model", logits.rows(), logits.cols(), rows, model.vocab_size());
   const auto numbers = specdec::numbers(logits).row(last - (end - rows));
   const CallAtParting out{size, row, static_cast<double>(numbers[parting.left]),
                           static_cast<double>(numbers[parting.right]),

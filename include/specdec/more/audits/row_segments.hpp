@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "specdec/rows/distribution.hpp"
-#include "specdec/rows/read/segments.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0::testing::detail {

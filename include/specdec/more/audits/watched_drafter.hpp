@@ -19,7 +19,7 @@ namespace specdec::inline v0_2_0::testing::detail {
 /// Wraps a drafter, and passes every call on. A class that watches derives from it, and hides the calls that it looks at.
 template <class D>
 class WatchedDrafter {
-  static_assert(specdec::detail::can_draft_for_requests<D>());
+  static_assert(specdec::detail::fits_drafter<D>());
   using Lifted = specdec::detail::Lift<D>;
   using Drafter = std::remove_reference_t<Lifted>;
 

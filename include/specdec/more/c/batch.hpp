@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 
 #include "specdec/error.hpp"
 #include "specdec/more/c/judge.hpp"
@@ -61,8 +62,10 @@ struct BatchOfC {
 
   /// All drafts in one.
   DraftOfC all() const {
-    return DraftOfC(described(in.target, in.target_temperatures).get(),
-                    described(in.draft, in.draft_temperatures).get(), tokens(), reads_draft(), in.drafts);
+    const auto target = described(in.target, in.target_temperatures),
+               draft = described(in.draft, in.draft_temperatures);
+    return DraftOfC(target ? &*target : nullptr, draft ? &*draft : nullptr, tokens(), reads_draft(),
+                    in.drafts);
   }
 
   /// Judges draft i.
@@ -87,16 +90,11 @@ struct BatchOfC {
   }
 
  private:
-  // Rows whose temperature is told draft by draft.
-  struct DescribedRows {
-    const specdec_rows* get() const { return is_null ? nullptr : &rows; }
-    specdec_rows rows;
-    bool is_null;
-  };
-  static DescribedRows described(const specdec_rows* rows, const double* temperatures) {
-    if (rows == nullptr) return {{}, true};
-    DescribedRows out{*rows, false};
-    if (temperatures != nullptr) out.rows.temperature = 1;
+  // Rows whose temperature may be told draft by draft.
+  static std::optional<specdec_rows> described(const specdec_rows* rows, const double* temperatures) {
+    if (rows == nullptr) return {};
+    specdec_rows out = *rows;
+    if (temperatures != nullptr) out.temperature = 1;
     return out;
   }
   DraftOfC at_temperatures(Index i, DraftOfC given) const {
@@ -142,25 +140,22 @@ struct BatchOfC {
 };
 
 /// What must hold before each draft of a batch can be told a status.
-inline void check_draft_count(int64_t drafts, const specdec_status* statuses, const specdec_rows* target) {
-  if (drafts < 0) invalid_argument("drafts = ", drafts, " is negative");
-  if (drafts > 0) check_not_null(statuses, "statuses");
-  if (target != nullptr && drafts > target->rows)
-    invalid_argument("target has ", target->rows, " rows, expected one at least for each of ", drafts,
-                     " drafts");
-}
-inline void check_error_size(int64_t drafts, const char* errors, std::size_t size) {
+inline void check_statuses(const specdec_batch& in) {
   constexpr auto most = static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max());
-  if (errors != nullptr && drafts > 0 && size > most / static_cast<std::size_t>(drafts))
-    invalid_argument("error_size = ", size, " for each of ", drafts, " drafts is more than fits into memory");
+  if (in.drafts < 0) invalid_argument("drafts = ", in.drafts, " is negative");
+  if (in.drafts > 0) check_not_null(in.statuses, "statuses");
+  if (in.target != nullptr && in.drafts > in.target->rows)
+    invalid_argument("target has ", in.target->rows, " rows, expected one at least for each of ", in.drafts,
+                     " drafts");
+  if (in.errors != nullptr && in.drafts > 0 && in.error_size > most / static_cast<std::size_t>(in.drafts))
+    invalid_argument("error_size = ", in.error_size, " for each of ", in.drafts,
+                     " drafts is more than fits into memory");
 }
 
 /// Judges the drafts one by one.
 inline specdec_status judge_batch(const specdec_batch& in) {
-  const specdec_status counted = status_of({in.errors, in.drafts == 0 ? 0 : in.error_size}, [&] {
-    check_draft_count(in.drafts, in.statuses, in.target);
-    check_error_size(in.drafts, in.errors, in.error_size);
-  });
+  const specdec_status counted =
+      status_of({in.errors, in.drafts == 0 ? 0 : in.error_size}, [&] { check_statuses(in); });
   if (counted != SPECDEC_OK) return counted;  // there need not be a status for each draft
   const BatchOfC batch{in};
   const ErrorText texts{in.drafts > 0 ? in.errors : nullptr, in.error_size};

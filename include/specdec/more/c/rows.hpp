@@ -17,6 +17,7 @@
 #include "specdec/more/c/specdec.h"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/dense.hpp"
+#include "specdec/rows/kinds/given_list.hpp"
 #include "specdec/rows/kinds/logits_row.hpp"
 #include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/rows/kinds/sparse.hpp"
@@ -37,20 +38,12 @@ using AnyRowOfC =
                LogitsRow<double>, LogitsRow<double, Eigen::Dynamic>, LogitsRow<Eigen::half, Eigen::Dynamic>,
                LogitsRow<Eigen::bfloat16, Eigen::Dynamic>, SparseRow<float>, SparseRow<double>, OneHotRow>;
 
-template <class R, class... Rows>
-consteval std::size_t number_among(const std::variant<Rows...>*) {
-  std::size_t number = 0;
-  (void)((std::same_as<R, Rows> || (static_cast<void>(++number), false)) || ...);
-  return number;
-}
-
 /// A row of any kind. A draw gives the token that the held row's own sampler gives.
 class RowOfC : public AnyRowOfC {
  public:
   template <class R>
   static RowOfC holding(const R& row) {
-    using Kinds = std::remove_cvref_t<decltype(std::declval<const AnyRowOfC&>().held())>;
-    return RowOfC(std::in_place_index<number_among<R>(static_cast<const Kinds*>(nullptr))>, row);
+    return RowOfC(std::in_place_type<R>, row);
   }
 
   class Sampler;

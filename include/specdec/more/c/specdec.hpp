@@ -16,8 +16,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <sstream>
-#include <variant>
 
 #include "specdec/chance/chance.hpp"
 #include "specdec/chance/philox.hpp"
@@ -49,16 +49,6 @@ inline int32_t draw_token(const RowsOfC& rows, Index i, specdec_philox& rng) {
   });
 }
 
-/// Each row is checked in the type that it has, which knows how its numbers are rounded.
-inline void validate_rows(const RowsOfC& rows, double tolerance) {
-  if (!(tolerance >= 0)) invalid_argument("tolerance = ", tolerance, " is no number >= 0");
-  for (Index i = 0; i < rows.rows(); ++i)
-    in_row("rows", i, [&] {
-      const RowOfC row = rows.row(i);
-      std::visit([&](const auto& held) { validate_row(held, rows.vocab_size(), tolerance); }, row.held());
-    });
-}
-
 /// Rows of floats without gaps.
 inline specdec_rows flat_rows(specdec_row_kind kind, const float* numbers, Index rows, int64_t vocab_size) {
   specdec_rows flat = {};
@@ -82,22 +72,6 @@ inline Index flat_tokens(int64_t drafts, const int64_t* offsets) {
   if (offsets[drafts] < 0 || offsets[drafts] > most)
     invalid_argument("offsets[", drafts, "] = ", offsets[drafts], " is outside 0..", most);
   return offsets[drafts];
-}
-
-inline void check_references(const RowsOfC& target, const RowsOfC& references) {
-  if (references.rows() != target.rows())
-    invalid_argument("references has ", references.rows(), " rows, expected ", target.rows());
-}
-
-/// Adds each token with its row; `references` may be null.
-inline void add_to_audit(testing::TextAudit& audit, const RowsOfC& target, const RowsOfC* references,
-                         const int32_t* tokens) {
-  for (Index i = 0; i < target.rows(); ++i)
-    in_row("target", i, [&] {
-      const RowOfC row = target.row(i);
-      if (references == nullptr) audit.add(row, tokens[i]);
-      else audit.add(row, tokens[i], references->row(i));
-    });
 }
 
 }  // namespace specdec::detail
@@ -208,7 +182,12 @@ specdec_status specdec_validate(const specdec_rows* rows, double tolerance, char
   using namespace specdec::detail;
   return status_of({error, error_size}, [&] {
     check_not_null(rows, "rows");
-    validate_rows(RowsOfC("rows", *rows), tolerance);
+    const RowsOfC given("rows", *rows);
+    if (!(tolerance >= 0)) invalid_argument("tolerance = ", tolerance, " is no number >= 0");
+    for (specdec::Index i = 0; i < given.rows(); ++i)
+      in_row("rows", i, [&] {
+        given.row(i).ask([&](const auto& held) { validate_row(held, given.vocab_size(), tolerance); });
+      });
   });
 }
 
@@ -295,10 +274,16 @@ specdec_status specdec_text_audit_add(specdec_text_audit* audit, const specdec_r
     check_not_null(target, "target");
     const RowsOfC p("target", *target);
     if (p.rows() > 0) check_not_null(tokens, "tokens");
-    if (references == nullptr) return add_to_audit(audit->audit, p, nullptr, tokens);
-    const RowsOfC r("references", *references);
-    check_references(p, r);
-    add_to_audit(audit->audit, p, &r, tokens);
+    std::optional<RowsOfC> r;
+    if (references != nullptr) r.emplace("references", *references);
+    if (r && r->rows() != p.rows())
+      invalid_argument("references has ", r->rows(), " rows, expected ", p.rows());
+    for (specdec::Index i = 0; i < p.rows(); ++i)
+      in_row("target", i, [&] {
+        const RowOfC row = p.row(i);
+        if (r) audit->audit.add(row, tokens[i], r->row(i));
+        else audit->audit.add(row, tokens[i]);
+      });
   });
 }
 

@@ -1,4 +1,5 @@
-// Where top-k, top-p and min-p cut a row of logits: the least logit that stays. Tokens of equal logit stay or go together.
+// How a request samples, and where top-k, top-p and min-p cut a row of logits: the least logit that stays. Tokens of equal logit
+// stay or go together.
 // Experimental: may change in any version. See .github/CHANGELOG.md.
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -8,12 +9,29 @@
 
 #include "specdec/more/device/numbers.hpp"
 #include "specdec/more/device/segments.hpp"
-#include "specdec/more/device/settings.hpp"
 #include "specdec/more/device/team.hpp"
 #include "specdec/sample/threshold/ordered_key.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0::device {
+
+/// How a request samples: Chain{Temperature, TopK, TopP, MinP} of the host, in this order.
+struct Settings {
+  float temperature = 1;   ///< 0: the largest logit has probability 1; among equals the lowest id
+  float min_p = 0;         ///< tokens with less than this share of the largest probability are left out
+  std::int32_t top_k = 0;  ///< only the largest logits are kept, and those equal to the last of them; 0: all
+  float top_p = 1;         ///< only the likeliest tokens that together have this probability are kept
+};
+
+/// The factor of the logits: log2(e)/temperature. At temperature 0 the sums are not used, and any factor will do.
+SPECDEC_TEAM float scale_of(Settings settings) {
+  return settings.temperature > 0 ? log2_of_e / settings.temperature : log2_of_e;
+}
+SPECDEC_TEAM bool are_valid(Settings settings) {
+  return settings.temperature >= 0 && settings.temperature < infinity && scale_of(settings) < infinity &&
+         settings.min_p >= 0 && settings.min_p <= 1 && settings.top_k >= 0 && settings.top_p > 0 &&
+         settings.top_p <= 1;
+}
 namespace detail {
 
 /// The largest number from `low` to `high` for which holds(number), which is so up to some number. `low` if it never is.
@@ -28,10 +46,6 @@ SPECDEC_TEAM float last_number(float low, float high, const Holds& holds) {
   return specdec::detail::from_ordered_key<float>(first);
 }
 
-/// Top-k: each token weighs 1.
-struct TokenCount {
-  SPECDEC_TEAM std::uint64_t operator()(float) const { return 1; }
-};
 /// Top-p: a token weighs its number, in whole units. Sums of integers do not depend on their order, so a crew of any size finds
 /// the same cut.
 struct TokenMass {
@@ -43,70 +57,65 @@ struct TokenMass {
   }
 };
 
-/// A row whose segments were summed, with the largest logit of each lane in each segment.
-template <class Scalar>
-struct RowToCut {
-  const Scalar* logits;
-  const SegmentSum* sums;
-  const float* largest;
-  Index vocab_size;
+// Calls add(team, s, sums of the lanes) for each segment that has a logit from `cut` on. Returns the sum of all lanes.
+template <class Crew, class Scalar, class Add>
+SPECDEC_TEAM std::uint64_t in_segments_from(Crew& crew, const SummedRow<Scalar>& row, float cut,
+                                            const Add& add) {
+  return crew.sum([&](auto team, int j) SPECDEC_TEAM_LAMBDA {
+    typename decltype(team)::template PerLane<std::uint64_t> mine;
+    team.run([&](int lane) SPECDEC_TEAM_LAMBDA { team.at(mine, lane) = 0; });
+    for (Index s = j; s < row.segments(); s += Crew::size)
+      if (row.sums[s].largest >= cut) add(team, s, mine);
+    return team.sum(mine);
+  });
+}
 
-  /// What the logits from `cut` on weigh. Reads the columns of those lanes only that have such a logit.
-  template <class Crew, class Weight>
-  SPECDEC_TEAM std::uint64_t weight_from(Crew& crew, float cut, const Weight& weight) const {
-    return in_segments_from(crew, cut, [&](auto team, Index s, auto& mine) SPECDEC_TEAM_LAMBDA {
-      const Scalar* here = logits + s * segment_size;
-      const int count = columns_of(vocab_size, s);
-      for (int next = 0;;) {
-        const int who = team.first(
-            [&](int lane) SPECDEC_TEAM_LAMBDA { return lane >= next && largest[s * lanes + lane] >= cut; });
-        if (who < 0) break;
-        team.run([&](int lane) SPECDEC_TEAM_LAMBDA {  // a column each of that lane's
-          const int place = place_of(who, lane);
-          if (place >= count) return;
-          const float l = widen(here[place]);
-          if (l >= cut) team.at(mine, lane) += weight(l);
-        });
-        next = who + 1;
-      }
-    });
-  }
-  /// What the largest logits of the lanes weigh, from `cut` on: a lower bound of weight_from().
-  template <class Crew, class Weight>
-  SPECDEC_TEAM std::uint64_t least_weight_from(Crew& crew, float cut, const Weight& weight) const {
-    return in_segments_from(crew, cut, [&](auto team, Index s, auto& mine) SPECDEC_TEAM_LAMBDA {
-      team.run([&](int lane) SPECDEC_TEAM_LAMBDA {
-        const float l = largest[s * lanes + lane];
+/// What the logits from `cut` on weigh. Reads the columns of those lanes only that have such a logit.
+template <class Crew, class Scalar, class Weight>
+SPECDEC_TEAM std::uint64_t weight_from(Crew& crew, const SummedRow<Scalar>& row, float cut,
+                                       const Weight& weight) {
+  return in_segments_from(crew, row, cut, [&](auto team, Index s, auto& mine) SPECDEC_TEAM_LAMBDA {
+    const Scalar* here = row.segment(s);
+    const float* largest = row.largest + s * lanes;
+    const int count = row.columns(s);
+    for (int next = 0;;) {
+      const int who =
+          team.first([&](int lane) SPECDEC_TEAM_LAMBDA { return lane >= next && largest[lane] >= cut; });
+      if (who < 0) break;
+      team.run([&](int lane) SPECDEC_TEAM_LAMBDA {  // a column each of that lane's
+        const int place = place_of(who, lane);
+        if (place >= count) return;
+        const float l = widen(here[place]);
         if (l >= cut) team.at(mine, lane) += weight(l);
       });
+      next = who + 1;
+    }
+  });
+}
+/// What the largest logits of the lanes weigh, from `cut` on: a lower bound of weight_from().
+template <class Crew, class Scalar, class Weight>
+SPECDEC_TEAM std::uint64_t least_weight_from(Crew& crew, const SummedRow<Scalar>& row, float cut,
+                                             const Weight& weight) {
+  return in_segments_from(crew, row, cut, [&](auto team, Index s, auto& mine) SPECDEC_TEAM_LAMBDA {
+    team.run([&](int lane) SPECDEC_TEAM_LAMBDA {
+      const float l = row.largest[s * lanes + lane];
+      if (l >= cut) team.at(mine, lane) += weight(l);
     });
-  }
+  });
+}
 
-  /// The largest cut from `low` to `most` that keeps at least this weight; `low` if none does.
-  template <class Crew, class Weight>
-  SPECDEC_TEAM float cut_that_keeps(Crew& crew, std::uint64_t wanted, float low, float most,
-                                    const Weight& weight) const {
-    static_assert(lane_size == lanes);
-    low = last_number(low, most, [&](float cut) SPECDEC_TEAM_LAMBDA {
-      return least_weight_from(crew, cut, weight) >= wanted;
-    });
-    return last_number(
-        low, most, [&](float cut) SPECDEC_TEAM_LAMBDA { return weight_from(crew, cut, weight) >= wanted; });
-  }
-
- private:
-  // Calls add(team, s, sums of the lanes) for each segment that has a logit from `cut` on. Returns the sum of all lanes.
-  template <class Crew, class Add>
-  SPECDEC_TEAM std::uint64_t in_segments_from(Crew& crew, float cut, const Add& add) const {
-    return crew.sum([&](auto team, int j) SPECDEC_TEAM_LAMBDA {
-      typename decltype(team)::template PerLane<std::uint64_t> mine;
-      team.run([&](int lane) SPECDEC_TEAM_LAMBDA { team.at(mine, lane) = 0; });
-      for (Index s = j; s < segments_of(vocab_size); s += Crew::size)
-        if (sums[s].largest >= cut) add(team, s, mine);
-      return team.sum(mine);
-    });
-  }
-};
+/// The largest cut from `low` to `most` that keeps at least this weight; `low` if none does.
+template <class Crew, class Scalar, class Weight>
+SPECDEC_TEAM float cut_that_keeps(Crew& crew, const SummedRow<Scalar>& row, std::uint64_t wanted, float low,
+                                  float most, const Weight& weight) {
+  static_assert(lane_size == lanes);
+  low = last_number(low, most, [&](float cut) SPECDEC_TEAM_LAMBDA {
+    return least_weight_from(crew, row, cut, weight) >= wanted;
+  });
+  return last_number(low, most, [&](float cut) SPECDEC_TEAM_LAMBDA {
+    return weight_from(crew, row, cut, weight) >= wanted;
+  });
+}
 
 /// The least logit with at least `share` of the number of the largest logit.
 SPECDEC_TEAM float cut_of_share(float share, float most, float scale) {
@@ -130,18 +139,19 @@ SPECDEC_TEAM float cut_of_share(float share, float most, float scale) {
 /// Cost: top-k and top-p search in up to 32 steps over the largest logits of the lanes, and in up to 32 more over the columns of
 /// those lanes only that have a logit from the bound found on. Min-p reads nothing.
 template <class Crew, class Scalar>
-SPECDEC_TEAM float cut_of(Crew& crew, const detail::RowToCut<Scalar>& row, Settings settings, float most,
+SPECDEC_TEAM float cut_of(Crew& crew, const SummedRow<Scalar>& row, Settings settings, float most,
                           float scale, float top, double total) {
   float cut = -infinity;
   if (settings.top_k > 0 && settings.top_k < row.vocab_size)
-    cut =
-        row.cut_that_keeps(crew, static_cast<std::uint64_t>(settings.top_k), cut, most, detail::TokenCount{});
+    cut = detail::cut_that_keeps(crew, row, static_cast<std::uint64_t>(settings.top_k), cut, most,
+                                 [](float) SPECDEC_TEAM_LAMBDA { return std::uint64_t{1}; });
   if (settings.top_p < 1) {
     const detail::TokenMass mass{scale, top};
-    const double all = cut > -infinity ? static_cast<double>(row.weight_from(crew, cut, mass))
+    const double all = cut > -infinity ? static_cast<double>(detail::weight_from(crew, row, cut, mass))
                                        : total * static_cast<double>(mass.units);
     const double wanted = static_cast<double>(settings.top_p) * all;
-    cut = row.cut_that_keeps(crew, wanted > 1 ? static_cast<std::uint64_t>(wanted) : 1, cut, most, mass);
+    cut = detail::cut_that_keeps(crew, row, wanted > 1 ? static_cast<std::uint64_t>(wanted) : 1, cut, most,
+                                 mass);
   }
   if (settings.min_p > 0) {
     const float least = detail::cut_of_share(settings.min_p, most, scale);

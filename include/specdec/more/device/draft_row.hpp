@@ -67,36 +67,25 @@ class DenseDraft {
 /// that keep few tokens, as top-k does: no row of V numbers has to stay in memory.
 ///
 /// Cost: a look-up reads the list.
-class ListedDraft {
- public:
-  SPECDEC_TEAM ListedDraft(const std::int32_t* ids, const float* probabilities, Index count)
-      : ids_(ids), probabilities_(probabilities), count_(count) {}
+struct ListedDraft {
+  const std::int32_t* ids;
+  const float* probabilities;
+  Index count;
 
   SPECDEC_TEAM double probability(Token x) const {
-    for (Index k = 0; k < count_; ++k)
-      if (ids_[k] == x) return static_cast<double>(probabilities_[k]);
+    for (Index k = 0; k < count; ++k)
+      if (ids[k] == x) return static_cast<double>(probabilities[k]);
     return 0;
   }
-
   SPECDEC_TEAM FaultKind fault_of(Token x) const { return detail::fault_of_drawn(probability(x)); }
-
- private:
-  const std::int32_t* ids_;
-  const float* probabilities_;
-  Index count_;
 };
 
 /// The draft row of a token that was chosen, by a look-up or as the likeliest: q is 1 for this token.
-class ChosenDraft {
- public:
-  SPECDEC_TEAM explicit ChosenDraft(Token token) : token_(token) {}
+struct ChosenDraft {
+  Token token;
 
-  SPECDEC_TEAM double probability(Token x) const { return x == token_ ? 1 : 0; }
-
+  SPECDEC_TEAM double probability(Token x) const { return x == token ? 1 : 0; }
   SPECDEC_TEAM FaultKind fault_of(Token) const { return FaultKind::none; }
-
- private:
-  Token token_;
 };
 
 }  // namespace specdec::device

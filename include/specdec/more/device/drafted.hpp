@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "specdec/chance/address.hpp"
 #include "specdec/chance/race_rounds.hpp"
+#include "specdec/more/device/address.hpp"
 #include "specdec/more/device/draft_row.hpp"
 #include "specdec/more/device/fault.hpp"
 #include "specdec/more/device/numbers.hpp"
@@ -55,6 +55,7 @@ class Chance {
 
 namespace detail {
 
+/// Each team of a crew draws the token, for itself.
 template <class Team, class TargetRow, class Pair>
 SPECDEC_TEAM Token draw_from(Team team, const TargetRow& row, const Pair& pair) {
   return pair.draw([&](double u) SPECDEC_TEAM_LAMBDA { return row.draw(team, u); }, row);
@@ -123,13 +124,17 @@ SPECDEC_TEAM RaceEnd settle_race(Crew& crew, const Pair& pair, double w, const T
 /// The drafted tokens of one request with their rows. All lanes of a crew call its functions together, with equal arguments, and
 /// get equal answers. After a fault the answers mean nothing, but the rule ends.
 ///
-/// `Rows` has target(i), a Row, and draft(i), a draft row. `residual` has room for a number a segment.
-template <class Crew, class Rows>
+/// `R` has the functions of Requests. It must outlive this.
+template <class Crew, class R>
 class Drafted {
  public:
-  SPECDEC_TEAM Drafted(Crew& crew, const Rows& rows, const std::int32_t* tokens, Index gamma,
-                       double* residual, Fault& fault)
-      : crew_(&crew), rows_(rows), tokens_(tokens), gamma_(gamma), residual_(residual), fault_(&fault) {}
+  SPECDEC_TEAM Drafted(Crew& crew, const R& requests, Index request, Fault& fault)
+      : crew_(&crew),
+        all_(&requests),
+        request_(request),
+        tokens_(requests.tokens + requests.begin(request)),
+        gamma_(requests.gamma(request)),
+        fault_(&fault) {}
 
   SPECDEC_TEAM Index gamma() const { return gamma_; }
   SPECDEC_TEAM Index depth(Index i) const { return i; }
@@ -138,13 +143,13 @@ class Drafted {
   SPECDEC_TEAM void look_up_all() const {}
 
   SPECDEC_TEAM double p(Index i) const {
-    const auto row = rows_.target(i);
+    const auto row = all_->finished_row(request_, i);
     // A dead end can be read: each token has probability 0.
     const bool readable = row.fault() == FaultKind::target_has_no_mass || is_sound(row, i);
     return readable ? row.probability(token(i)) : 0;
   }
   SPECDEC_TEAM double q(Index i) const {
-    const double q = rows_.draft(i).probability(token(i));
+    const double q = all_->draft_row(request_, i).probability(token(i));
     const FaultKind fault = detail::fault_of_drawn(q);
     if (fault == FaultKind::none) return q;
     fail(fault, i);
@@ -156,15 +161,15 @@ class Drafted {
   }
 
   SPECDEC_TEAM Token argmax(Index i) const {
-    const auto row = rows_.target(i);
+    const auto row = all_->finished_row(request_, i);
     return is_sound(row, i) ? row.argmax(crew_->team()) : 0;
   }
 
   template <class C>
   SPECDEC_TEAM Token draw(C& chance, Index i) const {
     const Address at = chance.ask();
-    const auto row = rows_.target(i);
-    return is_sound(row, i) ? draw_from(row, chance.at(at)) : 0;
+    const auto row = all_->finished_row(request_, i);
+    return is_sound(row, i) ? detail::draw_from(crew_->team(), row, chance.at(at)) : 0;
   }
 
   /// The race of specdec::Drafted. A crew makes as many rounds at once as it has teams.
@@ -172,14 +177,14 @@ class Drafted {
   SPECDEC_TEAM std::optional<Token> race(C& chance, double w, Index i) const {
     Address at = chance.ask();
     if (!(w > 0)) return std::nullopt;
-    const auto row = rows_.target(i);
+    const auto row = all_->finished_row(request_, i);
     const double lost = specdec::detail::lost_below(w);
     if (i == gamma_) {
       const auto pair = chance.at(at);
       if (w < 1 && pair.below(lost)) return std::nullopt;  // nothing was read
-      return is_sound(row, i) ? draw_from(row, pair) : Token{0};
+      return is_sound(row, i) ? detail::draw_from(crew_->team(), row, pair) : Token{0};
     }
-    const auto draft = rows_.draft(i);
+    const auto draft = all_->draft_row(request_, i);
     // (nvcc takes `at.round <` for the beginning of a template's arguments.)
     for (const std::uint32_t rounds = chance.race_rounds(); rounds > at.round; at.round += Crew::size) {
       if (chance.at(at).below(lost)) return std::nullopt;  // nothing was read
@@ -198,7 +203,8 @@ class Drafted {
       }
     }
     at.round = chance.race_rounds();
-    const detail::RaceEnd end = detail::settle_race(*crew_, chance.at(at), w, row, draft, residual_);
+    double* residual = all_->work.residual + request_ * all_->segments();
+    const detail::RaceEnd end = detail::settle_race(*crew_, chance.at(at), w, row, draft, residual);
     if (end.is_nan) return fail(FaultKind::draft_is_no_probability, i), Token{0};
     return end.winner;
   }
@@ -213,12 +219,6 @@ class Drafted {
     return row.fault() == FaultKind::none;
   }
 
-  // The teams draw the same token, each for itself.
-  template <class TargetRow, class Pair>
-  SPECDEC_TEAM Token draw_from(const TargetRow& row, const Pair& pair) const {
-    return detail::draw_from(crew_->team(), row, pair);
-  }
-
   // Round j of those that are made at once. If an earlier one of them is lost, it draws nothing.
   template <class Team, class C, class TargetRow, class DraftRow>
   SPECDEC_TEAM Answer round(Team team, C& chance, Address at, std::uint32_t rounds, int j, double lost,
@@ -231,10 +231,10 @@ class Drafted {
   }
 
   Crew* crew_;
-  Rows rows_;
+  const R* all_;
+  Index request_;
   const std::int32_t* tokens_;
   Index gamma_;
-  double* residual_;
   Fault* fault_;
 };
 

@@ -17,10 +17,9 @@ enum class FaultKind : std::int32_t {
   unknown_token = 4,            ///< the drafted token `row` is in no vocabulary
   token_was_not_drawn = 5,      ///< the drafted token `row` has q = 0: it was not drawn from its draft row
   draft_is_no_probability = 6,  ///< a number of the draft row is NaN, negative, or above 1 + 2^-8
-  bad_setting = 7,              ///< of Settings, or top-k or top-p without Requests::largest
+  bad_setting = 7,              ///< of Settings, or top-k or top-p without WorkSpace::largest
   too_long = 8,                 ///< the draft has more than most_drafted tokens
-  no_verdict =
-      9,  ///< a coin of the rule has probability NaN, or the rule accepted a token beyond the vocabulary
+  no_verdict = 9,  ///< a coin has probability NaN, or the rule accepted a token beyond the vocabulary
 };
 
 /// The first fault of a request, and the row or token that it is about: counted from 0 within the request.

@@ -6,14 +6,14 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "specdec/chance/address.hpp"
+#include "specdec/more/device/address.hpp"
+#include "specdec/more/device/cut.hpp"
 #include "specdec/more/device/draft_row.hpp"
 #include "specdec/more/device/drafted.hpp"
 #include "specdec/more/device/fault.hpp"
 #include "specdec/more/device/numbers.hpp"
 #include "specdec/more/device/row.hpp"
 #include "specdec/more/device/segments.hpp"
-#include "specdec/more/device/settings.hpp"
 #include "specdec/more/device/team.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/rules/traits.hpp"
@@ -21,19 +21,26 @@
 
 namespace specdec::inline v0_2_0::device {
 
-/// Draft rows of logits, a row for each token of all requests. log_sum_exp[k] is log Σ exp(logit/temperature) of row k.
+/// Rows of logits.
 template <class Scalar>
-struct DenseDrafts {
+struct LogitRows {
   const Scalar* logits = nullptr;
   Index vocab_size = 0;
   Index stride = 0;  ///< from a row to the next one; 0: vocab_size
+
+  SPECDEC_TEAM const Scalar* row(Index k) const { return logits + k * (stride > 0 ? stride : vocab_size); }
+};
+
+/// Draft rows of logits, a row for each token of all requests. log_sum_exp[k] is log Σ exp(logit/temperature) of row k.
+template <class Scalar>
+struct DenseDrafts {
+  LogitRows<Scalar> rows = {};
   const float* log_sum_exp = nullptr;
   const float* temperatures = nullptr;  ///< of each request's drafter; nullptr: 1
   const float* cuts = nullptr;          ///< the least logit that was kept, of each row; nullptr: all were
 
   SPECDEC_TEAM DenseDraft<Scalar> row(Index request, Index k, Token) const {
-    return {logits + k * (stride > 0 ? stride : vocab_size), vocab_size,
-            temperatures ? static_cast<double>(temperatures[request]) : 1.0,
+    return {rows.row(k), rows.vocab_size, temperatures ? static_cast<double>(temperatures[request]) : 1.0,
             static_cast<double>(log_sum_exp[k]), cuts ? cuts[k] : -infinity};
   }
 };
@@ -51,7 +58,38 @@ struct ListedDrafts {
 
 /// Drafts of a drafter that chooses, such as a look-up in the text: no rows.
 struct ChosenDrafts {
-  SPECDEC_TEAM ChosenDraft row(Index, Index, Token token) const { return ChosenDraft(token); }
+  SPECDEC_TEAM ChosenDraft row(Index, Index, Token token) const { return {token}; }
+};
+
+/// How each request samples: arrays of what Settings has. Of one that is nullptr, all requests have the default.
+struct RequestSettings {
+  const float* temperatures = nullptr;
+  const float* min_p = nullptr;
+  const std::int32_t* top_k = nullptr;
+  const float* top_p = nullptr;
+
+  SPECDEC_TEAM Settings of(Index request) const {
+    return {temperatures ? temperatures[request] : 1.0F, min_p ? min_p[request] : 0.0F,
+            top_k ? top_k[request] : 0, top_p ? top_p[request] : 1.0F};
+  }
+};
+
+/// What the pieces leave for one another.
+struct WorkSpace {
+  SegmentSum* sums = nullptr;    ///< rows() × segments()
+  float* largest = nullptr;      ///< rows() × segments() × lanes; nullptr if no request has top-k or top-p
+  double* cumulative = nullptr;  ///< rows() × segments()
+  RowSummary* rows = nullptr;    ///< rows()
+  double* residual = nullptr;    ///< count × segments()
+};
+
+/// What is found. An array may be nullptr where nobody wants it.
+struct Verdicts {
+  std::int32_t* accepted = nullptr;  ///< τ of each request; −1 after a fault
+  std::int32_t* token = nullptr;     ///< Y of each request; −1 after a fault
+  std::int32_t* emitted = nullptr;   ///< count × width tokens: those accepted, then Y, then −1
+  Index width = 0;                   ///< at least the longest draft and one more
+  Fault* faults = nullptr;
 };
 
 /// Requests that are judged together: pointers into memory that the device reads and writes. Tokens of all requests lie one after
@@ -64,35 +102,15 @@ struct Requests {
   Index count = 0;                     ///< how many requests
   const std::int32_t* ends = nullptr;  ///< ends[r]: how many tokens requests 0..r have (cu_num_draft_tokens)
   const std::int32_t* tokens = nullptr;  ///< drafted tokens, padded with −1
-
-  const Scalar* target = nullptr;  ///< logits
-  Index vocab_size = 0;
-  Index stride = 0;  ///< from a target row to the next one; 0: vocab_size
+  LogitRows<Scalar> target = {};
   DraftRows draft = {};
-
-  const float* temperatures = nullptr;  ///< of each request; nullptr: 1
-  const float* min_p = nullptr;         ///< of each request; nullptr: 0
-  const std::int32_t* top_k = nullptr;  ///< of each request; nullptr: 0, which keeps all
-  const float* top_p = nullptr;         ///< of each request; nullptr: 1
+  RequestSettings settings = {};
   const std::uint64_t* seeds = nullptr;
-  const std::uint64_t* steps =
-      nullptr;  ///< how many verifications each request had before: see AddressedChance
+  const std::uint64_t* steps = nullptr;  ///< how many verifications each had before: see AddressedChance
+  WorkSpace work = {};
+  Verdicts verdicts = {};
 
-  SegmentSum* sums = nullptr;  ///< work space: rows() × segments
-  float* largest =
-      nullptr;  ///< work space: rows() × segments × lanes; nullptr if no request has top-k or top-p
-  double* cumulative = nullptr;   ///< work space: rows() × segments
-  RowSummary* rows_of = nullptr;  ///< work space: rows()
-  double* residual = nullptr;     ///< work space: count × segments
-
-  std::int32_t* accepted =
-      nullptr;  ///< τ of each request; −1 after a fault. Results may be nullptr where nobody wants them
-  std::int32_t* token = nullptr;    ///< Y of each request; −1 after a fault
-  std::int32_t* emitted = nullptr;  ///< count × width tokens: those accepted, then Y, then −1
-  Index width = 0;                  ///< at least the longest draft and one more
-  Fault* faults = nullptr;
-
-  SPECDEC_TEAM Index segments() const { return segments_of(vocab_size); }
+  SPECDEC_TEAM Index segments() const { return segments_of(target.vocab_size); }
   SPECDEC_TEAM Index begin(Index request) const { return request > 0 ? ends[request - 1] : 0; }
   SPECDEC_TEAM Index rows() const { return begin(count) + count; }
   /// The tokens of a request up to the first −1.
@@ -102,17 +120,20 @@ struct Requests {
       ++gamma;
     return gamma;
   }
-  SPECDEC_TEAM Settings settings(Index request) const {
-    return {temperatures ? temperatures[request] : 1.0F, min_p ? min_p[request] : 0.0F,
-            top_k ? top_k[request] : 0, top_p ? top_p[request] : 1.0F};
-  }
-
   SPECDEC_TEAM Index row_number(Index request, Index i) const { return begin(request) + request + i; }
-  SPECDEC_TEAM float* largest_of(Index row) const {
-    return largest ? largest + row * segments() * lanes : nullptr;
+  /// Target row i of a request, to be summed and finished.
+  SPECDEC_TEAM SummedRow<Scalar> row(Index request, Index i) const {
+    const Index row = row_number(request, i), first = row * segments();
+    return {target.row(row), target.vocab_size, work.sums + first,
+            work.largest ? work.largest + first * lanes : nullptr, work.cumulative + first};
   }
-  SPECDEC_TEAM const Scalar* logits(Index request, Index i) const {
-    return target + row_number(request, i) * (stride > 0 ? stride : vocab_size);
+  SPECDEC_TEAM Row<Scalar> finished_row(Index request, Index i) const {
+    return {row(request, i), scale_of(settings.of(request)), work.rows[row_number(request, i)]};
+  }
+  /// The draft row of token i of a request.
+  SPECDEC_TEAM auto draft_row(Index request, Index i) const {
+    const Index k = begin(request) + i;
+    return draft.row(request, k, tokens[k]);
   }
 };
 
@@ -121,15 +142,7 @@ struct Requests {
 template <class Team, class R>
 SPECDEC_TEAM void sum_segment_of(Team team, const R& requests, Index request, Index i, Index s) {
   if (i > requests.gamma(request)) return;
-  const Index row = requests.row_number(request, i);
-  float* of_lanes = requests.largest_of(row);
-  const SegmentSum sum = sum_segment(
-      team, requests.logits(request, i) + s * segment_size, detail::columns_of(requests.vocab_size, s),
-      scale_of(requests.settings(request)), of_lanes ? of_lanes + s * lanes : nullptr);
-  SegmentSum* out = requests.sums + row * requests.segments() + s;
-  team.run([&](int lane) SPECDEC_TEAM_LAMBDA {
-    if (lane == 0) *out = sum;
-  });
+  sum_segment(team, requests.row(request, i), s, scale_of(requests.settings.of(request)));
 }
 
 /// The second piece: finishes target row i of a request. A launch has a crew for each; a crew of one team is enough where no
@@ -137,31 +150,11 @@ SPECDEC_TEAM void sum_segment_of(Team team, const R& requests, Index request, In
 template <class Crew, class R>
 SPECDEC_TEAM void finish_row_of(Crew& crew, const R& requests, Index request, Index i) {
   if (i > requests.gamma(request)) return;
-  const Index row = requests.row_number(request, i), first = row * requests.segments();
-  const RowSummary summary =
-      finish_row(crew, requests.logits(request, i), requests.sums + first, requests.largest_of(row),
-                 requests.cumulative + first, requests.vocab_size, requests.settings(request));
-  crew.lead([&]() SPECDEC_TEAM_LAMBDA { requests.rows_of[row] = summary; });
+  const RowSummary summary = finish_row(crew, requests.row(request, i), requests.settings.of(request));
+  crew.lead([&]() SPECDEC_TEAM_LAMBDA { requests.work.rows[requests.row_number(request, i)] = summary; });
 }
 
 namespace detail {
-
-/// The rows of one request.
-template <class R>
-struct RowsOfRequest {
-  const R& all;
-  Index request;
-
-  SPECDEC_TEAM auto target(Index i) const {
-    const Index row = all.row_number(request, i), first = row * all.segments();
-    return Row(all.logits(request, i), all.sums + first, all.cumulative + first, all.vocab_size,
-               scale_of(all.settings(request)), all.rows_of[row]);
-  }
-  SPECDEC_TEAM auto draft(Index i) const {
-    const Index k = all.begin(request) + i;
-    return all.draft.row(request, k, all.tokens[k]);
-  }
-};
 
 /// Negative ids are in no vocabulary. Ids above the target's may be in the draft's, and have p = 0. As on the host, a token that
 /// was not drawn from its draft row is a fault wherever it stands, unless the rule needs no draft rows.
@@ -169,10 +162,9 @@ template <bool needs_draft, class R>
 SPECDEC_TEAM Fault fault_of_tokens(const R& all, Index request, Index gamma) {
   if (gamma > most_drafted) return {FaultKind::too_long, 0};
   for (Index i = 0; i < gamma; ++i) {
-    const Index k = all.begin(request) + i;
-    const Token token = all.tokens[k];
+    const Token token = all.tokens[all.begin(request) + i];
     const FaultKind kind = token < 0     ? FaultKind::unknown_token
-                           : needs_draft ? all.draft.row(request, k, token).fault_of(token)
+                           : needs_draft ? all.draft_row(request, i).fault_of(token)
                                          : FaultKind::none;
     if (kind != FaultKind::none) return {kind, static_cast<std::int32_t>(i)};
   }
@@ -182,13 +174,14 @@ SPECDEC_TEAM Fault fault_of_tokens(const R& all, Index request, Index gamma) {
 template <class R>
 SPECDEC_TEAM void write_verdict(const R& all, Index request, Fault fault, const Verdict& verdict) {
   const bool sound = fault.kind == FaultKind::none;
-  if (all.accepted) all.accepted[request] = sound ? static_cast<std::int32_t>(verdict.accepted) : -1;
-  if (all.token) all.token[request] = sound ? verdict.token : -1;
-  if (all.faults) all.faults[request] = fault;
-  if (!all.emitted) return;
+  const Verdicts& out = all.verdicts;
+  if (out.accepted) out.accepted[request] = sound ? static_cast<std::int32_t>(verdict.accepted) : -1;
+  if (out.token) out.token[request] = sound ? verdict.token : -1;
+  if (out.faults) out.faults[request] = fault;
+  if (!out.emitted) return;
   const Index many = sound ? verdict.accepted + 1 : 0, first = all.begin(request);
-  for (Index k = 0; k < all.width; ++k)
-    all.emitted[request * all.width + k] = k >= many       ? -1
+  for (Index k = 0; k < out.width; ++k)
+    out.emitted[request * out.width + k] = k >= many       ? -1
                                            : k + 1 == many ? verdict.token
                                                            : all.tokens[first + k];
 }
@@ -211,11 +204,9 @@ inline constexpr bool judged_on_device =
 template <class Crew, class Rule, class R, class Numbers>
 SPECDEC_TEAM void judge_request(Crew& crew, Rule rule, const R& requests, Index request,
                                 const Numbers& numbers) {
-  using Rows = detail::RowsOfRequest<R>;
   const Index gamma = requests.gamma(request);
   Fault fault = detail::fault_of_tokens<needs_draft<Rule>>(requests, request, gamma);
-  Drafted<Crew, Rows> drafted(crew, Rows{requests, request}, requests.tokens + requests.begin(request), gamma,
-                              requests.residual + request * requests.segments(), fault);
+  Drafted<Crew, R> drafted(crew, requests, request, fault);
   Chance<Numbers> chance(numbers, requests.steps ? requests.steps[request] : 0, fault);
   Verdict verdict{};
   constexpr bool can_judge = detail::judged_on_device<Rule, decltype(rule.judge(drafted, chance))>;
@@ -225,7 +216,7 @@ SPECDEC_TEAM void judge_request(Crew& crew, Rule rule, const R& requests, Index 
   if constexpr (can_judge)
     if (fault.kind == FaultKind::none) verdict = rule.judge(drafted, chance);
   for (Index i = 0; i < verdict.accepted && fault.kind == FaultKind::none; ++i)
-    if (drafted.token(i) >= requests.vocab_size)
+    if (drafted.token(i) >= requests.target.vocab_size)
       fault = {FaultKind::no_verdict, static_cast<std::int32_t>(i)};
   crew.lead([&]() SPECDEC_TEAM_LAMBDA { detail::write_verdict(requests, request, fault, verdict); });
 }

@@ -7,7 +7,6 @@
 #include "specdec/more/device/fault.hpp"
 #include "specdec/more/device/numbers.hpp"
 #include "specdec/more/device/segments.hpp"
-#include "specdec/more/device/settings.hpp"
 #include "specdec/more/device/team.hpp"
 #include "specdec/types.hpp"
 
@@ -50,25 +49,19 @@ SPECDEC_TEAM float largest_of(Team team, const SegmentSum* sums, Index count) {
 template <class Scalar>
 class Row {
  public:
-  SPECDEC_TEAM Row(const Scalar* logits, const SegmentSum* sums, const double* cumulative, Index vocab_size,
-                   float scale, const RowSummary& summary)
-      : logits_(logits),
-        sums_(sums),
-        cumulative_(cumulative),
-        size_(vocab_size),
-        scale_(scale),
-        of_(summary) {}
+  SPECDEC_TEAM Row(const SummedRow<Scalar>& row, float scale, const RowSummary& summary)
+      : row_(row), scale_(scale), of_(summary) {}
 
-  SPECDEC_TEAM Index vocab_size() const { return size_; }
+  SPECDEC_TEAM Index vocab_size() const { return row_.vocab_size; }
   SPECDEC_TEAM FaultKind fault() const { return of_.fault; }
 
   /// The probability of a token; 0 outside the vocabulary.
   SPECDEC_TEAM double probability(Token x) const {
-    if (x < 0 || x >= size_) return 0;
+    if (x < 0 || x >= row_.vocab_size) return 0;
     if (of_.chosen >= 0) return x == of_.chosen ? 1 : 0;
     const Index s = x / segment_size;
     const float top = segment_top(s);
-    return static_cast<double>(number(widen(logits_[x]), top)) * unit(top) / of_.total;
+    return static_cast<double>(number(widen(row_.logits[x]), top)) * unit(top) / of_.total;
   }
 
   /// The token that u of [0, 1) draws: segments in their order, lanes in theirs. Known to all lanes.
@@ -78,7 +71,7 @@ class Row {
     u *= of_.total;
     const Index s = segment_of(team, u);
     const float top = segment_top(s);
-    const double before = s > 0 ? cumulative_[s - 1] : 0;
+    const double before = s > 0 ? row_.cumulative[s - 1] : 0;
     return draw_in(team, s, (u - before) / unit(top),
                    [&](int, float l) SPECDEC_TEAM_LAMBDA { return number(l, top); });
   }
@@ -105,18 +98,19 @@ class Row {
   /// The token with the largest logit, the lowest id among equals.
   template <class Team>
   SPECDEC_TEAM Token argmax(Team team) const {
-    const Index count = segments_of(size_);
-    const float most = detail::largest_of(team, sums_, count);
+    const Index count = row_.segments();
+    const float most = detail::largest_of(team, row_.sums, count);
     for (Index first = 0; first < count; first += lanes) {
-      const int lane = team.first(
-          [&](int k) SPECDEC_TEAM_LAMBDA { return first + k < count && sums_[first + k].largest == most; });
+      const int lane = team.first([&](int k) SPECDEC_TEAM_LAMBDA {
+        return first + k < count && row_.sums[first + k].largest == most;
+      });
       if (lane >= 0) return first_in(team, first + lane, most);
     }
     return -1;  // only where the row holds NaN
   }
 
  private:
-  SPECDEC_TEAM float segment_top(Index s) const { return top_of(sums_[s].largest, scale_); }
+  SPECDEC_TEAM float segment_top(Index s) const { return top_of(row_.sums[s].largest, scale_); }
   // A segment's unit in units of the row.
   SPECDEC_TEAM double unit(float top) const {
     return power_of_two(static_cast<double>(top) - static_cast<double>(of_.top));
@@ -131,13 +125,13 @@ class Row {
   // rounded, each in an order of its own: a segment without mass may have a larger one than all segments with mass.
   template <class Team>
   SPECDEC_TEAM Index segment_of(Team team, double u) const {
-    const Index count = segments_of(size_);
+    const Index count = row_.segments();
     const auto has_mass = [&](Index s) SPECDEC_TEAM_LAMBDA {
-      return s < count && detail::mass_of(sums_[s], scale_, of_.top) > 0;
+      return s < count && detail::mass_of(row_.sums[s], scale_, of_.top) > 0;
     };
     for (Index first = 0; first < count; first += lanes) {
       const int lane = team.first(
-          [&](int k) SPECDEC_TEAM_LAMBDA { return has_mass(first + k) && u < cumulative_[first + k]; });
+          [&](int k) SPECDEC_TEAM_LAMBDA { return has_mass(first + k) && u < row_.cumulative[first + k]; });
       if (lane >= 0) return first + lane;
     }
     for (Index first = (count - 1) / lanes * lanes; first >= 0; first -= lanes) {
@@ -151,13 +145,14 @@ class Row {
   template <class Team, class Weight>
   SPECDEC_TEAM auto sum_lanes(Team team, Index s, const Weight& weight) const {
     typename Team::template PerLane<double> mass;
-    const int count = detail::columns_of(size_, s);
+    const int count = row_.columns(s);
     const Index start = s * segment_size;
     team.run([&](int lane) SPECDEC_TEAM_LAMBDA {
       double sum = 0;
       for (int k = 0; k < lane_size; ++k) {
         const int place = detail::place_of(lane, k);
-        if (place < count) sum += weight(static_cast<Token>(start + place), widen(logits_[start + place]));
+        if (place < count)
+          sum += weight(static_cast<Token>(start + place), widen(row_.logits[start + place]));
       }
       team.at(mass, lane) = sum;
     });
@@ -175,13 +170,13 @@ class Row {
     const int who =
         drawn >= 0 ? drawn : team.last([&](int lane) SPECDEC_TEAM_LAMBDA { return team.at(own, lane) > 0; });
     double left = u - (who > 0 ? team.get(mass, who - 1) : 0.0);
-    const int count = detail::columns_of(size_, s);
+    const int count = row_.columns(s);
     const Index start = s * segment_size;
     Token found = -1;
     for (int k = 0; k < lane_size; ++k) {  // every lane reads the columns of that lane
       const int place = detail::place_of(who, k);
       if (place >= count) break;
-      const double here = weight(static_cast<Token>(start + place), widen(logits_[start + place]));
+      const double here = weight(static_cast<Token>(start + place), widen(row_.logits[start + place]));
       if (!(here > 0)) continue;
       found = static_cast<Token>(start + place);
       if (left < here) break;
@@ -193,8 +188,8 @@ class Row {
   // The first token of a segment with this logit.
   template <class Team>
   SPECDEC_TEAM Token first_in(Team team, Index s, float logit) const {
-    const int count = detail::columns_of(size_, s);
-    const Scalar* here = logits_ + s * segment_size;
+    const int count = row_.columns(s);
+    const Scalar* here = row_.segment(s);
     for (int first = 0; first < count; first += lanes) {
       const int lane = team.first(
           [&](int k) SPECDEC_TEAM_LAMBDA { return first + k < count && widen(here[first + k]) == logit; });
@@ -203,10 +198,7 @@ class Row {
     return -1;
   }
 
-  const Scalar* logits_;
-  const SegmentSum* sums_;
-  const double* cumulative_;
-  Index size_;
+  SummedRow<Scalar> row_;
   float scale_;
   RowSummary of_;
 };
@@ -214,9 +206,9 @@ class Row {
 namespace detail {
 
 /// Writes the cumulative sums of a row's segments, in units of the row. Returns the whole sum.
-template <class Crew>
-SPECDEC_TEAM double add_segments(Crew& crew, const SegmentSum* sums, Index count, float scale, float top,
-                                 double* cumulative) {
+template <class Crew, class Scalar>
+SPECDEC_TEAM double add_segments(Crew& crew, const SummedRow<Scalar>& row, float scale, float top) {
+  const Index count = row.segments();
   crew.each([&](auto team, int j) SPECDEC_TEAM_LAMBDA {
     if (j > 0) return;
     typename decltype(team)::template PerLane<double> mass;
@@ -224,65 +216,47 @@ SPECDEC_TEAM double add_segments(Crew& crew, const SegmentSum* sums, Index count
     for (Index first = 0; first < count; first += lanes) {
       team.run([&](int lane) SPECDEC_TEAM_LAMBDA {
         const Index s = first + lane;
-        team.at(mass, lane) = s < count ? mass_of(sums[s], scale, top) : 0;
+        team.at(mass, lane) = s < count ? mass_of(row.sums[s], scale, top) : 0;
       });
       team.add_up(mass);
       team.run([&](int lane) SPECDEC_TEAM_LAMBDA {
-        if (first + lane < count) cumulative[first + lane] = before + team.at(mass, lane);
+        if (first + lane < count) row.cumulative[first + lane] = before + team.at(mass, lane);
       });
       before += team.get(mass, lanes - 1);
     }
   });
-  return cumulative[count - 1];
-}
-
-/// Sums the segments again, without the tokens below the cut.
-template <class Crew, class Scalar>
-SPECDEC_TEAM void sum_again(Crew& crew, const Scalar* logits, SegmentSum* sums, Index vocab_size, float scale,
-                            float cut) {
-  crew.each([&](auto team, int j) SPECDEC_TEAM_LAMBDA {
-    for (Index s = j; s < segments_of(vocab_size); s += Crew::size) {
-      const float kept = sums[s].largest >= cut
-                             ? sum_kept(team, logits + s * segment_size, columns_of(vocab_size, s), scale,
-                                        top_of(sums[s].largest, scale), cut)
-                             : 0;
-      team.run([&](int lane) SPECDEC_TEAM_LAMBDA {
-        if (lane == 0) sums[s].sum = kept;
-      });
-    }
-  });
+  return row.cumulative[count - 1];
 }
 
 }  // namespace detail
 
-/// Makes a row of its summed segments: finds what is wrong with it, cuts it, and writes the cumulative sums. `largest` has the
-/// largest logit of each lane in each segment; it may be nullptr where no row has top-k or top-p.
+/// Finishes a row of which the segments were summed: finds what is wrong with it, cuts it, and writes the cumulative sums.
 ///
 /// Cost: a few numbers a segment. A cut costs what cut_of() costs, and reads those segments again that keep a token; their sums
 /// change.
 template <class Crew, class Scalar>
-SPECDEC_TEAM RowSummary finish_row(Crew& crew, const Scalar* logits, SegmentSum* sums, const float* largest,
-                                   double* cumulative, Index vocab_size, Settings settings) {
+SPECDEC_TEAM RowSummary finish_row(Crew& crew, const SummedRow<Scalar>& row, Settings settings) {
   RowSummary of{infinity, 0, -infinity, -1, FaultKind::bad_setting};
-  if (!are_valid(settings) || (need_search(settings) && !largest)) return of;
-  const Index count = segments_of(vocab_size);
-  const float scale = scale_of(settings), most = detail::largest_of(crew.team(), sums, count);
+  if (!are_valid(settings)) return of;
+  if (!row.largest && (settings.top_k > 0 || settings.top_p < 1)) return of;
+  const float scale = scale_of(settings), most = detail::largest_of(crew.team(), row.sums, row.segments());
   of.fault = most != most                        ? FaultKind::target_is_nan
              : most * scale > largest_scaled     ? FaultKind::target_is_infinite
              : !(most * scale > -largest_scaled) ? FaultKind::target_has_no_mass
                                                  : FaultKind::none;
   if (of.fault != FaultKind::none) return of;
   if (settings.temperature == 0) {
-    of.chosen = Row<Scalar>(logits, sums, cumulative, vocab_size, scale, of).argmax(crew.team());
+    of.chosen = Row<Scalar>(row, scale, of).argmax(crew.team());
     return of;
   }
   of.top = top_of(most, scale);
-  of.total = detail::add_segments(crew, sums, count, scale, of.top, cumulative);
-  of.cut = cut_of(crew, detail::RowToCut<Scalar>{logits, sums, largest, vocab_size}, settings, most, scale,
-                  of.top, of.total);
+  of.total = detail::add_segments(crew, row, scale, of.top);
+  of.cut = cut_of(crew, row, settings, most, scale, of.top, of.total);
   if (of.cut > -infinity) {
-    detail::sum_again(crew, logits, sums, vocab_size, scale, of.cut);
-    of.total = detail::add_segments(crew, sums, count, scale, of.top, cumulative);
+    crew.each([&](auto team, int j) SPECDEC_TEAM_LAMBDA {
+      for (Index s = j; s < row.segments(); s += Crew::size) sum_kept(team, row, s, scale, of.cut);
+    });
+    of.total = detail::add_segments(crew, row, scale, of.top);
   }
   return of;
 }

@@ -26,6 +26,24 @@ struct SegmentSum {
 /// How many segments a row has.
 SPECDEC_TEAM Index segments_of(Index vocab_size) { return (vocab_size + segment_size - 1) / segment_size; }
 
+/// A row of logits with its work space.
+template <class Scalar>
+struct SummedRow {
+  const Scalar* logits;
+  Index vocab_size;
+  SegmentSum* sums;    ///< of each segment
+  float* largest;      ///< of each lane in each segment; nullptr where no row has top-k or top-p
+  double* cumulative;  ///< the sum up to each segment, in units of the row
+
+  SPECDEC_TEAM Index segments() const { return segments_of(vocab_size); }
+  /// The logits of segment s, and how many there are.
+  SPECDEC_TEAM const Scalar* segment(Index s) const { return logits + s * segment_size; }
+  SPECDEC_TEAM int columns(Index s) const {
+    const Index left = vocab_size - s * segment_size;
+    return static_cast<int>(left < segment_size ? left : segment_size);
+  }
+};
+
 /// Logits times log2(e)/temperature are told apart up to this size. A larger one in a row is taken for +inf, a smaller one than
 /// its negative for -inf.
 inline constexpr float largest_scaled = 0x1p22F;
@@ -71,12 +89,6 @@ struct LaneLogits {
   float x[lane_size];
 };
 
-/// The columns of segment s of a row.
-SPECDEC_TEAM int columns_of(Index vocab_size, Index s) {
-  const Index left = vocab_size - s * segment_size;
-  return static_cast<int>(left < segment_size ? left : segment_size);
-}
-
 /// Σ 2^(l·scale − top) over the logits of all lanes.
 ///
 /// Numeric: sums in float, over 32 columns of a lane in four parts, then over the lanes.
@@ -95,37 +107,45 @@ SPECDEC_TEAM float sum_logits(Team team, typename Team::template PerLane<LaneLog
 
 }  // namespace detail
 
-/// The largest logit and the sum of a segment of `count` columns, 1 <= count <= segment_size. If `of_lanes` is not nullptr, the
-/// largest logit of each lane is written there.
+/// Sums segment s of a row, and finds its largest logit.
 ///
 /// Cost: reads each logit once.
 template <class Team, class Scalar>
-SPECDEC_TEAM SegmentSum sum_segment(Team team, const Scalar* logits, int count, float scale,
-                                    float* of_lanes = nullptr) {
+SPECDEC_TEAM void sum_segment(Team team, const SummedRow<Scalar>& row, Index s, float scale) {
   typename Team::template PerLane<detail::LaneLogits> mine;
   typename Team::template PerLane<float> number;
   team.run([&](int lane) SPECDEC_TEAM_LAMBDA {
     float* x = team.at(mine, lane).x;
-    detail::load(logits, count, lane, x);
+    detail::load(row.segment(s), row.columns(s), lane, x);
     float largest = x[0];
     SPECDEC_UNROLLED for (int k = 1; k < lane_size; ++k) largest = team.larger(largest, x[k]);
     team.at(number, lane) = largest;
-    if (of_lanes) of_lanes[lane] = largest;
+    if (row.largest) row.largest[s * lanes + lane] = largest;
   });
   const float largest = team.largest(number);
-  return {largest, detail::sum_logits(team, mine, scale, top_of(largest, scale))};
+  const float sum = detail::sum_logits(team, mine, scale, top_of(largest, scale));
+  team.run([&](int lane) SPECDEC_TEAM_LAMBDA {
+    if (lane == 0) row.sums[s] = {largest, sum};
+  });
 }
 
-/// The sum of a segment again, of logits from `cut` on: what sum_segment gives if all others are −inf.
+/// Sums segment s again, as if all logits below `cut` were −inf. Its largest logit stays.
 template <class Team, class Scalar>
-SPECDEC_TEAM float sum_kept(Team team, const Scalar* logits, int count, float scale, float top, float cut) {
-  typename Team::template PerLane<detail::LaneLogits> mine;
+SPECDEC_TEAM void sum_kept(Team team, const SummedRow<Scalar>& row, Index s, float scale, float cut) {
+  const float largest = row.sums[s].largest;
+  float sum = 0;
+  if (largest >= cut) {
+    typename Team::template PerLane<detail::LaneLogits> mine;
+    team.run([&](int lane) SPECDEC_TEAM_LAMBDA {
+      float* x = team.at(mine, lane).x;
+      detail::load(row.segment(s), row.columns(s), lane, x);
+      SPECDEC_UNROLLED for (int k = 0; k < lane_size; ++k) x[k] = x[k] >= cut ? x[k] : -infinity;
+    });
+    sum = detail::sum_logits(team, mine, scale, top_of(largest, scale));
+  }
   team.run([&](int lane) SPECDEC_TEAM_LAMBDA {
-    float* x = team.at(mine, lane).x;
-    detail::load(logits, count, lane, x);
-    SPECDEC_UNROLLED for (int k = 0; k < lane_size; ++k) x[k] = x[k] >= cut ? x[k] : -infinity;
+    if (lane == 0) row.sums[s].sum = sum;
   });
-  return detail::sum_logits(team, mine, scale, top);
 }
 
 }  // namespace specdec::device

@@ -17,7 +17,6 @@ inline constexpr int lanes = 32;
 ///
 ///   PerLane<T>          a variable of each lane; at(x, lane) is one of them
 ///   run(f)              calls f(lane) on each lane
-///   meet()              what lanes have written to memory is seen by all
 ///   larger(a, b)        the larger number; NaN if one is NaN
 ///   largest(x), sum(x)  over all lanes, known to all
 ///   add_up(x)           each lane's number becomes the sum of the numbers up to its own
@@ -37,7 +36,6 @@ struct LoopTeam {
   static void run(F f) {
     for (int lane = 0; lane < lanes; ++lane) f(lane);
   }
-  static void meet() {}
   static float larger(float a, float b) { return a != a || a > b ? a : b; }
   static float largest(const PerLane<float>& x) {
     float found = x[0];

@@ -34,7 +34,6 @@ SPECDEC_DEVICE std::uint32_t from_lane(std::uint32_t x, int lane) {
   return static_cast<std::uint32_t>(__nvvm_shfl_sync_idx_i32(~0U, static_cast<int>(x), lane, 31));
 }
 SPECDEC_DEVICE std::uint32_t votes(bool vote) { return __nvvm_vote_ballot_sync(~0U, vote); }
-SPECDEC_DEVICE void meet_warp() { __nvvm_bar_warp_sync(~0U); }
 SPECDEC_DEVICE void meet_block() { __nvvm_bar_sync(0); }
 SPECDEC_DEVICE int lowest_bit(std::uint32_t x) { return __builtin_ctz(x); }
 SPECDEC_DEVICE int highest_bit(std::uint32_t x) { return 31 - __builtin_clz(x); }
@@ -44,7 +43,6 @@ SPECDEC_DEVICE std::uint32_t swapped(std::uint32_t x, int mask) { return __shfl_
 SPECDEC_DEVICE std::uint32_t from_below(std::uint32_t x, int step) { return __shfl_up_sync(~0U, x, step); }
 SPECDEC_DEVICE std::uint32_t from_lane(std::uint32_t x, int lane) { return __shfl_sync(~0U, x, lane); }
 SPECDEC_DEVICE std::uint32_t votes(bool vote) { return __ballot_sync(~0U, vote); }
-SPECDEC_DEVICE void meet_warp() { __syncwarp(); }
 SPECDEC_DEVICE void meet_block() { __syncthreads(); }
 SPECDEC_DEVICE int lowest_bit(std::uint32_t x) { return __ffs(static_cast<int>(x)) - 1; }
 SPECDEC_DEVICE int highest_bit(std::uint32_t x) { return 31 - __clz(static_cast<int>(x)); }
@@ -83,7 +81,6 @@ struct Warp {
   SPECDEC_DEVICE static void run(F f) {
     f(lane());
   }
-  SPECDEC_DEVICE static void meet() { detail::meet_warp(); }
   SPECDEC_DEVICE static float larger(float a, float b) {
     float larger;
     asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(a), "f"(b));

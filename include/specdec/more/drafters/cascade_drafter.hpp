@@ -30,7 +30,6 @@
 #include "specdec/loop/stats_observer.hpp"
 #include "specdec/loop/step.hpp"
 #include "specdec/measure/stats.hpp"
-#include "specdec/model/batch_model.hpp"
 #include "specdec/model/call.hpp"
 #include "specdec/model/known_tokens.hpp"
 #include "specdec/model/model.hpp"
@@ -90,7 +89,7 @@ class CascadeDrafter
   using Base = detail::ForOneText<CascadeDrafter, Feeds::one_text>;
   // Assertions, not constraints: with deduced arguments, compilers would not say which constraint failed.
   static_assert(detail::fits_model<Value>());
-  static_assert(detail::can_draft_for_requests<D>());
+  static_assert(detail::fits_drafter<D>());
   static_assert(detail::fit_together<Value, specdec::drafts_trees<Inner>, V, Policy>());
   static_assert(draws_from_target<V>, "the cascade would report rows that its drafts are not drawn from");
 

@@ -39,7 +39,8 @@ namespace specdec::inline v0_2_0 {
 /// allocation in steady state.
 template <class P>
 class ForcedTokens {
-  static_assert(detail::fits_processor<P>());
+  // An assertion: of deduced arguments, Clang does not say which constraint failed.
+  static_assert(TextProcessor<P>);
 
  public:
   ForcedTokens(P processor, Index vocab_size) : processor_(std::move(processor)) {

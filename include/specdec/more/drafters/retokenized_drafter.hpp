@@ -23,8 +23,8 @@
 #include "specdec/lists.hpp"
 #include "specdec/model/over_feeds.hpp"
 #include "specdec/more/text/text_tokenizer.hpp"
+#include "specdec/more/text/utf8.hpp"
 #include "specdec/rows/kinds/one_hot.hpp"
-#include "specdec/text/token_bytes.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0 {

@@ -6,12 +6,10 @@
 #include <cstddef>
 #include <iterator>
 #include <span>
-#include <type_traits>
 #include <utility>
 
 #include "specdec/eigen.hpp"
 #include "specdec/error.hpp"
-#include "specdec/model/batch_model.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"
 #include "specdec/model/model.hpp"
@@ -89,49 +87,13 @@ template <BatchDraftLayer L>
 inline constexpr bool layer_takes_trees<L> =
     requires(L& layer, Index sequence, std::span<const Index> path) { layer.keep(sequence, path); };
 
-/// Compiles only if L is a DraftLayer or a BatchDraftLayer; the error names the missing function.
+/// Never called: its type is that of a layer's logits.
 template <class L>
-consteval bool fits_draft_layer() {
-  if constexpr (!DraftLayer<L> && !BatchDraftLayer<L>) {
-    static_assert(HasSizes<L>,
-                  "the layer has no vocab_size() const or no state_size() const that returns a number: see "
-                  "specdec::DraftLayer");
-    static_assert(
-        BeginsStates<L>,
-        "the layer has no begin(hidden, state), which writes a state to an Eigen::Ref<Eigen::VectorXf>: see "
-        "specdec::DraftLayer");
-    static_assert(
-        !LayerTakesFeeds<L> || (KeepsLength<L> && HasRelease<L>),
-        "the layer for many texts has no keep(specdec::Index sequence, specdec::Index length), which keeps "
-        "the "
-        "first tokens of a context, or no release(specdec::Index sequence): see specdec::BatchDraftLayer");
-    static_assert(
-        HasTruncate<L> || LayerTakesFeeds<L>,
-        "the layer has no truncate(specdec::Index length), which keeps the first tokens of its context: see "
-        "specdec::DraftLayer");
-    static_assert(
-        TakesStates<L> || LayerTakesFeeds<L>,
-        "the layer has no forward(const Eigen::Ref<const Eigen::MatrixXf>& states, std::span<const "
-        "specdec::Token> tokens, Eigen::Ref<Eigen::MatrixXf> next, specdec::Index rows) that returns a "
-        "matrix of logits, and for many texts no forward(states, std::span<const specdec::BatchFeed> feeds, "
-        "next): see specdec::DraftLayer and specdec::BatchDraftLayer");
-  }
-  return true;
+auto logits_of(L& layer, Eigen::Ref<Eigen::MatrixXf> states) {
+  const Eigen::Ref<const Eigen::MatrixXf> before(states);
+  if constexpr (BatchDraftLayer<L>) return layer.forward(before, std::span<const BatchFeed>(), states);
+  else return layer.forward(before, std::span<const Token>(), states, Index{0});
 }
-
-/// The type that a call of a layer returns.
-template <class L>
-struct LogitsOfLayer {
-  using Type = decltype(std::declval<L&>().forward(std::declval<const Eigen::Ref<const Eigen::MatrixXf>&>(),
-                                                   std::span<const Token>{},
-                                                   std::declval<Eigen::Ref<Eigen::MatrixXf>>(), Index{}));
-};
-template <BatchDraftLayer L>
-struct LogitsOfLayer<L> {
-  using Type = decltype(std::declval<L&>().forward(std::declval<const Eigen::Ref<const Eigen::MatrixXf>&>(),
-                                                   std::span<const BatchFeed>{},
-                                                   std::declval<Eigen::Ref<Eigen::MatrixXf>>()));
-};
 
 /// Calls a layer with feeds of one text or of many. A DraftLayer is copied for each of many texts.
 template <class Layer, bool one_text>
@@ -141,7 +103,7 @@ class LayerOverFeeds {
 
  public:
   using States = Eigen::MatrixXf;
-  using Scalar = typename std::remove_cvref_t<typename LogitsOfLayer<Layer>::Type>::Scalar;
+  using Scalar = typename decltype(logits_of(std::declval<Layer&>(), std::declval<States&>()))::Scalar;
   static constexpr bool forks = (copied && copies_context<Layer>) || can_fork<Layer>;
 
   explicit LayerOverFeeds(Layer layer) : layer_(std::move(layer)) {
@@ -206,21 +168,16 @@ class LayerOverFeeds {
   template <class Take>
   void call(const BatchFeed& feed, const Eigen::Ref<const States>& states, Eigen::Ref<States> next,
             const Take& take) {
-    Layer& layer = layer_for(feed.sequence);
+    Layer* layer = &layer_;
+    if constexpr (copied) layer = &copies_.make(feed.sequence, layer_);
     if constexpr (layer_takes_trees<Layer>)
       if (!feed.parents.empty())
-        return take(layer.forward(states, feed.tokens, feed.parents, next, feed.rows));
-    take(layer.forward(states, feed.tokens, next, feed.rows));
+        return take(layer->forward(states, feed.tokens, feed.parents, next, feed.rows));
+    take(layer->forward(states, feed.tokens, next, feed.rows));
   }
-  Layer& layer_for([[maybe_unused]] Index sequence) {
-    if constexpr (copied) return copies_.make(sequence, layer_);
-    else return layer_;
-  }
-
-  struct Nothing {};
 
   Layer layer_;  // if it is copied, its own context stays empty
-  [[no_unique_address]] std::conditional_t<copied, PerSequence<Layer>, Nothing> copies_;
+  PerSequence<Layer> copies_;
 };
 
 }  // namespace detail

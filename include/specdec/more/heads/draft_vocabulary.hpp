@@ -3,11 +3,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <concepts>
 #include <limits>
 
 #include "specdec/error.hpp"
-#include "specdec/rows/kinds/mapped.hpp"
+#include "specdec/more/rows/mapped.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0::detail {
@@ -16,10 +15,6 @@ namespace specdec::inline v0_2_0::detail {
 template <class Head>
 const TokenMap* token_map_of([[maybe_unused]] const Head& head) {
   if constexpr (requires { head.token_map(); }) {
-    static_assert(
-        requires {
-          { head.token_map() } -> std::convertible_to<const TokenMap*>;
-        }, "token_map() returns no pointer to a specdec::TokenMap");
     return head.token_map();
   } else {
     return nullptr;

@@ -17,7 +17,6 @@
 #include "specdec/eigen.hpp"
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
-#include "specdec/model/fed_text.hpp"
 #include "specdec/model/fed_texts.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"
@@ -62,10 +61,9 @@ class EagleModel
     : public detail::ModelOverFeeds<EagleModel<Target, Layer>, detail::HiddenStates<Target>::one_text,
                                     detail::layer_takes_trees<Layer>> {
   static_assert(ShowsHiddenAt<Target>,
-                "the target does not show the hidden state of each token: it has no length() const, or no "
-                "hidden_at(specdec::Index token) const that returns a column of floats: see "
-                "specdec::ShowsHiddenAt");
-  static_assert(detail::fits_draft_layer<Layer>());
+                "the target does not show the hidden state of each token: see specdec::ShowsHiddenAt");
+  static_assert(DraftLayer<Layer> || BatchDraftLayer<Layer>,
+                "the layer is neither a specdec::DraftLayer nor a specdec::BatchDraftLayer");
   static_assert(detail::HiddenStates<Target>::one_text || !DraftLayer<Layer> || BatchDraftLayer<Layer> ||
                     std::copy_constructible<Layer>,
                 "the layer cannot be copied, but with a target for many texts each text has a copy of it");

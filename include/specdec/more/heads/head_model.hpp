@@ -17,8 +17,6 @@
 #include "specdec/eigen.hpp"
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
-#include "specdec/model/batch_model.hpp"
-#include "specdec/model/fed_text.hpp"
 #include "specdec/model/fed_texts.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"
@@ -55,31 +53,6 @@ namespace specdec::inline v0_2_0 {
 template <class H>
 concept Head = detail::HasSizes<H> && detail::BeginsStates<H> && detail::TakesStates<H>;
 
-namespace detail {
-
-/// Compiles only if H is a Head; the error names the missing function.
-template <class H>
-consteval bool fits_head() {
-  if constexpr (!Head<H>) {
-    static_assert(HasSizes<H>,
-                  "the head has no vocab_size() const or no state_size() const that returns a number: see "
-                  "specdec::Head");
-    static_assert(
-        BeginsStates<H>,
-        "the head has no begin(hidden, state), which writes a state to an Eigen::Ref<Eigen::VectorXf>: see "
-        "specdec::Head");
-    static_assert(
-        TakesStates<H>,
-        "the head has no forward(const Eigen::Ref<const Eigen::MatrixXf>& states, std::span<const "
-        "specdec::Token> "
-        "tokens, Eigen::Ref<Eigen::MatrixXf> next, specdec::Index rows) that returns a matrix of logits: see "
-        "specdec::Head");
-  }
-  return true;
-}
-
-}  // namespace detail
-
 /// A model of logits whose rows are a head's, for a ModelDrafter beside the target itself. It takes lines and trees. On a
 /// target for many texts it is a model for many texts, for a Batch: each call of the head serves all of them.
 ///
@@ -105,11 +78,8 @@ consteval bool fits_head() {
 template <class Target, class H>
 class HeadModel
     : public detail::ModelOverFeeds<HeadModel<Target, H>, detail::HiddenStates<Target>::one_text, true> {
-  static_assert(
-      ShowsHidden<Target>,
-      "the target shows no hidden states: it has no length() const, or no hidden() const that returns "
-      "a column of floats: see specdec::ShowsHidden");
-  static_assert(detail::fits_head<H>());
+  static_assert(ShowsHidden<Target>, "the target shows no hidden states: see specdec::ShowsHidden");
+  static_assert(Head<H>, "the head is no specdec::Head");
 
   using Base = detail::ModelOverFeeds<HeadModel, detail::HiddenStates<Target>::one_text, true>;
   friend Base;
@@ -269,7 +239,13 @@ class HeadModel
           if (task.wants(i) == wanted) f(task, i);
   }
 
-  static detail::NoModel inner() { return {}; }
+  // The target is not told what happens to the texts.
+  struct NoModel {
+    void keep(Index, Index) {}
+    void keep(Index, std::span<const Index>) {}
+    void release(Index) {}
+  };
+  static NoModel inner() { return {}; }
   bool drafts_after(Index sequence, Index length) const { return target_.almost_at(sequence, length); }
 
   detail::HiddenStates<Target> target_;

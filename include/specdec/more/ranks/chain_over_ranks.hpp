@@ -3,19 +3,18 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <tuple>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "specdec/more/ranks/communicator.hpp"
-#include "specdec/more/ranks/cut_logits.hpp"
 #include "specdec/more/ranks/exchange.hpp"
+#include "specdec/more/ranks/logit_columns.hpp"
 #include "specdec/more/ranks/rank_cut_search.hpp"
 #include "specdec/more/ranks/steps_over_ranks.hpp"
 #include "specdec/rows/numbers.hpp"
 #include "specdec/rows/owning_temporary.hpp"
 #include "specdec/sample/chain.hpp"
-#include "specdec/sample/logit_columns.hpp"
 #include "specdec/sample/steps_of_rows.hpp"
 #include "specdec/types.hpp"
 
@@ -34,7 +33,6 @@ class CutsOverRanks {
                                               double temperature, const StepsOfRow& steps) & {
     using Taken = StepsOverRanks<LogitColumns<Numbers>, C>;
     using Searches = typename Taken::Searches;
-    if (!std::holds_alternative<Searches>(searches_)) searches_ = Searches();
     Taken taken(columns, vocab_size, temperature, exchange_, left_, std::get<Searches>(searches_));
     taken([&](Index i) -> const auto& { return steps[i]; });
     return {columns, left_};
@@ -46,7 +44,7 @@ class CutsOverRanks {
  private:
   Exchange<C> exchange_;
   RowsLeft left_;
-  std::variant<std::vector<RankCut<float>>, std::vector<RankCut<double>>> searches_;
+  std::tuple<std::vector<RankCut<float>>, std::vector<RankCut<double>>> searches_;
 };
 
 }  // namespace detail

@@ -11,20 +11,27 @@
 #include "specdec/rows/list.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::inline v0_2_0 {
+namespace specdec::inline v0_2_0::detail {
 
-/// Tokens first..first + count − 1.
-struct ColumnRange {
+template <Distribution R>
+class ColumnsOfRow;
+
+/// One rank's columns: tokens first..first + count − 1. Takes them of any row, as a row that begins at token 0. Needs no
+/// exchange.
+struct RankPart {
   Index first, count;
 
-  /// The tokens start..end − 1 that are in this range, as offsets from `first`.
+  /// The tokens start..end − 1 that are in this part, as offsets from `first`.
   std::pair<Index, Index> within(Index start, Index end) const {
     return {std::clamp<Index>(start - first, 0, count), std::clamp<Index>(end - first, 0, count)};
   }
-  friend bool operator==(const ColumnRange&, const ColumnRange&) = default;
+  template <Distribution R>
+  auto operator()(const R& row) const {
+    if constexpr (MadeOfParts<R, RankPart>) return row.made_of(*this);
+    else return ColumnsOfRow<R>(row, *this);
+  }
+  friend bool operator==(const RankPart&, const RankPart&) = default;
 };
-
-namespace detail {
 
 /// Some columns of a local row, times a factor, as a row that begins at token 0. Columns beyond the row are 0.
 template <Distribution R>
@@ -32,7 +39,7 @@ class ColumnsOfRow {
   using Stretch = Eigen::Array<double, Eigen::Dynamic, 1, Eigen::ColMajor, max_segment_size>;
 
  public:
-  ColumnsOfRow(const R& row, ColumnRange columns, double factor = 1)
+  ColumnsOfRow(const R& row, RankPart columns, double factor = 1)
       : row_(row), columns_(columns), factor_(factor) {
     if constexpr (ListedRow<R>) {
       listed_from_ = lower_bound(row_, columns.first);
@@ -86,27 +93,9 @@ class ColumnsOfRow {
   }
 
   R row_;
-  ColumnRange columns_;
+  RankPart columns_;
   double factor_;
   Index listed_from_ = 0, listed_ = 0;
 };
 
-/// Takes one rank's columns of any row, as a row that begins at token 0. Needs no exchange.
-class RankPart {
- public:
-  explicit RankPart(ColumnRange columns) : columns_(columns) {}
-
-  ColumnRange columns() const { return columns_; }
-
-  template <Distribution R>
-  auto operator()(const R& row) const {
-    if constexpr (MadeOfParts<R, RankPart>) return row.made_of(*this);
-    else return ColumnsOfRow<R>(row, columns_);
-  }
-
- private:
-  ColumnRange columns_;
-};
-
-}  // namespace detail
-}  // namespace specdec
+}  // namespace specdec::detail

@@ -3,10 +3,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -15,11 +17,7 @@
 #include "specdec/lists.hpp"
 #include "specdec/more/ranks/communicator.hpp"
 #include "specdec/more/ranks/exchange.hpp"
-#include "specdec/more/ranks/looked_up.hpp"
 #include "specdec/more/ranks/rank_columns.hpp"
-#include "specdec/more/ranks/rank_draws.hpp"
-#include "specdec/more/ranks/rank_masses.hpp"
-#include "specdec/more/ranks/rank_part.hpp"
 #include "specdec/more/ranks/sharded_rows.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/dense.hpp"
@@ -30,6 +28,35 @@
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0 {
+namespace detail {
+
+/// A cache for the probabilities of a few tokens, in rows that are slow to ask. The search is linear.
+class LookedUp {
+ public:
+  /// Makes room for this many more: add() then does not allocate.
+  void make_room(std::size_t more) {
+    const std::size_t needed = all_.size() + more;
+    if (needed > all_.capacity()) all_.reserve(std::max(needed, 2 * all_.capacity()));
+  }
+  void add(Index row, Token token, double p) { all_.push_back({row, token, p}); }
+
+  std::optional<double> find(Index row, Token token) const {
+    for (const Probability& each : all_)
+      if (each.row == row && each.token == token) return each.p;
+    return {};
+  }
+
+ private:
+  struct Probability {
+    Index row;
+    Token token;
+    double p;
+  };
+
+  std::vector<Probability> all_;
+};
+
+}  // namespace detail
 
 /// A matrix of distributions that is spread over ranks: this rank has the columns from `first` on. The columns are
 /// probabilities, or logits (specdec::Logits), which are normalised over all ranks. The ranks' columns follow each other in
@@ -66,7 +93,8 @@ class Shards {
   template <Probabilities Rows>
   Shards(const Rows& mine, Index first, Index vocab_size, C& ranks, TokenIds tokens = {})
       : mine_(distributions(mine), first), exchange_(ranks), vocab_size_(vocab_size) {
-    begin(tokens, [](Index k) { return k; }, {});
+    begin(
+        tokens, [](Index k) { return k; }, {}, false);
   }
   /// The rows of a tree: row 0 stands after the context, row k + 1 after tokens[k]. Looks up tokens[k] in row
   /// parents[k] + 1, if there is such a row. With `row_by_row`, an error about a row here or in draw_ahead() is thrown when
@@ -74,13 +102,10 @@ class Shards {
   template <Probabilities Rows>
   Shards(const Rows& mine, Index first, Index vocab_size, C& ranks, TokenIds tokens, TokenIds parents,
          bool row_by_row = false)
-      : mine_(distributions(mine), first),
-        exchange_(ranks),
-        vocab_size_(vocab_size),
-        row_by_row_(row_by_row) {
+      : mine_(distributions(mine), first), exchange_(ranks), vocab_size_(vocab_size) {
     begin(
         tokens, [&](Index k) { return k < parents.size() ? detail::as_type<Index>(parents[k]) + 1 : size(); },
-        parents);
+        parents, row_by_row);
     detail::check_parent_count(parents.size(), tokens.size());
   }
   Shards(const Shards&) = delete;
@@ -108,32 +133,22 @@ class Shards {
         if constexpr (std::invocable<Uniform&>) us_[k] = uniform();
         else us_[k] = uniform(static_cast<Index>(k) / count);
       }
-      drawing_.clear();
-      drawing_.reserve(draws);
-      detail::reserve(used_, size());
+      drawing_.count = count;
+      detail::assign(drawing_.tokens, size() * count, 0);
+      detail::assign(drawing_.used, size(), 0);
       looked_up_.make_room(draws);
     });
-    draws_.draw(us_, count, [&](Index i, const auto& told) {
-      drawing_.push_back(0);
-      if (is_dead_end(i)) return;  // an error only where the row is drawn from
-      about(i, [&] { drawing_.back() = learn(i, told()); });
-    });
-    detail::assign(used_, size(), 0);
-    drawn_.swap(drawing_);
-    ahead_ = count;
+    exchange_draws(us_, [&](std::size_t k) { return static_cast<Index>(k) / count; });
+    for (Index k = 0; k < size() * count; ++k) {
+      const Index i = k / count;
+      if (is_dead_end(i)) continue;  // an error only where the row is drawn from
+      about(i, [&] { detail::at(drawing_.tokens, k) = learn(i, told(1 + 2 * static_cast<std::size_t>(k))); });
+    }
+    std::swap(ahead_, drawing_);
   }
 
   /// The k-th token drawn ahead from row i.
-  Token drawn(Index i, Index k) const { return detail::at(drawn_, i * ahead_ + k); }
-
-  /// Looks up tokens[k] in row rows[k], for all k in one exchange. Looked-up and drawn probabilities are cached.
-  void look_up(std::span<const Index> rows, std::span<const Token> tokens) {
-    exchange_.prepare([&] { looked_up_.make_room(tokens.size()); });
-    exchange_(tokens.size(), [&](auto& out) {
-      for (std::size_t k = 0; k < tokens.size(); ++k) out.push_back(own(rows[k], tokens[k]));
-    });
-    for (std::size_t k = 0; k < tokens.size(); ++k) looked_up_.add(rows[k], tokens[k], exchange_.sum(k));
-  }
+  Token drawn(Index i, Index k) const { return detail::at(ahead_.tokens, i * ahead_.count + k); }
 
   /// How many exchanges there were, and how many numbers each rank has given.
   Index exchanges() const { return exchange_.exchanges(); }
@@ -148,7 +163,7 @@ class Shards {
 
   // tokens[k] is looked up in row row_of(k).
   template <class RowOfToken>
-  void begin(TokenIds tokens, const RowOfToken& row_of, TokenIds parents) {
+  void begin(TokenIds tokens, const RowOfToken& row_of, TokenIds parents, bool row_by_row) {
     const auto weight_at = [](Index i) { return header + static_cast<std::size_t>(i); };
     const auto each_look_up = [&](auto&& visit) {
       for (Index k = 0; k < tokens.size(); ++k)
@@ -159,7 +174,7 @@ class Shards {
     exchange_.prepare([&] {
       masses_.resize(size(), exchange_.ranks());
       looked_up_.make_room(static_cast<std::size_t>(tokens.size()));
-      errors_.begin(row_by_row_ ? size() : 0);
+      errors_.begin(row_by_row ? size() : 0);
     });
     exchange_(count, [&](auto& out) {
       out.assign({static_cast<double>(size()), static_cast<double>(vocab_size_), fingerprint(tokens, parents),
@@ -186,13 +201,13 @@ class Shards {
   }
   static constexpr std::size_t header = 5;
 
-  // Calls f(). With row_by_row_, keeps its error for row i.
+  // Calls f(). If errors are told row by row, keeps its error for row i.
   template <class F>
   void about(Index i, F&& f) {
-    if (!row_by_row_) f();
+    if (errors_.all().empty()) f();
     else if (!has_failed(i)) errors_.about(i, 1, f);
   }
-  bool has_failed(Index i) const { return row_by_row_ && detail::at(errors_.all(), i); }
+  bool has_failed(Index i) const { return !errors_.all().empty() && detail::at(errors_.all(), i); }
   void check_row(Index i) const { detail::rethrow_error_of(errors_.all(), i); }
 
   // Sets the masses of row i, from the k-th number of each rank.
@@ -237,131 +252,84 @@ class Shards {
 
   // ---- What needs no exchange
 
+  detail::RankPart part() const { return {mine_.first(), mine_.count()}; }
   bool has_mass(Index i) const { return masses_.of(i, exchange_.rank()) > 0; }
   double share(Index i) const { return masses_.share(i, exchange_.rank()); }
   double own(Index i, Token x) const {
     return has_mass(i) ? detail::attempt([&] { return share(i) * mine_.probability(i, x); }) : 0.0;
   }
 
-  // ---- The calls of ShardedRow
-
-  double probability(Index i, Token x) {
-    check_row(i);
-    if (x < 0 || x >= vocab_size_) return 0;
-    if (const auto known = looked_up_.find(i, x)) return *known;
-    const Token tokens[] = {x};
-    const Index rows[] = {i};
-    look_up(rows, tokens);
-    return *looked_up_.find(i, x);
-  }
-
-  double sum(Index i, Index start, Index count) {
-    exchange_.one([&] { return has_mass(i) ? share(i) * mine_.sum(i, start, count) : 0.0; });
-    return exchange_.sum(0);
-  }
-
-  template <class Segment>
-  Segment segment(Index i, Index start, Index count) {
-    exchange_(static_cast<std::size_t>(count), [&](auto& out) {
-      for (Index x = start; x < start + count; ++x)
-        out.push_back(has_mass(i) ? share(i) * mine_.probability(i, static_cast<Token>(x)) : 0.0);
-    });
-    Segment segment(count);
-    for (Index k = 0; k < count; ++k) segment[k] = exchange_.sum(static_cast<std::size_t>(k));
-    return segment;
-  }
-
   bool is_dead_end(Index i) const { return !has_failed(i) && masses_.is_dead_end(i); }
-  void check_drawable(Index i) const {
-    if (is_dead_end(i)) detail::invalid_distribution("no token has positive probability");
-  }
 
-  // Among equal maxima the lowest id wins: it is on the first rank that has one.
-  Token argmax(Index i) {
-    check_drawable(i);
-    exchange_(2, [&](auto& out) {
-      out.assign({0.0, -1.0});
-      if (!has_mass(i)) return;
-      const Token x = mine_.row(i).argmax();
-      out.assign({mine_.height(i, x), static_cast<double>(mine_.first() + x)});
+  // ---- Draws. A number u falls into one rank's part of the row; this rank draws the token, and tells it to the others.
+
+  // A token, and its probability in the whole row.
+  struct ToldDraw {
+    Token token;
+    double p;
+  };
+  // The draws ahead from each row, row after row, and how many of each row were used.
+  struct DrawsAhead {
+    Index count = 0;
+    std::vector<Token> tokens = {};
+    std::vector<Index> used = {};
+  };
+
+  // Draws by the number us[k] from row row_of(k). told(1 + 2·k) is the draw.
+  template <class RowOfDraw>
+  void exchange_draws(std::span<const double> us, const RowOfDraw& row_of) {
+    exchange_(1 + 2 * us.size(), [&](auto& out) {
+      out.push_back(us.empty() ? 0.0 : us.front());
+      for (std::size_t k = 0; k < us.size(); ++k) give(out, row_of(k), us[k]);
     });
-    Index best = -1;
-    for (Index r = 0; r < exchange_.ranks(); ++r) {
-      if (!(masses_.of(i, r) > 0)) continue;
-      if (!(exchange_.from(r, 0) > mine_.least_height))  // also true for NaN
-        detail::invalid_distribution("rank ", r, " could not tell the likeliest token of its part of row ",
-                                     i);
-      if (best < 0 || exchange_.from(r, 0) > exchange_.from(best, 0)) best = r;
+    exchange_.check_alike(0, "what their generators give");
+  }
+  // Gives a token and its probability if u falls into this rank's part of the row; else −1 and 0.
+  void give(std::vector<double>& out, Index i, double u) const {
+    double token = -1, p = 0;
+    if (const Index rank = exchange_.rank(); masses_.owner(i, u) == rank) {
+      p = detail::attempt([&] {
+        const auto& row = mine_.row(i);
+        const Token x = row.sampler()(masses_.inside(i, rank, u));
+        token = static_cast<double>(mine_.first() + x);
+        return share(i) * static_cast<double>(row.probability(x));
+      });
     }
-    return static_cast<Token>(exchange_.from(best, 1));
+    out.insert(out.end(), {token, p});
   }
-
-  // Returns a token drawn ahead, while there are any.
-  Token next_draw(Index i, double u) {
-    check_drawable(i);
-    if (ahead_ == 0) return draw(i, u);
-    Index& used = detail::at(used_, i);
-    return used < ahead_ ? drawn(i, used++) : draw(i, u);
+  // Reads the numbers of the rank that has drawn.
+  ToldDraw told(std::size_t at) const {
+    Index owner = 0;
+    for (Index r = 0; r < exchange_.ranks(); ++r)
+      if (exchange_.from(r, at) >= 0 || std::isnan(exchange_.from(r, at + 1))) owner = r;
+    const double token = exchange_.from(owner, at), p = exchange_.from(owner, at + 1);
+    if (!(token >= 0) || !(p > 0))
+      detail::invalid_distribution("rank ", owner, " could not draw from its part of the row");
+    return {static_cast<Token>(token), p};
   }
-  Token draw(Index i, double u) {
-    exchange_.prepare([&] { looked_up_.make_room(1); });
-    return learn(i, draws_.draw(i, u));
-  }
-  Token learn(Index i, const detail::ToldDraw& told) {
+  Token learn(Index i, const ToldDraw& told) {
     if (!looked_up_.find(i, told.token)) looked_up_.add(i, told.token, told.p);
     return told.token;
   }
 
-  // ---- Sums over rows that are made of these rows (residuals, say), and draws from them
-
-  ColumnRange columns() const { return {mine_.first(), mine_.count()}; }
-
-  auto part(Index i, ColumnRange columns) const {
-    if (columns != this->columns())
-      detail::invalid_call("rows of which the ranks have different columns are not summed together");
-    return detail::ColumnsOfRow(mine_.row(i), ColumnRange{0, mine_.count()}, has_mass(i) ? share(i) : 0.0);
-  }
-
-  template <class F>
-  double sum_of(const F& f) {
-    exchange_.one([&] { return detail::attempt(f); });
-    return exchange_.sum(0);
-  }
-
-  template <class Part>
-  Token draw_of(double u, const Part& part) {
-    return draws_.draw_of(u, part);
-  }
-
-  // Among equal times the first rank wins: it has the lowest ids. A rank without mass is passed over.
-  template <class F>
-  Token first_to_arrive(const F& f) {
-    exchange_(2, [&](auto& out) {
-      const auto mine = f();
-      out.assign({mine.time, static_cast<double>(mine.token)});
-    });
-    Index first = -1;
-    for (Index r = 0; r < exchange_.ranks(); ++r) {
-      if (std::isnan(exchange_.from(r, 0)))
-        detail::invalid_distribution("rank ", r, " could not draw from its part of a row");
-      if (exchange_.from(r, 1) >= 0 && (first < 0 || exchange_.from(r, 0) < exchange_.from(first, 0)))
-        first = r;
-    }
-    if (first < 0) detail::invalid_distribution("no token has positive probability");
-    return static_cast<Token>(exchange_.from(first, 1));
+  // A token drawn ahead, while there are any; else one that u draws.
+  Token next_draw(Index i, double u) {
+    if (is_dead_end(i)) detail::invalid_distribution("no token has positive probability");
+    if (ahead_.count > 0)
+      if (Index& used = detail::at(ahead_.used, i); used < ahead_.count) return drawn(i, used++);
+    exchange_.prepare([&] { looked_up_.make_room(1); });
+    exchange_draws(std::span(&u, 1), [i](std::size_t) { return i; });
+    return learn(i, told(1));
   }
 
   detail::RankColumns<M> mine_;
   detail::Exchange<C> exchange_;
   detail::RankMasses masses_;
-  detail::RankDraws<M, C> draws_{mine_, masses_, exchange_};
-  Index vocab_size_, ahead_ = 0;
-  bool row_by_row_ = false;
+  Index vocab_size_;
   detail::RowErrors<true> errors_;
   detail::LookedUp looked_up_;
   std::vector<double> us_;
-  std::vector<Token> drawn_, drawing_;
-  std::vector<Index> used_;  // draws used of each row
+  DrawsAhead ahead_, drawing_;
 };
 
 template <Probabilities Rows, class C, class... Tokens>

@@ -17,18 +17,17 @@
 #include "specdec/chance/random.hpp"
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
-#include "specdec/model/fed_text.hpp"
 #include "specdec/model/fed_texts.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"
-#include "specdec/model/uncopied.hpp"
 #include "specdec/more/ranks/chain_over_ranks.hpp"
 #include "specdec/more/ranks/communicator.hpp"
-#include "specdec/more/ranks/cut_logits.hpp"
 #include "specdec/more/ranks/exchange.hpp"
+#include "specdec/more/ranks/logit_columns.hpp"
 #include "specdec/more/ranks/sharded.hpp"
+#include "specdec/more/ranks/steps_over_ranks.hpp"
 #include "specdec/sample/chain.hpp"
-#include "specdec/sample/logit_columns.hpp"
+#include "specdec/sample/model_logits.hpp"
 #include "specdec/sample/of_sequence.hpp"
 #include "specdec/sample/steps_of_rows.hpp"
 #include "specdec/token_ids.hpp"
@@ -41,6 +40,23 @@ struct ShardedOptions {
   double temperature = 1;  ///< applied before the chain; 0 is the argmax, the lowest id among equal logits
   Index draws = 2;  ///< tokens drawn ahead from every row; each further draw of a verdict costs an exchange
 };
+
+namespace detail {
+
+/// A value that is neither copied nor moved with its holder: a copy, and what was moved into, have none.
+template <class T>
+struct Unmoved {
+  std::optional<T> value = {};
+  Unmoved() = default;
+  Unmoved(const Unmoved&) noexcept {}
+  Unmoved& operator=(const Unmoved&) noexcept {
+    value.reset();
+    return *this;
+  }
+  ~Unmoved() = default;
+};
+
+}  // namespace detail
 
 /// Makes a target of a model with an output layer that is cut by vocabulary: each rank computes some columns of the logits.
 /// The model's calls return LogitColumns; its vocab_size() counts the tokens of all ranks. Every rank runs the loop on the
@@ -83,7 +99,7 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
   static_assert(detail::can_be_wrapped<Bare>());
   static_assert(Communicator<C>, "the communicator is no specdec::Communicator");
   using Output = std::remove_cvref_t<detail::OutputOf<Bare>>;
-  static_assert(detail::is_logit_columns<Output>,
+  static_assert(detail::ColumnsOfLogits<Output>,
                 "the model's forward() returns no specdec::LogitColumns, the logits of this rank's tokens");
   static_assert(!std::is_lvalue_reference_v<Source>,
                 "a generator that is an lvalue would be copied, and give its numbers twice: pass a generator "
@@ -172,26 +188,23 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
     texts_.adopt(sequence, tokens, begin());
   }
 
-  // Finds the drafted tokens, the row that each is looked up in, and the text of each row.
+  // Finds the drafted tokens, the row that each is looked up in, and the text of each row. A feed's first row stands after the
+  // last token that was not drafted in this call.
   void find_drafted(std::span<const BatchFeed> feeds) {
     tokens_.clear();
     parents_.clear();
     texts_of_rows_.clear();
     for (const BatchFeed& feed : feeds) {
-      find_drafted(feed, std::ssize(texts_of_rows_));
-      texts_of_rows_.insert(texts_of_rows_.end(), static_cast<std::size_t>(feed.rows),
-                            &texts_.at(feed.sequence));
-    }
-  }
-
-  // The feed's rows begin at number `first`. Its first row stands after the last token that was not drafted in this call.
-  void find_drafted(const BatchFeed& feed, Index first) {
-    const TokenTreeView fed(feed.tokens, feed.parents);
-    const Index last = feed.parents.empty() ? fed.size() : texts_.at(feed.sequence).tree().size();
-    for (Index k = fed.size() - std::max<Index>(feed.rows - 1, 0); k < fed.size(); ++k) {
-      const Index row = fed.parent(k) - (last - feed.rows);
-      tokens_.push_back(fed.token(k));
-      parents_.push_back(row < 0 ? nowhere : first + row - 1);
+      Text& text = texts_.at(feed.sequence);
+      const TokenTreeView fed(feed.tokens, feed.parents);
+      const Index first = std::ssize(texts_of_rows_);
+      const Index last = feed.parents.empty() ? fed.size() : text.tree().size();
+      for (Index k = fed.size() - std::max<Index>(feed.rows - 1, 0); k < fed.size(); ++k) {
+        const Index row = fed.parent(k) - (last - feed.rows);
+        tokens_.push_back(fed.token(k));
+        parents_.push_back(row < 0 ? nowhere : first + row - 1);
+      }
+      texts_of_rows_.insert(texts_of_rows_.end(), static_cast<std::size_t>(feed.rows), &text);
     }
   }
 

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <concepts>
 #include <cstddef>
+#include <exception>
 #include <limits>
 #include <type_traits>
 #include <utility>
@@ -16,7 +17,6 @@
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/more/ranks/communicator.hpp"
-#include "specdec/more/ranks/cut_logits.hpp"
 #include "specdec/more/ranks/exchange.hpp"
 #include "specdec/more/ranks/rank_columns.hpp"
 #include "specdec/more/ranks/rank_cut_search.hpp"
@@ -25,6 +25,7 @@
 #include "specdec/more/samplers/top_n_sigma.hpp"
 #include "specdec/rows/kinds/logits_row.hpp"
 #include "specdec/rows/read/entropy.hpp"
+#include "specdec/sample/row_errors.hpp"
 #include "specdec/sample/steps/min_p.hpp"
 #include "specdec/sample/steps/temperature.hpp"
 #include "specdec/sample/steps/top_k.hpp"
@@ -34,7 +35,42 @@
 #include "specdec/sample/threshold/threshold.hpp"
 #include "specdec/sample/threshold/token_weight.hpp"
 
-namespace specdec::inline v0_2_0::detail {
+namespace specdec::inline v0_2_0 {
+namespace detail {
+
+/// The result of the sampling steps for each row: a temperature, a cut (tokens with lower logits are gone), or an error. It
+/// is equal on all ranks.
+struct RowsLeft {
+  std::vector<double> temperatures, cuts;
+  std::vector<double> cuts_before;  // of each MinKeep that is under way: the cuts at its beginning
+  std::vector<Index> dead_ends;     // 1 for a row that is known to have no finite logit; else 0
+  std::vector<std::exception_ptr> errors;
+};
+
+}  // namespace detail
+
+/// A matrix of logits as a DistributionMatrix. Tokens with a logit below the row's cut have probability 0. Asking for a row
+/// throws the row's error, if it has one. The logits and `left` must outlive the object.
+template <class Numbers>
+class CutLogits {
+ public:
+  CutLogits(const Numbers& logits, const detail::RowsLeft& left) : logits_(logits), left_(&left) {}
+
+  Index rows() const { return logits_.rows(); }
+  Index vocab_size() const { return logits_.cols(); }
+  auto row(Index i) const {
+    detail::rethrow_error_of(left_->errors, i);
+    using Row = decltype(LogitsRow(logits_.row(i)));
+    return LogitsRow(logits_.row(i), detail::at(left_->temperatures, i),
+                     static_cast<typename Row::Scalar>(detail::at(left_->cuts, i)));
+  }
+
+ private:
+  Numbers logits_;
+  const detail::RowsLeft* left_;
+};
+
+namespace detail {
 
 template <class Step>
 inline constexpr bool is_min_keep = false;
@@ -100,17 +136,15 @@ class StepsOverRanks {
   // The entropy of a row follows from the entropies H of the ranks' parts and their shares w of the mass: Σ w (H − log w).
   template <class StepOf>
   void take_dynamic_temperatures(const StepOf& step_of) {
-    const auto reads = [&](Index i) { return is_open(i) && step_of(i).is_dynamic(); };
     for (Index i = 0; i < logits_.rows(); ++i)
       if (!step_of(i).is_dynamic()) temper(i, step_of(i).of(0, 0));
-    if (!any(reads)) return;
-    const auto told = tell(reads, [&](Index i) {
+    const auto numbers = [&](Index i) {
       const Row part = row(i);
       if (has_no_token(part)) return std::array{none, 0.0, 0.0};
       return std::array{part.log_sum_exp().value, entropy(part), DynamicTemperature::tokens(part)};
-    });
-    for (Index i = 0; i < logits_.rows(); ++i)
-      if (reads(i)) temper(i, step_of(i).of(told.entropy(i), told.sum(i, 2)));
+    };
+    tell([&](Index i) { return is_open(i) && step_of(i).is_dynamic(); }, numbers,
+         [&](Index i, const auto& told) { temper(i, step_of(i).of(told.entropy(i), told.sum(i, 2))); });
   }
 
   // Low end: the k-th largest logit of all ranks is at least the k-th largest of any rank. High end: it is at most the
@@ -118,65 +152,62 @@ class StepsOverRanks {
   template <class StepOf>
   void take_top_k(const StepOf& step_of) {
     const auto k = [&](Index i) { return step_of(i).value(); };
-    const auto cuts = [&](Index i) { return is_open(i) && k(i) != 0 && k(i) < vocab_size_; };
-    if (!any(cuts)) return;
-    const auto told = tell(cuts, [&](Index i) {
+    const auto numbers = [&](Index i) {
       return std::array{largest_of(i, k(i)), largest_of(i, (k(i) - 1) / exchange_.ranks() + 1)};
-    });
-    find(cuts, [&](Index i) {
-      search(i, told.largest(i, 0), told.largest(i, 1), static_cast<double>(k(i)), {.counts = true});
-    });
+    };
+    find([&](Index i) { return is_open(i) && k(i) != 0 && k(i) < vocab_size_; }, numbers,
+         [&](Index i, const auto& told) {
+           search(i, told.largest(i, 0), told.largest(i, 1), static_cast<double>(k(i)), {.counts = true});
+         });
   }
 
   // Each rank finds the top-p cut of its own part. Low end: the least of these cuts. There every rank keeps the share p, and
   // so do all together. High end: the largest of these cuts. Above it no rank keeps the share p.
   template <class StepOf>
   void take_top_p(const StepOf& step_of) {
-    const auto cuts = [&](Index i) { return is_open(i) && step_of(i).value() != 1; };
-    if (!any(cuts)) return;
-    const auto told = tell(cuts, [&](Index i) {
+    const auto numbers = [&](Index i) {
       const Row part = row(i);
       if (has_no_token(part)) return std::array{none, none, none};
       const double weight = part.log_sum_exp().value;
       const auto cut = static_cast<double>(step_of(i)(part).cut());
       return std::array{weight, -cut, cut};
-    });
-    find(cuts, [&](Index i) {
-      const double target = std::max(step_of(i).value(), std::numeric_limits<double>::min());
-      search(
-          i, -told.largest(i, 1), told.largest(i, 2), target,
-          {.counts = false, .inverse_temperature = 1 / temperature(i), .log_sum_exp = told.log_sum_exp(i)});
-    });
+    };
+    find([&](Index i) { return is_open(i) && step_of(i).value() != 1; }, numbers,
+         [&](Index i, const auto& told) {
+           search(i, -told.largest(i, 1), told.largest(i, 2),
+                  std::max(step_of(i).value(), std::numeric_limits<double>::min()),
+                  {.counts = false,
+                   .inverse_temperature = 1 / temperature(i),
+                   .log_sum_exp = told.log_sum_exp(i)});
+         });
   }
 
   template <class StepOf>
   void take_min_p(const StepOf& step_of) {
-    const auto cuts = [&](Index i) { return is_open(i) && step_of(i).value() != 0; };
-    if (!any(cuts)) return;
-    const auto told = tell(cuts, [&](Index i) {
+    const auto numbers = [&](Index i) {
       const auto part = logits_.row(i);
       return std::array{part.size() > 0 ? static_cast<double>(part.max(0, part.size())) : none};
-    });
-    for (Index i = 0; i < logits_.rows(); ++i)
-      if (cuts(i)) raise(i, step_of(i).least(static_cast<Scalar>(told.largest(i, 0)), temperature(i)));
+    };
+    tell([&](Index i) { return is_open(i) && step_of(i).value() != 0; }, numbers,
+         [&](Index i, const auto& told) {
+           raise(i, step_of(i).least(static_cast<Scalar>(told.largest(i, 0)), temperature(i)));
+         });
   }
 
   template <class StepOf>
   void take_top_n_sigma(const StepOf& step_of) {
     using Moments = TopNSigma::Moments;
-    const auto cuts = [&](Index i) { return is_open(i) && step_of(i).value() != 0; };
-    if (!any(cuts)) return;
-    const auto told = tell(cuts, [&](Index i) {
+    const auto numbers = [&](Index i) {
       const Moments mine = TopNSigma::moments(row(i));
       return std::array{mine.largest, mine.count, mine.sum, mine.squares};
-    });
-    for (Index i = 0; i < logits_.rows(); ++i) {
-      if (!cuts(i)) continue;
-      Moments all{told.largest(i, 0)};
-      for (Index r = 0; r < exchange_.ranks(); ++r)
-        all.add({told.from(r, i, 0), told.from(r, i, 1), told.from(r, i, 2), told.from(r, i, 3)});
-      raise(i, step_of(i).template least<Scalar>(all));
-    }
+    };
+    tell([&](Index i) { return is_open(i) && step_of(i).value() != 0; }, numbers,
+         [&](Index i, const auto& told) {
+           Moments all{told.largest(i, 0)};
+           for (Index r = 0; r < exchange_.ranks(); ++r)
+             all.add({told.from(r, i, 0), told.from(r, i, 1), told.from(r, i, 2), told.from(r, i, 3)});
+           raise(i, step_of(i).template least<Scalar>(all));
+         });
   }
 
   // The lower one of the step's cut and that of TopK{n}, where n is above 1.
@@ -223,7 +254,7 @@ class StepsOverRanks {
   double largest_of(Index i, Index k) const {
     if (logits_.row(i).size() == 0) return none;
     ThresholdSearch search(logits_.row(i), TokenCount<Scalar>{});
-    return static_cast<double>(search(cut(i), std::numeric_limits<Scalar>::max(), static_cast<double>(k)));
+    return static_cast<double>(search(cut(i), static_cast<double>(k)));
   }
 
   // ---- With an exchange
@@ -248,11 +279,7 @@ class StepsOverRanks {
       for (Index r = 0; r < exchange.ranks(); ++r) sum += std::exp(from(r, i, 0) - most);
       return most + std::log(sum);
     }
-    double sum(Index i, std::size_t k) const {
-      double sum = 0;
-      for (Index r = 0; r < exchange.ranks(); ++r) sum += from(r, i, k);
-      return sum;
-    }
+    double sum(Index i, std::size_t k) const { return exchange.sum(static_cast<std::size_t>(i) * count + k); }
     // The first number of each rank is its log-sum-exp, the second its entropy.
     double entropy(Index i) const {
       const double all = log_sum_exp(i);
@@ -265,20 +292,17 @@ class StepsOverRanks {
     }
   };
 
-  template <class Cuts>
-  bool any(const Cuts& cuts) const {
-    for (Index i = 0; i < logits_.rows(); ++i)
-      if (cuts(i)) return true;
-    return false;
-  }
-
-  // Every rank tells a few numbers about each row that is cut. The row fails if the first number of a rank is NaN or +inf. If
-  // it is −inf on all ranks, the row is a dead end, and is cut no more.
-  template <class Cuts, class NumbersOfRow>
-  auto tell(const Cuts& cuts, const NumbersOfRow& numbers) {
+  // Every rank tells a few numbers about each row that is cut; then act(i, told) goes on with these rows. The row fails if the
+  // first number of a rank is NaN or +inf. If it is −inf on all ranks, the row is a dead end, and is cut no more. Returns
+  // whether there is a row to cut.
+  template <class Cuts, class NumbersOfRow, class Act>
+  bool tell(const Cuts& cuts, const NumbersOfRow& numbers, const Act& act) {
     constexpr std::size_t count = std::tuple_size_v<decltype(numbers(Index{0}))>;
     const ExchangedNumbers<count> told{exchange_};
     const Index rows = logits_.rows();
+    bool any = false;
+    for (Index i = 0; i < rows; ++i) any = any || cuts(i);
+    if (!any) return false;
     exchange_(count * static_cast<std::size_t>(rows), [&](std::vector<double>& out) {
       for (Index i = 0; i < rows; ++i) {
         std::array<double, count> mine{};
@@ -289,12 +313,13 @@ class StepsOverRanks {
         out.insert(out.end(), mine.begin(), mine.end());
       }
     });
-    for (Index i = 0; i < rows; ++i)
-      if (cuts(i)) {
-        detail::at(left_.errors, i) = error_of([&] { check_told(i, told); });
-        detail::at(left_.dead_ends, i) = told.largest(i, 0) == none ? 1 : 0;
-      }
-    return told;
+    for (Index i = 0; i < rows; ++i) {
+      if (!cuts(i)) continue;
+      detail::at(left_.errors, i) = error_of([&] { check_told(i, told); });
+      detail::at(left_.dead_ends, i) = told.largest(i, 0) == none ? 1 : 0;
+      if (cuts(i)) act(i, told);
+    }
+    return true;
   }
 
   template <std::size_t count>
@@ -305,13 +330,12 @@ class StepsOverRanks {
         invalid_distribution("rank ", r, " has a logit in row ", i, " that is nan or inf, or none");
   }
 
-  // Finds the cuts of all rows that are cut and have not failed. begin(i) begins the search in row i.
-  template <class Cuts, class Begin>
-  void find(const Cuts& cuts, const Begin& begin) {
-    for (Index i = 0; i < logits_.rows(); ++i) {
-      if (cuts(i)) begin(i);
-      else detail::at(searches_, i).begin(cut(i), cut(i), 0, {.counts = true});  // an empty search
-    }
+  // Tells the numbers, and finds the cuts of all rows that are cut and have not failed. begin(i, told) begins the search in row i.
+  template <class Cuts, class NumbersOfRow, class Begin>
+  void find(const Cuts& cuts, const NumbersOfRow& numbers, const Begin& begin) {
+    for (Index i = 0; i < logits_.rows(); ++i)  // where none begins, an empty search
+      detail::at(searches_, i).begin(cut(i), cut(i), 0, {.counts = true});
+    if (!tell(cuts, numbers, begin)) return;
     find_cuts(exchange_, searches_);
     for (Index i = 0; i < logits_.rows(); ++i) raise(i, detail::at(searches_, i).cut());
   }
@@ -345,4 +369,5 @@ class StepsOverRanks {
   Searches& searches_;
 };
 
-}  // namespace specdec::detail
+}  // namespace detail
+}  // namespace specdec

@@ -23,7 +23,7 @@ namespace specdec::inline v0_2_0 {
 /// Throws: InvalidArgument if the length is negative, or larger than any Index.
 template <class P>
 class AfterPrompt {
-  static_assert(detail::follows_text<P>());
+  static_assert(detail::FollowsText<P>, "the processor is no specdec::TextProcessor");
 
  public:
   template <std::integral N>

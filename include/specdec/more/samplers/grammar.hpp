@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "specdec/lists.hpp"
+#include "specdec/more/samplers/partial_logits.hpp"
 #include "specdec/more/samplers/snapshots.hpp"
-#include "specdec/sample/partial_logits.hpp"
 #include "specdec/sample/text_processor.hpp"
 #include "specdec/types.hpp"
 

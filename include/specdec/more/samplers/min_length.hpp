@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "specdec/error.hpp"
-#include "specdec/sample/partial_logits.hpp"
+#include "specdec/more/samplers/partial_logits.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 

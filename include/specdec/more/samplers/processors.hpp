@@ -29,7 +29,7 @@ namespace specdec::inline v0_2_0 {
 /// Throws: what they throw; then all are as before.
 template <class... P>
 class Processors {
-  static_assert((detail::follows_text<P>() && ...));
+  static_assert((detail::FollowsText<P> && ...), "a processor is no specdec::TextProcessor");
 
  public:
   explicit Processors(P... processors) : processors_(std::move(processors)...) {}

@@ -12,7 +12,7 @@
 
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
-#include "specdec/sample/partial_logits.hpp"
+#include "specdec/more/samplers/partial_logits.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0 {

@@ -74,16 +74,14 @@ class BeamBatch {
   using Target = std::remove_reference_t<TargetModel>;
   static constexpr bool drafts = !std::same_as<std::remove_cvref_t<DraftModel>, detail::NoDraftModel>;
   static constexpr bool called_here = !std::same_as<std::remove_const_t<Target>, ExternalTarget>;
-  static_assert(detail::fits_constness<Target>() &&
-                detail::fits_constness<std::remove_reference_t<DraftModel>>());
+  static_assert(!detail::ConstModel<Target> && !detail::ConstModel<std::remove_reference_t<DraftModel>>,
+                "a model is const, and its calls change its context");
+  template <class Model>
+  static constexpr bool reads_texts = takes_trees<Model> || detail::ConstModel<Model>;
   static_assert(
-      takes_trees<Target> || !called_here || detail::ConstModel<Target>,
-      "beam search asks the target about many texts at once, as a tree: wrap it in specdec::PathByPath, or "
+      (reads_texts<Target> || !called_here) && (reads_texts<std::remove_reference_t<DraftModel>> || !drafts),
+      "beam search asks its models about many texts at once, as a tree: wrap them in specdec::PathByPath, or "
       "see specdec/model/trees.hpp");
-  static_assert(!drafts || takes_trees<std::remove_reference_t<DraftModel>> ||
-                    detail::ConstModel<std::remove_reference_t<DraftModel>>,
-                "beam search asks the draft model about many texts at once, as a tree: wrap it in "
-                "specdec::PathByPath, or see specdec/model/trees.hpp");
 
  public:
   /// Throws: InvalidCall if target and draft model are one model.

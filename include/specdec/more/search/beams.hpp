@@ -145,7 +145,7 @@ class Beams {
     };
     detail::undo_on_error(take, [this] { target_.withdraw(); });
     target_.taken();
-    ++target_calls_;
+    ++counts_.target_calls;
     std::swap(now_, next_);
   }
   /// The numbers of the tokens, in the target's tree, that the target is to keep after accept(). Empty: the tree stays open.
@@ -167,7 +167,7 @@ class Beams {
     if (!draft_) detail::invalid_call("the beam search has no draft model");
     detail::undo_on_error([&] { draft_->take(distributions(rows)); }, [this] { draft_->withdraw(); });
     draft_->taken();
-    ++draft_calls_;
+    ++counts_.draft_calls;
   }
   /// What the draft model is to keep after accept().
   std::span<const Index> draft_kept_path() const& {
@@ -177,12 +177,9 @@ class Beams {
 
   /// What the search has found so far.
   BeamResult result() const {
-    BeamResult found{.beams = {},
-                     .stop_reason = now_.stop_reason,
-                     .levels = now_.levels,
-                     .target_calls = target_calls_,
-                     .draft_calls = draft_calls_,
-                     .drafted = drafted_};
+    BeamResult found = counts_;
+    found.stop_reason = now_.stop_reason;
+    found.levels = now_.levels;
     for (const detail::SearchedBeam& beam : now_.beams)
       found.beams.push_back({texts_.text(beam.node), beam.log_probability, beam.stopped});
     return found;
@@ -228,7 +225,7 @@ class Beams {
 
   void next_level(std::vector<detail::SearchedBeam>& beams, Index width,
                   const detail::SearchedContext& context) {
-    best_.replace(
+    detail::replace_by_best(
         beams, width, texts_, [&](Index node) { return context.likeliest(node); },
         [this](Token x) { return options_.stop_tokens.contains(x); });
   }
@@ -292,7 +289,7 @@ class Beams {
       if (!beam.stopped && target_.can_reach(texts_, beam.node, now_.levels_ahead + 1))
         next_.asked.push_back(beam.node);
     if (!target_.fits(texts_, next_.asked)) return false;
-    drafted_ += std::ssize(next_.asked) - std::ssize(now_.asked);
+    counts_.drafted += std::ssize(next_.asked) - std::ssize(now_.asked);
     now_.ahead.swap(next_.ahead);
     now_.asked.swap(next_.asked);
     ++now_.levels_ahead;
@@ -305,8 +302,7 @@ class Beams {
   std::optional<detail::SearchedContext> draft_;
   State now_, next_;          // next_ takes the place of now_ if nothing throws
   std::vector<Index> level_;  // what the draft model is asked
-  Index target_calls_ = 0, draft_calls_ = 0, drafted_ = 0;
-  detail::BestContinuations best_;
+  BeamResult counts_;         // of calls and drafted tokens
 };
 
 }  // namespace specdec

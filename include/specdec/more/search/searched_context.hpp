@@ -11,6 +11,7 @@
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/model/feed.hpp"
+#include "specdec/model/feeds.hpp"
 #include "specdec/model/known_tokens.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/more/search/searched_texts.hpp"
@@ -43,7 +44,7 @@ struct SearchedModel {
 class SearchedContext {
  public:
   /// The context holds the first `cached` tokens of the prompt.
-  SearchedContext(const SearchedModel& model, Index cached) : model_(model), cached_(cached) {}
+  SearchedContext(const SearchedModel& model, Index cached) : model_(model), read_{.cached = cached} {}
 
   /// Whether likeliest(node) is known.
   bool knows(Index node) const { return node < std::ssize(nodes_) && at(node).known; }
@@ -82,52 +83,56 @@ class SearchedContext {
   bool fits(const SearchedTexts& texts, std::span<const Index> nodes) {
     collect(texts, nodes);
     const Index prompt = std::ssize(texts.prompt()) - in_context(texts);
-    return cached_ + tree_.size() + prompt + std::ssize(fed_) <= model_.sizes.context;
+    return read_.cached + read_.tree.size() + prompt + std::ssize(fed_) <= model_.sizes.context;
   }
 
   /// What the model is fed, so that the nodes are known. Its views live until the next feed().
   /// Throws: what allocation throws; then withdraw() undoes the call.
   Feed feed(const SearchedTexts& texts, std::span<const Index> nodes) {
-    out_ = true;
-    before_ = {cached_, base_, likely_.size()};
+    call_.out = true;
+    call_.cached = read_.cached;
+    call_.base = read_.base;
+    call_.likely = likely_.size();
     path_.clear();
     collect(texts, nodes);
-    wanted_ = fed_.end() - std::find_if(fed_.begin(), fed_.end(), [this](Index k) { return !at(k).known; });
-    const auto before = static_cast<std::size_t>(tree_.size());
-    opens_ = before == 0;
+    call_.rows =
+        fed_.end() - std::find_if(fed_.begin(), fed_.end(), [this](Index k) { return !at(k).known; });
+    const auto before = static_cast<std::size_t>(read_.tree.size());
+    call_.opens = before == 0;
     add_prompt(texts);
     for (const Index node : fed_) add(texts, node);
-    if (opens_) opened_with_ = tree_.size();
-    return {
-        .tokens = tokens_in_vocabulary(tree_.tokens().subspan(before), model_.sizes.vocabulary, replaced_),
-        .from = cached_,
-        .rows = wanted_,
-        .parents = tree_.parents().subspan(before)};
+    if (call_.opens) read_.opened_with = read_.tree.size();
+    return {.tokens = tokens_in_vocabulary(read_.tree.tokens().subspan(before), model_.sizes.vocabulary,
+                                           call_.replaced),
+            .from = read_.cached,
+            .rows = call_.rows,
+            .parents = read_.tree.parents().subspan(before)};
   }
   /// Whether the last feed begins a tree.
-  bool opens() const { return opens_; }
+  bool opens() const { return call_.opens; }
 
   /// Throws: InvalidCall if nothing was fed; InvalidArgument on rows of another shape; InvalidDistribution on a row
   /// that cannot be read. Then withdraw() undoes the call.
   template <class Rows>
   void take(const Rows& rows) {
-    if (!out_) invalid_call("there is no proposal for these rows of the ", model_.name, ": propose first");
-    check_shape(model_.name, rows.rows(), row_size(rows), wanted_, model_.sizes.vocabulary);
-    for (Index i = 0; i < wanted_; ++i)
-      take(rows.row(i), i, detail::at(fed_, std::ssize(fed_) - wanted_ + i));
+    if (!call_.out)
+      invalid_call("there is no proposal for these rows of the ", model_.name, ": propose first");
+    check_shape(model_.name, rows.rows(), row_size(rows), call_.rows, model_.sizes.vocabulary);
+    for (Index i = 0; i < call_.rows; ++i)
+      take(rows.row(i), i, detail::at(fed_, std::ssize(fed_) - call_.rows + i));
   }
 
   void taken() {
-    out_ = false;
-    told_.clear();
+    call_.out = false;
+    call_.told.clear();
   }
   /// The rows of the call are forgotten, if it is not taken. The model may have closed its tree.
   void withdraw() {
-    if (!out_) return;
-    for (const Index node : told_) detail::at(nodes_, node).known = false;
-    likely_.resize(before_.likely);
-    cached_ = before_.cached;
-    base_ = before_.base;
+    if (!call_.out) return;
+    for (const Index node : call_.told) detail::at(nodes_, node).known = false;
+    likely_.resize(call_.likely);
+    read_.cached = call_.cached;
+    read_.base = call_.base;
     path_.clear();
     close();
     taken();
@@ -137,10 +142,11 @@ class SearchedContext {
   /// prompt, many more tokens than it began with, or so many that there may be no room for the next step.
   /// Throws: std::bad_alloc; then nothing has changed.
   void settle(const SearchedTexts& texts, Index node) {
-    reserve(path_, tree_.size());
+    reserve(path_, read_.tree.size());
     path_.clear();
-    const Index room = model_.sizes.context - cached_ - tree_.size();
-    if (tree_.size() > most_added + 2 * opened_with_ || prompt_in_tree_ > 0 || room < model_.new_tokens)
+    const Index room = model_.sizes.context - read_.cached - read_.tree.size();
+    if (read_.tree.size() > most_added + 2 * read_.opened_with || read_.prompt > 0 ||
+        room < model_.new_tokens)
       give_up_tree(texts, node);
   }
   /// The path of the tree that the model is to keep since the last settle(). Empty: it keeps all.
@@ -158,35 +164,46 @@ class SearchedContext {
     bool known = false, dead_end = false;
     Index row = -1;  // of the call that told it
   };
-  // What a call that is undone goes back to.
-  struct Before {
-    Index cached = 0, base = -1;
+  // What the model has read.
+  struct ReadTokens {
+    Index cached = 0;  // tokens of the context, without the tree
+    Index base = -1;   // the last node in the context; −1: no node is
+    TokenTree tree = {};
+    Index opened_with = 0;  // tokens of the tree's first call
+    Index prompt = 0;       // how many tokens of the tree are prompt
+  };
+  struct LastCall {
+    bool out = false, opens = false;  // whether its rows are still to come; whether it begins a tree
+    Index rows = 0;
+    Index cached = 0, base = -1;  // as they were before it
     std::size_t likely = 0;
+    std::vector<Index> told = {};
+    std::vector<Token> replaced = {};
   };
 
   const KnownNode& at(Index node) const { return detail::at(nodes_, node); }
   bool in_tree(Index node) const { return node < std::ssize(nodes_) && at(node).number >= 0; }
   Index in_context(const SearchedTexts& texts) const {
-    return std::min(cached_ + prompt_in_tree_, std::ssize(texts.prompt()));
+    return std::min(read_.cached + read_.prompt, std::ssize(texts.prompt()));
   }
 
   // The tokens that all beams share enter the context.
   void give_up_tree(const SearchedTexts& texts, Index shared) {
     const Index node = back_while(
-        texts, shared, [this](Index k) { return !in_tree(k); }, base_);
+        texts, shared, [this](Index k) { return !in_tree(k); }, read_.base);
     const auto add = [&](Index k) { path_.push_back(at(k).number); };
-    each_back(texts, node, add, base_);
-    for (Index k = prompt_in_tree_; k-- > 0;) path_.push_back(k);
+    each_back(texts, node, add, read_.base);
+    for (Index k = read_.prompt; k-- > 0;) path_.push_back(k);
     std::reverse(path_.begin(), path_.end());
-    cached_ += std::ssize(path_);
-    base_ = node;
+    read_.cached += std::ssize(path_);
+    read_.base = node;
     close();
   }
 
   void close() {
     for (KnownNode& seen : nodes_) seen.number = -1;
-    tree_.clear();
-    prompt_in_tree_ = 0;
+    read_.tree.clear();
+    read_.prompt = 0;
   }
 
   // Sets fed_ to the nodes that must be fed.
@@ -200,7 +217,7 @@ class SearchedContext {
         fed_.push_back(k);
         return true;
       };
-      back_while(texts, node, feed, base_);
+      back_while(texts, node, feed, read_.base);
     }
     std::sort(fed_.begin(), fed_.end());
     fed_.erase(std::unique(fed_.begin(), fed_.end()), fed_.end());
@@ -208,14 +225,14 @@ class SearchedContext {
 
   void add_prompt(const SearchedTexts& texts) {
     for (const Token token : after(texts.prompt(), in_context(texts))) {
-      tree_.append(token, tree_.size() - 1);
-      ++prompt_in_tree_;
+      read_.tree.append(token, read_.tree.size() - 1);
+      ++read_.prompt;
     }
   }
   void add(const SearchedTexts& texts, Index node) {
     const Index parent = texts.parent(node);
     detail::at(nodes_, node).number =
-        tree_.append(texts.token(node), parent == base_ ? prompt_in_tree_ - 1 : at(parent).number);
+        read_.tree.append(texts.token(node), parent == read_.base ? read_.prompt - 1 : at(parent).number);
   }
 
   template <class Row>
@@ -228,7 +245,7 @@ class SearchedContext {
       for (const TopToken& top : found)
         if (top.token < model_.ids) likely_.push_back({top.token, log_probability(row, top.token)});
     });
-    told_.push_back(node);
+    call_.told.push_back(node);
     KnownNode& seen = detail::at(nodes_, node);
     seen.first = first;
     seen.count = likely_.size() - first;
@@ -238,20 +255,11 @@ class SearchedContext {
   }
 
   SearchedModel model_;
-  Index cached_;              // tokens of the context, without the tree
-  Index base_ = -1;           // the last node in the context; −1: no node is
-  TokenTree tree_;            // the model's
-  Index opened_with_ = 0;     // tokens of its first call
-  Index prompt_in_tree_ = 0;  // how many of them are prompt
+  ReadTokens read_;
   std::vector<KnownNode> nodes_;
   std::vector<LikelyToken> likely_;
-
-  bool out_ = false,
-       opens_ = false;  // of the last call: whether its rows are still to come; whether it begins a tree
-  Before before_;
-  Index wanted_ = 0;  // its rows
-  std::vector<Index> fed_, told_, path_;
-  std::vector<Token> replaced_;
+  LastCall call_;
+  std::vector<Index> fed_, path_;
   TopTokens top_;
 };
 

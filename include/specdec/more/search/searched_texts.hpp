@@ -79,41 +79,15 @@ struct LikelyToken {
   double log_probability;
 };
 
-/// Finds the beams of the next level.
-class BestContinuations {
- public:
-  /// Replaces the beams by the `width` most probable ones among all their continuations by one token and the beams that have
-  /// stopped. Among equals the continuation of the earlier beam comes first, then the lower id. `likeliest(node)` has at
-  /// least the `width` most probable tokens after a node.
-  template <class LikeliestOf, class Stops>
-  void replace(std::vector<SearchedBeam>& beams, Index width, SearchedTexts& texts,
-               const LikeliestOf& likeliest, const Stops& stops) {
-    found_.clear();
-    for (Index b = 0; b < std::ssize(beams); ++b) {
-      const SearchedBeam& beam = detail::at(beams, b);
-      if (beam.stopped) {
-        found_.push_back({b, none, beam.log_probability});
-      } else {
-        for (const LikelyToken& next : likeliest(beam.node))
-          found_.push_back({b, next.token, beam.log_probability + next.log_probability});
-      }
-    }
-    std::sort(found_.begin(), found_.end());
-    if (std::ssize(found_) > width) resize(found_, width);
-    before_.swap(beams);
-    beams.clear();
-    for (const Continuation& next : found_) {
-      const SearchedBeam& beam = detail::at(before_, next.beam);
-      if (next.token == none) beams.push_back(beam);
-      else beams.push_back({texts.child(beam.node, next.token), next.log_probability, stops(next.token)});
-    }
-  }
-
- private:
-  static constexpr Token none = -1;
+/// Replaces the beams by the `width` most probable ones among all their continuations by one token and the beams that have
+/// stopped. Among equals the continuation of the earlier beam comes first, then the lower id. `likeliest(node)` has at
+/// least the `width` most probable tokens after a node.
+template <class LikeliestOf, class Stops>
+void replace_by_best(std::vector<SearchedBeam>& beams, Index width, SearchedTexts& texts,
+                     const LikeliestOf& likeliest, const Stops& stops) {
   struct Continuation {
     Index beam;
-    Token token;
+    Token token;  // −1: none, as the beam has stopped
     double log_probability;
 
     bool operator<(const Continuation& other) const {
@@ -121,9 +95,24 @@ class BestContinuations {
       return beam != other.beam ? beam < other.beam : token < other.token;
     }
   };
-
-  std::vector<Continuation> found_;
-  std::vector<SearchedBeam> before_;
-};
+  std::vector<Continuation> found;
+  for (Index b = 0; b < std::ssize(beams); ++b) {
+    const SearchedBeam& beam = detail::at(beams, b);
+    if (beam.stopped) {
+      found.push_back({b, -1, beam.log_probability});
+    } else {
+      for (const LikelyToken& next : likeliest(beam.node))
+        found.push_back({b, next.token, beam.log_probability + next.log_probability});
+    }
+  }
+  std::sort(found.begin(), found.end());
+  if (std::ssize(found) > width) resize(found, width);
+  const std::vector<SearchedBeam> before = std::exchange(beams, {});
+  for (const Continuation& next : found) {
+    const SearchedBeam& beam = detail::at(before, next.beam);
+    if (next.token < 0) beams.push_back(beam);
+    else beams.push_back({texts.child(beam.node, next.token), next.log_probability, stops(next.token)});
+  }
+}
 
 }  // namespace specdec::detail

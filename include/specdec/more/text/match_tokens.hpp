@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "specdec/rows/kinds/mapped.hpp"
+#include "specdec/more/rows/mapped.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0 {

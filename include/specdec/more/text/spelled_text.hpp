@@ -10,10 +10,9 @@
 #include <vector>
 
 #include "specdec/lists.hpp"
-#include "specdec/model/fed_text.hpp"
+#include "specdec/model/fed_texts.hpp"
 #include "specdec/model/feed.hpp"
-#include "specdec/model/wrapped_tree.hpp"
-#include "specdec/rows/kinds/mapped.hpp"
+#include "specdec/more/rows/mapped.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"

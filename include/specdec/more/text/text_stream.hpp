@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "specdec/loop/options.hpp"
+#include "specdec/more/text/utf8.hpp"
 #include "specdec/text/stop_strings.hpp"
 #include "specdec/text/token_bytes.hpp"
 #include "specdec/types.hpp"
@@ -30,7 +31,7 @@ namespace specdec::inline v0_2_0 {
 /// Throws: what `bytes` throws; the stream is then as before.
 template <class Bytes>
 class TextStream {
-  static_assert(detail::fits_token_bytes<Bytes>());
+  static_assert(TokenBytes<Bytes>, "the tokenizer is no specdec::TokenBytes");
 
  public:
   /// Reads the stop tokens and stop strings of the options, and from which token on they count.

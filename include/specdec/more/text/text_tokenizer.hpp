@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "specdec/lists.hpp"
-#include "specdec/text/token_bytes.hpp"
+#include "specdec/more/text/utf8.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 

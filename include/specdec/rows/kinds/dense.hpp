@@ -80,4 +80,8 @@ auto distributions(M&& matrix) {
   else return std::remove_cvref_t<M>(std::forward<M>(matrix));
 }
 
+/// What distributions() returns.
+template <class M>
+using DistributionsOf = decltype(distributions(std::declval<const M&>()));
+
 }  // namespace specdec

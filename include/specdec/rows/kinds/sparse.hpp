@@ -9,6 +9,7 @@
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/rows/distribution.hpp"
+#include "specdec/rows/kinds/given_list.hpp"
 #include "specdec/rows/list.hpp"
 #include "specdec/rows/numbers.hpp"
 #include "specdec/rows/owning_temporary.hpp"

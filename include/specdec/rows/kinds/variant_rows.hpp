@@ -36,9 +36,9 @@ class VariantRow : public detail::RowAdaptor<VariantRow<R...>, detail::Keeps::al
   using Segment = detail::GatheredSegment<R...>;
 
  public:
-  /// Holds a row of type number k.
-  template <std::size_t k, class Row>
-  VariantRow(std::in_place_index_t<k> kind, const Row& row) : row_(kind, row) {}
+  /// Holds a row of the type that `kind`, a std::in_place_index or std::in_place_type, says.
+  template <class Kind, class Row>
+  VariantRow(Kind kind, const Row& row) : row_(kind, row) {}
 
   /// The held row.
   const std::variant<R...>& held() const { return row_; }
@@ -85,9 +85,6 @@ class VariantRow : public detail::RowAdaptor<VariantRow<R...>, detail::Keeps::al
 /// It has vocab_size() if any of the types has it. vocab_size() is 0 if the held matrix fits any vocabulary.
 template <Probabilities... M>
 class VariantRows {
-  template <class Matrix>
-  using DistributionsOf = decltype(distributions(std::declval<const Matrix&>()));
-
  public:
   using Row = VariantRow<RowOf<DistributionsOf<M>>...>;
 

@@ -12,7 +12,7 @@
 #include <algorithm>
 
 #include "specdec/rows/distribution.hpp"
-#include "specdec/rows/read/segments.hpp"
+#include "specdec/rows/read/each_segment.hpp"
 
 namespace specdec::inline v0_2_0::detail {
 

@@ -7,7 +7,7 @@
 #include "specdec/error.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/named_row.hpp"
-#include "specdec/rows/read/segments.hpp"
+#include "specdec/rows/read/each_segment.hpp"
 
 namespace specdec::inline v0_2_0::detail {
 

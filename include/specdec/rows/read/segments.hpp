@@ -1,17 +1,11 @@
-// Functions that read whole rows, in the fastest way that the row offers.
-//
-// A row lists the tokens that may have mass (ListedRow), or offers segments (SegmentedRow), or answers for one token at a
-// time. Code that reads a whole row calls each_segment() or each_token(). Code that reads two rows together calls
-// sum_over(). So a new type of row works with residuals, overlaps, entropies, copies and audits at full speed.
+// Reads two rows together. A row lists the tokens that may have mass (ListedRow), or offers segments (SegmentedRow), or answers for
+// one token at a time. Each mix is read in its own way, so a new type of row works with residuals and overlaps at full speed.
 // SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>
 #include <array>
-#include <concepts>
-#include <type_traits>
 
-#include "specdec/eigen.hpp"
 #include "specdec/kernels/machine_width.hpp"
 #include "specdec/kernels/reductions.hpp"
 #include "specdec/lists.hpp"
@@ -19,53 +13,6 @@
 #include "specdec/rows/list.hpp"
 
 namespace specdec::inline v0_2_0::detail {
-
-/// Calls visit(x, p(x)) for the tokens that may have mass, by ascending id.
-///
-/// Throws: InvalidDistribution if the ids of a list do not ascend.
-template <Distribution R, class Visit>
-void each_token(const R& row, Visit&& visit) {
-  if constexpr (ListedRow<R>) {
-    Index least = 0;
-    for (Index k = 0; k < row.support_size(); ++k) {
-      const Token x = row.support(k);
-      check_ascending(row, k, least);
-      least = Index{x} + 1;
-      visit(x, static_cast<double>(row.listed(k)));
-    }
-  } else {
-    for (Index x = 0; x < row.vocab_size(); ++x)
-      visit(static_cast<Token>(x), static_cast<double>(row.probability(static_cast<Token>(x))));
-  }
-}
-
-/// Calls visit(ids, p) for one stretch of the row after the other. p is an Eigen array or expression; p[k] is the
-/// probability of token ids(k). Tokens that a row does not list are left out: their probability is 0.
-///
-/// Throws: InvalidDistribution if the ids of a list do not ascend.
-template <Distribution R, class Visit>
-void each_segment(const R& row, Visit&& visit) {
-  if constexpr (SegmentedRow<R> && !ListedRow<R>) {
-    for (Index start = 0; start < row.vocab_size(); start += max_segment_size) {
-      const auto& p = row.segment(start, std::min<Index>(max_segment_size, row.vocab_size() - start));
-      visit([start](Index k) { return static_cast<Token>(start + k); }, p);
-    }
-  } else {
-    std::array<Token, max_segment_size> ids;
-    GatheredSegment<R> p(max_segment_size);
-    Index count = 0;
-    const auto hand_out = [&] {
-      if (count > 0) visit([&](Index k) { return at(ids, k); }, p.head(count));
-      count = 0;
-    };
-    each_token(row, [&](Token x, double p_x) {
-      at(ids, count) = x;
-      p[count] = p_x;
-      if (++count == max_segment_size) hand_out();
-    });
-    hand_out();
-  }
-}
 
 /// Adds factor·row(x) to out[x − start] for each token x from `start` on, up to the end of `out` or of the row. With zeros
 /// in `out` and factor 1 it copies the row.
@@ -127,19 +74,6 @@ double sum_around_list(const F& f, const P& p, const Q& q, Index start, Index en
     start = Index{x} + 1;
   }
   return sum + f.alone(p, start, end);
-}
-
-/// A segment as contiguous floats or doubles: the segment itself if it is contiguous already, else a copy.
-template <class Given>
-decltype(auto) side_by_side(const Given& segment) {
-  using Stored = typename Given::Scalar;
-  using Scalar = std::conditional_t<std::same_as<Stored, float>, float, double>;
-  constexpr bool lies_so = [] {
-    if constexpr ((Given::Flags & Eigen::DirectAccessBit) == 0) return false;
-    else return std::same_as<Stored, Scalar> && Given::InnerStrideAtCompileTime == 1;
-  }();
-  if constexpr (lies_so) return (segment);
-  else return Segment<Scalar>(segment.template cast<Scalar>());
 }
 
 /// Σ f(p[i], q[i]) over numbers in memory. The last lot is filled up with zeros.

@@ -16,7 +16,7 @@
 #include "specdec/kernels/reductions.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/rows/distribution.hpp"
-#include "specdec/rows/read/segments.hpp"
+#include "specdec/rows/read/each_segment.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0 {

@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <string_view>
-#include <utility>
 
 #include "specdec/error.hpp"
 #include "specdec/rows/kinds/dense.hpp"
@@ -42,7 +41,7 @@ void validate_row(const R& row, Index vocab_size, double tolerance) {
 /// Throws: InvalidDistribution if the check fails; InvalidArgument unless tolerance >= 0.
 /// Cost: one pass over all rows.
 template <Probabilities M>
-  requires has_vocab_size<decltype(distributions(std::declval<const M&>()))>
+  requires has_vocab_size<DistributionsOf<M>>
 void validate(const M& matrix, std::string_view name = "probabilities", double tolerance = 1e-3) {
   if (!(tolerance >= 0)) detail::invalid_argument("tolerance = ", tolerance, " is no number >= 0");
   const auto rows = distributions(matrix);

@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <limits>
-
 #include "specdec/error.hpp"
 #include "specdec/rows/kinds/logits_row.hpp"
 #include "specdec/sample/threshold/threshold.hpp"
@@ -31,7 +29,7 @@ class TopK {
     using Scalar = Arithmetic<S>;
     if (k_ == 0 || k_ >= row.vocab_size() || row.is_argmax()) return row;
     detail::ThresholdSearch search(row.logits(), detail::TokenCount<Scalar>{});
-    const Scalar cut = search(row.cut(), std::numeric_limits<Scalar>::max(), static_cast<double>(k_));
+    const Scalar cut = search(row.cut(), static_cast<double>(k_));
     if (const auto kept = search.mass(row.inverse_temperature()))
       return row.above(cut, kept->shift, kept->sum);
     return row.above(cut);

@@ -48,7 +48,7 @@ class TopP {
     search.weigh_by({e.shift, e.inverse_temperature});
     // A tiny share must not round to 0: then no token would be needed to reach it.
     const double target = std::max(p_ * total, std::numeric_limits<double>::min());
-    const Scalar cut = search(row.cut(), std::numeric_limits<Scalar>::max(), target, total);
+    const Scalar cut = search(row.cut(), target, total);
     return row.above(cut, e.shift, search.kept().value_or(total));
   }
 

@@ -48,12 +48,12 @@ class ThresholdSearch {
   /// Weighs by another unit from now on.
   void weigh_by(const TokenWeight& weight) { weight_ = weight; }
 
-  /// The largest cut in [floor, ceiling] such that the tokens that it keeps weigh at least `target`. If all tokens from the
+  /// The largest cut from `floor` on such that the tokens that it keeps weigh at least `target`. If all tokens from the
   /// floor on weigh less, the result is floor. `total` is the weight of these tokens, if known. With `total`, the sample
   /// estimates only the many light tokens, which it does well, not the few heavy ones.
   /// Throws: InvalidDistribution on a NaN and on a logit of +inf.
-  Scalar operator()(Scalar floor, Scalar ceiling, double target, std::optional<double> total = {}) {
-    open_ = {ordered_key(floor), ordered_key(ceiling)};
+  Scalar operator()(Scalar floor, double target, std::optional<double> total = {}) {
+    open_ = {ordered_key(floor), highest};
     kept_ = total;
     Range bracket = sampled_bracket(floor, target, total, 2.5, true);
     for (int attempt = 0; open_.low < open_.high && !try_within(still_open(bracket), target); ++attempt) {
@@ -72,7 +72,7 @@ class ThresholdSearch {
   std::optional<Scalar> cut_of_share(double share) {
     constexpr double many = 10;
     constexpr Scalar lowest = std::numeric_limits<Scalar>::lowest();
-    open_ = {ordered_key(lowest), ordered_key(std::numeric_limits<Scalar>::max())};
+    open_ = {ordered_key(lowest), highest};
     if (!sample_.take(lowest, weight_)) return {};
     if (sample_.weight() < std::ldexp(many, TokenWeight::bits)) return {};  // the largest weighs 2^bits
     const Range bracket = sample_.bracket({share * sample_.weight(), true, 2.5, true}, open_);
@@ -111,6 +111,7 @@ class ThresholdSearch {
  private:
   using Range = KeyRange<Scalar>;
   using Key = OrderedKey<Scalar>;
+  static constexpr Key highest = ordered_key(std::numeric_limits<Scalar>::max());
 
   // A bracket from a sample, `deviations` standard deviations wide on each side. With `fit` it may be narrower, so that its
   // logits fit into the buffer. Without a sample, the whole open range.

@@ -32,8 +32,6 @@ struct ArgmaxVerifier : detail::Callable<ArgmaxVerifier> {
       if (i == drafted.gamma() || best != drafted.token(i)) return {i, best};
     }
   }
-
-  friend bool operator==(const ArgmaxVerifier&, const ArgmaxVerifier&) = default;
 };
 
 }  // namespace specdec

@@ -41,8 +41,6 @@ struct BlockVerifier : detail::Callable<BlockVerifier> {
   static constexpr double survival(double before, double p, double q) {
     return std::min(1.0, before * (p / q));
   }
-
-  friend bool operator==(const BlockVerifier&, const BlockVerifier&) = default;
 };
 
 }  // namespace specdec

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <concepts>
+#include <type_traits>
 
 #include "specdec/chance/random.hpp"
 #include "specdec/token_ids.hpp"
@@ -27,82 +28,50 @@ consteval bool fits_tokens() {
 }
 
 // verify() and verify_undrafted() are found by the namespace of the rule, where a call is compiled: a program that calls a rule
-// includes specdec/verify/verifier.hpp. specdec/verify/block.hpp and k_seq.hpp include both.
+// includes specdec/verify/verifier.hpp. specdec/verify/block.hpp and k_seq.hpp include what they need.
 
-/// Gives a rule for lines its call operator: rule(target, draft, tokens, source). It calls verify(), which says so if the source is
-/// missing. If the rule needs no draft rows (needs_draft), `draft` may be left out. A rule that remembers its sequence must be a variable: a temporary would lose
-/// its memory.
-template <class R>
+/// Gives a rule its call operator: rule(target, draft, tokens, source), and for trees rule(target, draft, tokens, parents, source),
+/// with TokenIds as Parents. It calls verify(), which says so if the source is missing. If the rule needs no draft rows
+/// (needs_draft), `draft` may be left out. A rule that remembers its sequence must be a variable: a temporary would lose its memory.
+template <class R, class... Parents>
 class Callable {
+  static constexpr bool trees = sizeof...(Parents) > 0;
+  using Answer = std::conditional_t<trees, TreeVerdict, Verdict>;
+
  public:
   template <class Target, class Draft, class Source = MissingGenerator>
     requires(!has_commit<R>)
-  Verdict operator()(const Target& target, const Draft& draft, TokenIds tokens, Source&& source = {}) const {
-    return verify(self(), target, draft, tokens,
+  Answer operator()(const Target& target, const Draft& draft, TokenIds tokens, Parents... parents,
+                    Source&& source = {}) const {
+    return verify(self(), target, draft, tokens, parents...,
                   static_cast<Source&&>(source));  // include <specdec/verify/verifier.hpp>
   }
   template <class Target, class Draft, class Source = MissingGenerator>
     requires has_commit<R>
-  Verdict operator()(const Target& target, const Draft& draft, TokenIds tokens, Source&& source = {}) & {
-    return verify(self(), target, draft, tokens,
+  Answer operator()(const Target& target, const Draft& draft, TokenIds tokens, Parents... parents,
+                    Source&& source = {}) & {
+    return verify(self(), target, draft, tokens, parents...,
                   static_cast<Source&&>(source));  // include <specdec/verify/verifier.hpp>
   }
   template <class Target, class Source>
     requires(!has_commit<R> && !needs_draft<R>)
-  Verdict operator()(const Target& target, TokenIds tokens, Source&& source) const {
-    return verify_undrafted(self(), target, tokens,
+  Answer operator()(const Target& target, TokenIds tokens, Parents... parents, Source&& source) const {
+    return verify_undrafted(self(), target, tokens, parents...,
                             static_cast<Source&&>(source));  // include <specdec/verify/verifier.hpp>
   }
 
-  /// Arguments in another order: a compile error that says so.
-  template <class Target, class Draft, class Tokens, class Source>
-    requires(!std::convertible_to<const Tokens&, TokenIds>)
-  Verdict operator()(const Target&, const Draft&, const Tokens&, Source&&) const {
+  /// Arguments in another order: a compile error that says so. `Next` is the source, or for trees the parents.
+  template <class Target, class Draft, class Tokens, class Next, class... More>
+    requires(sizeof...(More) == sizeof...(Parents) && !(std::convertible_to<const Tokens&, TokenIds> &&
+                                                        (!trees || std::convertible_to<Next, TokenIds>)))
+  Answer operator()(const Target&, const Draft&, const Tokens&, Next&&, More&&...) const {
     static_assert(fits_tokens<Tokens>());
+    if constexpr (trees) static_assert(fits_tokens<std::remove_cvref_t<Next>>());
     return {};
   }
 
+  /// Rules without members are equal.
   friend bool operator==(const Callable&, const Callable&) = default;
-
- private:
-  const R& self() const { return static_cast<const R&>(*this); }
-  R& self() { return static_cast<R&>(*this); }
-};
-
-/// Gives a rule for trees its call operator: rule(target, draft, tokens, parents, source).
-template <class R>
-class CallableOnTrees {
- public:
-  template <class Target, class Draft, class Source = MissingGenerator>
-    requires(!has_commit<R>)
-  TreeVerdict operator()(const Target& target, const Draft& draft, TokenIds tokens, TokenIds parents,
-                         Source&& source = {}) const {
-    return verify(self(), target, draft, tokens, parents,
-                  static_cast<Source&&>(source));  // include <specdec/verify/verifier.hpp>
-  }
-  template <class Target, class Draft, class Source = MissingGenerator>
-    requires has_commit<R>
-  TreeVerdict operator()(const Target& target, const Draft& draft, TokenIds tokens, TokenIds parents,
-                         Source&& source = {}) & {
-    return verify(self(), target, draft, tokens, parents,
-                  static_cast<Source&&>(source));  // include <specdec/verify/verifier.hpp>
-  }
-  template <class Target, class Source>
-    requires(!has_commit<R> && !needs_draft<R>)
-  TreeVerdict operator()(const Target& target, TokenIds tokens, TokenIds parents, Source&& source) const {
-    return verify_undrafted(self(), target, tokens, parents,
-                            static_cast<Source&&>(source));  // include <specdec/verify/verifier.hpp>
-  }
-
-  /// Arguments in another order: a compile error that says so.
-  template <class Target, class Draft, class Tokens, class Parents, class Source>
-    requires(!std::convertible_to<const Tokens&, TokenIds> || !std::convertible_to<const Parents&, TokenIds>)
-  TreeVerdict operator()(const Target&, const Draft&, const Tokens&, const Parents&, Source&&) const {
-    static_assert(fits_tokens<Tokens>() && fits_tokens<Parents>());
-    return {};
-  }
-
-  friend bool operator==(const CallableOnTrees&, const CallableOnTrees&) = default;
 
  private:
   const R& self() const { return static_cast<const R&>(*this); }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "specdec/token_ids.hpp"
 #include "specdec/verify/rules/callable.hpp"
 #include "specdec/verify/rules/weight.hpp"
 
@@ -23,7 +24,7 @@ namespace specdec::inline v0_2_0 {
 /// Cost: ρ is found by bisection: some fifty passes over both rows at each node that branches. If rows are spread over
 /// ranks, each pass exchanges one number. No allocation (γ <= 64).
 /// Numeric: ρ is rounded up so that c <= ρ. Then p − c·min(q, p/ρ) is nowhere negative.
-struct KSeqVerifier : detail::CallableOnTrees<KSeqVerifier> {
+struct KSeqVerifier : detail::Callable<KSeqVerifier, TokenIds> {
   constexpr NodeVerdict judge(const auto& drafted, auto& chance) const {
     Index node = 0;
     for (Index eldest = drafted.first_child(node); eldest >= 0; eldest = drafted.first_child(node)) {
@@ -34,8 +35,6 @@ struct KSeqVerifier : detail::CallableOnTrees<KSeqVerifier> {
     }
     return {node, drafted.draw(chance, node)};
   }
-
-  friend bool operator==(const KSeqVerifier&, const KSeqVerifier&) = default;
 
  private:
   static constexpr Index first_accepted(const auto& drafted, auto& chance, Index eldest, double rho) {

@@ -35,8 +35,6 @@ struct KeyedVerifier : detail::Callable<KeyedVerifier> {
   constexpr Verdict judge(const auto& drafted, auto& chance) const {
     return SampleMatchVerifier{}.judge(drafted, chance);
   }
-
-  friend bool operator==(const KeyedVerifier&, const KeyedVerifier&) = default;
 };
 
 }  // namespace specdec

@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include "specdec/token_ids.hpp"
 #include "specdec/verify/rules/callable.hpp"
 #include "specdec/verify/rules/sibling_residuals.hpp"
 #include "specdec/verify/rules/weight.hpp"
@@ -23,7 +24,7 @@ namespace specdec::inline v0_2_0 {
 /// Cost: a look-up of p and q for each token that is judged, and of its elder siblings' q; one race or draw. For some
 /// rejected tokens also a pass: see TraversalVerifier. No allocation (γ <= 64).
 /// Numeric: where rounding leaves nothing of t, Y ~ p.
-struct RecursiveRejectionVerifier : detail::CallableOnTrees<RecursiveRejectionVerifier> {
+struct RecursiveRejectionVerifier : detail::Callable<RecursiveRejectionVerifier, TokenIds> {
   constexpr NodeVerdict judge(const auto& drafted, auto& chance) const {
     detail::SiblingResiduals rest(drafted);
     rest.enter(0);
@@ -42,8 +43,6 @@ struct RecursiveRejectionVerifier : detail::CallableOnTrees<RecursiveRejectionVe
     }
     return {node, drafted.draw(chance, node)};
   }
-
-  friend bool operator==(const RecursiveRejectionVerifier&, const RecursiveRejectionVerifier&) = default;
 };
 
 }  // namespace specdec

@@ -28,8 +28,6 @@ struct SampleMatchVerifier : detail::Callable<SampleMatchVerifier> {
 
   /// y_i is drawn independently of x_{i+1}, and equals it with probability p.
   static constexpr double survival(double before, double p, double) { return before * p; }
-
-  friend bool operator==(const SampleMatchVerifier&, const SampleMatchVerifier&) = default;
 };
 
 }  // namespace specdec

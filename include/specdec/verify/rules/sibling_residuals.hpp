@@ -46,7 +46,7 @@ class SiblingResiduals {
     if (others > little_left) {
       mass_[node] = others;
     } else {
-      mass_[node] = drafted_.residual(node, siblings(node, k + 1)).mass();
+      mass_[node] = residual(drafted_, node, siblings(node, k + 1)).mass();
       // A dead end, a row that sums to 0, keeps its mass: no drafted token has any of it.
       if (mass_[node] == 0 && drafted_.residual(node, 0.0, k).mass() == 0) mass_[node] = before;
     }
@@ -61,7 +61,7 @@ class SiblingResiduals {
       const auto p = drafted_.target(node);
       return chance.race(w, p, drafted_.draft(k));
     }
-    const auto t = drafted_.residual(node, siblings(node, k), mass_[node]);
+    const auto t = residual(drafted_, node, siblings(node, k), mass_[node]);
     return chance.race(w, t, drafted_.draft(k));
   }
 
@@ -70,7 +70,8 @@ class SiblingResiduals {
 
   constexpr bool eldest(Index k) const { return drafted_.first_child(drafted_.parent(k) + 1) == k; }
 
-  // What the children of a node before token `end` take away from its target row, for Drafted::residual().
+  // What the children of a node before token `end` take away from its target row. residual(drafted, node, siblings) is found by the
+  // namespace of the draft: a program that calls a rule includes specdec/verify/verifier.hpp.
   constexpr auto siblings(Index node, Index end) const {
     return [this, node, end](const auto& take) {
       for (Index j = drafted_.first_child(node); j >= 0 && j < end; j = drafted_.next_sibling(j))

@@ -33,8 +33,6 @@ struct TokenVerifier : detail::Callable<TokenVerifier> {
   static constexpr double survival(double before, double p, double q) {
     return before * std::min(1.0, p / q);
   }
-
-  friend bool operator==(const TokenVerifier&, const TokenVerifier&) = default;
 };
 
 }  // namespace specdec

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "specdec/token_ids.hpp"
 #include "specdec/verify/rules/callable.hpp"
 #include "specdec/verify/rules/sibling_residuals.hpp"
 
@@ -27,7 +28,7 @@ namespace specdec::inline v0_2_0 {
 /// rejected siblings take j passes, over up to j + 1 rows each. A chosen token (q = 1) takes a pass only if less than 1/64
 /// of the row is left. No allocation (γ <= 64).
 /// Numeric: where rounding leaves S = 0 at w = 1, Y ~ p. A q that was rounded to 1 counts as one-hot.
-struct TraversalVerifier : detail::CallableOnTrees<TraversalVerifier> {
+struct TraversalVerifier : detail::Callable<TraversalVerifier, TokenIds> {
   constexpr NodeVerdict judge(const auto& drafted, auto& chance) const {
     detail::SiblingResiduals rest(drafted);
     auto w = drafted.scratch();
@@ -58,8 +59,6 @@ struct TraversalVerifier : detail::CallableOnTrees<TraversalVerifier> {
       }
     }
   }
-
-  friend bool operator==(const TraversalVerifier&, const TraversalVerifier&) = default;
 };
 
 }  // namespace specdec

@@ -4,6 +4,7 @@
 
 #include <concepts>
 
+#include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/rules/archetypes.hpp"
 #include "specdec/verify/rules/callable.hpp"
@@ -32,7 +33,7 @@ namespace specdec::inline v0_2_0 {
 /// Random: the rule's, for each trunk that is judged.
 /// Cost: the rule's, for each trunk that is judged. Allocates nothing more (γ <= 64).
 template <class V>
-class TrunkAndSpares : public detail::CallableOnTrees<TrunkAndSpares<V>> {
+class TrunkAndSpares : public detail::Callable<TrunkAndSpares<V>, TokenIds> {
   static_assert(std::copyable<V> && detail::judges_lines<V>,
                 "TrunkAndSpares takes a rule for lines: see specdec::Verifier");
   static_assert(

@@ -136,7 +136,8 @@ struct DeviceDraft {
   constexpr std::optional<Token> race(Chance& chance, double w, Index i) const {
     return i == gamma() ? chance.race(w, target(i)) : chance.race(w, target(i), draft(i));
   }
-  constexpr auto residual(Index i, const auto& each, double mass = 1) const {
+  // The row (p − Σ b·q)+.
+  constexpr auto without(Index i, const auto& each, double mass) const {
     const auto left = [this, i, each](Token x) {
       double left = p(i, x);
       each([&](double b, Index k) { left -= b * q(k, x); });
@@ -145,7 +146,12 @@ struct DeviceDraft {
     return row_of(vocab, left, mass);
   }
   constexpr auto residual(Index i, double b, Index k, double mass = 1) const {
-    return residual(i, [b, k](const auto& take) { take(b, k); }, mass);
+    const auto taken = [b, k](const auto& take) { take(b, k); };
+    return without(i, taken, mass);
+  }
+  // Found by the namespace of the draft.
+  friend constexpr auto residual(const DeviceDraft& drafted, Index i, const auto& each, double mass = 1) {
+    return drafted.without(i, each, mass);
   }
 };
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <random>
 #include <span>
+#include <specdec/more/rows/sampled.hpp>
 #include <specdec/specdec.hpp>
 #include <stdexcept>
 #include <string>
@@ -19,7 +20,7 @@
 #include "support/models.hpp"
 #include "support/rules.hpp"
 
-namespace test_rows_sampled {
+namespace test_more_rows_sampled {
 
 using namespace specdec;
 using namespace specdec::testing;
@@ -319,4 +320,4 @@ TEST_CASE("tokens handed in keep the law of one verdict in the loop of RandomCha
   }
 }
 
-}  // namespace test_rows_sampled
+}  // namespace test_more_rows_sampled

@@ -1,6 +1,6 @@
 // Numbers by address: the published generator. (.ci/gpu compiles them without Eigen.)
 // SPDX-License-Identifier: MIT
-#include "specdec/chance/address.hpp"
+#include "specdec/more/device/address.hpp"
 
 #include <cmath>
 #include <set>
@@ -8,7 +8,7 @@
 
 #include "support/catch.hpp"
 
-namespace test_chance_address {
+namespace test_more_device_address {
 
 using namespace specdec;
 
@@ -42,4 +42,4 @@ TEST_CASE("each part of an address, and the seed, gives other numbers") {
   CHECK(static_cast<int>(seen.size()) == count);
 }
 
-}  // namespace test_chance_address
+}  // namespace test_more_device_address

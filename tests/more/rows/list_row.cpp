@@ -1,6 +1,6 @@
 // Lists of structs as rows: they mean what a dense row of their numbers means, in any order.
 // SPDX-License-Identifier: MIT
-#include "specdec/rows/kinds/list_row.hpp"
+#include "specdec/more/rows/list_row.hpp"
 
 #include <algorithm>
 #include <array>
@@ -15,7 +15,7 @@
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
 
-namespace test_rows_list_row {
+namespace test_more_rows_list_row {
 
 using namespace specdec;
 using support::message_of;
@@ -239,4 +239,4 @@ TEST_CASE("long lists are not summed: a row of many tokens costs what is asked o
   CHECK_THROWS_AS(ListRow(std::span<const Candidate>(list), id, p, 1000), InvalidDistribution);
 }
 
-}  // namespace test_rows_list_row
+}  // namespace test_more_rows_list_row

@@ -7,10 +7,10 @@
 #include <optional>
 #include <utility>
 
-#include "specdec/chance/address.hpp"
 #include "specdec/chance/chance.hpp"
 #include "specdec/chance/race.hpp"
 #include "specdec/chance/race_rounds.hpp"
+#include "specdec/more/device/address.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/named_row.hpp"
 #include "specdec/types.hpp"

@@ -6,6 +6,7 @@
 #include <random>
 #include <span>
 #include <specdec/more/models/common_tokens.hpp>
+#include <specdec/more/rows/mapped.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <utility>
@@ -16,7 +17,7 @@
 #include "support/layouts.hpp"
 #include "support/message_of.hpp"
 
-namespace test_rows_mapped {
+namespace test_more_rows_mapped {
 
 using namespace specdec;
 using namespace support;
@@ -181,4 +182,4 @@ TEST_CASE("common tokens have log-probabilities where their probabilities are to
   CHECK(specdec::log_probability(part, 1) == -INFINITY);  // the target does not have it
 }
 
-}  // namespace test_rows_mapped
+}  // namespace test_more_rows_mapped

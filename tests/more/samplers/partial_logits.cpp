@@ -1,6 +1,6 @@
 // Some columns of a row: look-ups of a token, and processors that change a part as they change the whole row.
 // SPDX-License-Identifier: MIT
-#include "specdec/sample/partial_logits.hpp"
+#include "specdec/more/samplers/partial_logits.hpp"
 
 #include <Eigen/Core>
 #include <algorithm>
@@ -22,7 +22,7 @@
 
 #include "support/catch.hpp"
 
-namespace test_sample_partial_logits {
+namespace test_more_samplers_partial_logits {
 
 using namespace specdec;
 
@@ -95,4 +95,4 @@ TEST_CASE("every processor changes each part of a row as it changes the whole ro
   check(AfterPrompt{10, Processors{RepetitionPenalty{1.3}, Snapshots{LogitBias{{3, 1.5}}}}});
 }
 
-}  // namespace test_sample_partial_logits
+}  // namespace test_more_samplers_partial_logits

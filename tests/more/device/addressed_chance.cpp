@@ -1,6 +1,6 @@
 // Chance by address: the laws of coins, draws, races and rules; and no number that depends on another decision.
 // SPDX-License-Identifier: MIT
-#include "specdec/chance/addressed_chance.hpp"
+#include "specdec/more/device/addressed_chance.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -15,15 +15,17 @@
 #include <utility>
 #include <vector>
 
+#include "support/address_enumerator.hpp"
 #include "support/bounds.hpp"
 #include "support/catch.hpp"
 #include "support/layouts.hpp"
 #include "support/message_of.hpp"
 
-namespace test_chance_addressed_chance {
+namespace test_more_device_addressed_chance {
 
 using namespace specdec;
 using namespace specdec::testing;
+using support::AddressEnumerator;
 
 static_assert(Chance<AddressedChance> && Chance<AddressEnumerator::Chance>);
 
@@ -311,4 +313,4 @@ TEST_CASE("verdicts of many drafts by address are those of the drafts alone") {
   }
 }
 
-}  // namespace test_chance_addressed_chance
+}  // namespace test_more_device_addressed_chance

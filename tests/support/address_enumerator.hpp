@@ -1,22 +1,22 @@
 // Proofs for chance by address: all values of the numbers at all addresses.
-// Experimental: may change in any version. See .github/CHANGELOG.md.
 // SPDX-License-Identifier: MIT
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <specdec/error.hpp>
+#include <specdec/more/device/address.hpp>
+#include <specdec/more/device/addressed_chance.hpp>
+#include <specdec/rows/distribution.hpp>
+#include <specdec/testing/enumerator.hpp>
+#include <specdec/types.hpp>
 #include <tuple>
 #include <vector>
 
-#include "specdec/chance/address.hpp"
-#include "specdec/chance/addressed_chance.hpp"
-#include "specdec/error.hpp"
-#include "specdec/rows/distribution.hpp"
-#include "specdec/testing/enumerator.hpp"
-#include "specdec/types.hpp"
+namespace support {
 
-namespace specdec::inline v0_2_0::testing {
+using specdec::Address, specdec::Index, specdec::Token;
 
 /// Runs code over all values of the random numbers that stand at addresses:
 ///
@@ -89,7 +89,7 @@ class AddressEnumerator {
     return all_.draw(AskedRow<R>{&row});
   }
 
-  Enumerator all_;
+  specdec::testing::Enumerator all_;
   std::map<Key, Interval> coins_;
   std::vector<Key> drawn_;
   int race_rounds_;
@@ -122,4 +122,4 @@ inline AddressEnumerator::Chance AddressEnumerator::chance(std::uint64_t step) {
   return Chance(Numbers(*this), step);
 }
 
-}  // namespace specdec::testing
+}  // namespace support

@@ -1,16 +1,15 @@
 // The enumerator of numbers at addresses: it takes both sides of each comparison, and finds a number that is used twice.
 // SPDX-License-Identifier: MIT
-#include "specdec/testing/address_enumerator.hpp"
-
 #include <map>
 #include <utility>
 
+#include "support/address_enumerator.hpp"
 #include "support/catch.hpp"
 
-namespace test_testing_address_enumerator {
+namespace test_more_device_address_enumerator {
 
 using namespace specdec;
-using testing::AddressEnumerator;
+using support::AddressEnumerator;
 
 namespace {
 
@@ -54,4 +53,4 @@ TEST_CASE("a number that draws two tokens is an error") {
   CHECK_THROWS_AS(numbers.at({0, 1, 2}).draw(sampler, OneHotRow(5)), InvalidCall);
 }
 
-}  // namespace test_testing_address_enumerator
+}  // namespace test_more_device_address_enumerator

@@ -1,4 +1,5 @@
 // The logits that one rank has computed.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
 // SPDX-License-Identifier: MIT
 #pragma once
 
@@ -6,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "specdec/more/samplers/partial_logits.hpp"
 #include "specdec/rows/numbers.hpp"
 #include "specdec/rows/owning_temporary.hpp"
 #include "specdec/sample/row_errors.hpp"
@@ -22,6 +24,9 @@ namespace specdec::inline v0_2_0 {
 template <class Numbers>
 class LogitColumns {
  public:
+  /// For ProcessedModel: what a row that is changed in place is handed out as.
+  using RowToChange = PartialLogits<typename decltype(std::declval<const Numbers&>().row(0))::Scalar>;
+
   template <NumberMatrix M>
     requires(!detail::OwningTemporary<M>)
   LogitColumns(M&& logits, Index first, std::span<const std::exception_ptr> errors = {})
@@ -37,6 +42,11 @@ class LogitColumns {
     detail::rethrow_error_of(errors_, i);
     return logits_.row(i);
   }
+  /// These columns after a change, and the errors of the change.
+  template <NumberMatrix M>
+  auto changed(M&& logits, std::span<const std::exception_ptr> errors) const {
+    return specdec::LogitColumns(std::forward<M>(logits), first_, errors);
+  }
 
  private:
   Numbers logits_;
@@ -48,12 +58,5 @@ template <NumberMatrix M>
 LogitColumns(M&&, Index) -> LogitColumns<NumbersOf<M>>;
 template <NumberMatrix M>
 LogitColumns(M&&, Index, std::span<const std::exception_ptr>) -> LogitColumns<NumbersOf<M>>;
-
-namespace detail {
-template <class T>
-inline constexpr bool is_logit_columns = false;
-template <class Numbers>
-inline constexpr bool is_logit_columns<LogitColumns<Numbers>> = true;
-}  // namespace detail
 
 }  // namespace specdec

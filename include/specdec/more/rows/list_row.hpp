@@ -14,6 +14,7 @@
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/rows/distribution.hpp"
+#include "specdec/rows/kinds/given_list.hpp"
 #include "specdec/rows/kinds/row_copy.hpp"
 #include "specdec/rows/list.hpp"
 #include "specdec/rows/numbers.hpp"
