@@ -14,6 +14,7 @@
 #include <random>
 #include <span>
 #include <specdec/more/drafters/datastore_drafter.hpp>
+#include <specdec/more/drafters/suffix_drafter.hpp>
 #include <specdec/specdec.hpp>
 #include <stdexcept>
 #include <string>

@@ -26,7 +26,7 @@ mutant = promise("an audit convicts a text that is not its rows', and no other")
 mutant("text-audit-not-randomised", "more/audits/text_audit.hpp", "tests/more/audits/text_audit",
        "const double v = uniform01(source_);", "const double v = 0.5;")
 mutant("text-audit-reference-not-normalised", "more/audits/row_places.hpp", "tests/more/audits/text_audit",
-       "ratio_ * (total_ / reference_total_)", "ratio_")
+       "ratio_ * (total() / reference_total_)", "ratio_")
 mutant("text-audit-forgets-its-largest", "more/audits/text_audit.hpp", "tests/more/audits/text_audit",
        "largest_ = std::max(largest_, log_mean());", "largest_ = log_mean();")
 mutant("text-audit-row-of-the-parent", "more/audits/audited_text.hpp", "tests/more/audits/text_audit", "row = k + 1;", "row = k;")

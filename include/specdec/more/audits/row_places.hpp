@@ -26,7 +26,7 @@ class RowPlaces : public PlaceInRow {
   template <Distribution P, Distribution R>
   RowPlaces(const P& row, Token x, const R& reference) : PlaceInRow(row, x), has_reference_(true) {
     const double its_own = reference_value(row, x, reference);
-    ratio_ = value_ > 0 ? its_own / value_ : 0;
+    ratio_ = value() > 0 ? its_own / value() : 0;
     read(row, x, [&](const Piece& p, const auto& ids) {
       take(p);
       if constexpr (has_segments<P>) {
@@ -40,21 +40,21 @@ class RowPlaces : public PlaceInRow {
   }
 
   /// Whether every number of the row is finite and not negative, and there is mass.
-  bool is_readable() const { return least_ >= 0 && total_ > 0 && std::isfinite(squares_); }
-  bool is_normalised() const { return std::abs(total_ - 1) <= 0.01; }
+  bool is_readable() const { return least_ >= 0 && total() > 0 && std::isfinite(squares_); }
+  bool is_normalised() const { return std::abs(total() - 1) <= 0.01; }
   /// Whether there was a reference row, and all its numbers are finite and not negative.
   bool has_reference() const { return has_reference_; }
   bool is_readable_reference() const { return least_reference_ >= 0 && std::isfinite(reference_total_); }
 
   /// Whether the place tells something: not in a row that is nearly one-hot, where it is nearly v. It depends on the row alone.
-  bool is_informative() const { return squares_ < 0.9 * total_ * total_; }
+  bool is_informative() const { return squares_ < 0.9 * total() * total(); }
   /// Whether the place by ratio tells something: not where row and reference are nearly equal.
-  bool is_informative_reference() const { return overlap_ < 0.99 * total_; }
+  bool is_informative_reference() const { return overlap_ < 0.99 * total(); }
 
-  double by_ratio(double v) const { return (ratio_above_ + v * ratio_equal_) / total_; }
+  double by_ratio(double v) const { return (ratio_above_ + v * ratio_equal_) / total(); }
   /// The reference's probability over the row's, both normalised over the tokens with mass in the row. 0 if the reference has no
   /// mass there.
-  double ratio() const { return reference_total_ > 0 ? ratio_ * (total_ / reference_total_) : 0; }
+  double ratio() const { return reference_total_ > 0 ? ratio_ * (total() / reference_total_) : 0; }
 
  private:
   template <Distribution R>

@@ -32,13 +32,13 @@ class RowReading : public PlaceInRow {
 
   /// Whether the row is finite, not negative, and normalised up to the rounding of a narrow scalar.
   bool is_distribution() const {
-    return std::abs(total_ - 1) <= 0.01 &&
+    return std::abs(total() - 1) <= 0.01 &&
            std::isfinite(std::accumulate(powers_.begin(), powers_.end(), 0.0));
   }
 
   /// Whether the row has unequal probabilities and is not nearly one-hot. (In a nearly one-hot row U is almost equal to V,
   /// which weakens the test.)
-  bool is_informative() const { return equal_ < (1 - 1e-6) * total_ && powers_[squares] < 0.9; }
+  bool is_informative() const { return equal() < (1 - 1e-6) * total() && powers_[squares] < 0.9; }
 
  private:
   void take(const Piece& q) {

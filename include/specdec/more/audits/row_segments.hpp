@@ -64,6 +64,9 @@ class PlaceInRow {
   template <Distribution R>
   PlaceInRow(const R& row, Token x) : value_(value_of(row, x)) {}
 
+  /// The mass of the tokens that are as likely.
+  double equal() const { return equal_; }
+
   /// Reads the row in one pass, and calls visit(piece, ids) for each of its segments.
   template <Distribution R, class Visit>
   void read(const R& row, Token x, const Visit& visit) {
@@ -77,6 +80,7 @@ class PlaceInRow {
     });
   }
 
+ private:
   double value_, total_ = 0, above_ = 0, equal_ = 0, before_ = 0;
 };
 

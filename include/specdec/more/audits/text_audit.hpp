@@ -140,7 +140,13 @@ class BasicTextAudit {
   /// seed.
   /// Throws: InvalidArgument if the tolerances differ, or if the audits have the same numbers U (a copy, for example).
   void merge(const BasicTextAudit& other) {
-    check_merge(other);
+    if (tolerance_ != other.tolerance_)
+      specdec::detail::invalid_argument("audits of tolerances ", tolerance_, " and ", other.tolerance_,
+                                        " do not merge");
+    if constexpr (std::same_as<Source, Philox>)
+      if (source_.seed() == other.source_.seed() && source_.stream() == other.source_.stream())
+        specdec::detail::invalid_argument(
+            "audits of one seed and one stream do not merge: give each its own TextAuditOptions::stream");
     rank_.merge(other.rank_, tolerance_);
     id_.merge(other.id_, tolerance_);
     ratio_.merge(other.ratio_, tolerance_);
@@ -258,16 +264,6 @@ class BasicTextAudit {
                                        two_numbers_[0], two_numbers_[1]});
   }
   void remember() { largest_ = std::max(largest_, log_mean()); }
-
-  void check_merge(const BasicTextAudit& other) const {
-    if (tolerance_ != other.tolerance_)
-      specdec::detail::invalid_argument("audits of tolerances ", tolerance_, " and ", other.tolerance_,
-                                        " do not merge");
-    if constexpr (std::same_as<Source, Philox>)
-      if (source_.seed() == other.source_.seed() && source_.stream() == other.source_.stream())
-        specdec::detail::invalid_argument(
-            "audits of one seed and one stream do not merge: give each its own TextAuditOptions::stream");
-  }
 
   Source source_;
   double tolerance_;

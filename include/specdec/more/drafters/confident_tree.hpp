@@ -69,7 +69,13 @@ template <Distribution Q, bool stable>
 class ConfidentTree::Growth {
  public:
   void begin(const ConfidentTree& tree, const DraftLimits& limits, Index room) {
-    clear();
+    found_.clear();
+    best_.clear();
+    leaves_.clear();
+    fed_.clear();
+    tree_.clear();
+    rows_.clear();
+    grown_ = 0;
     width_ = tree.width;
     room_ = room;
     limits_ = limits;
@@ -119,16 +125,6 @@ class ConfidentTree::Growth {
   void add(Index k, TokenTree& tree) {
     const Index parent = node(k).parent;
     node(k).number = tree.append(node(k).token, parent < 0 ? -1 : node(parent).number);
-  }
-
-  void clear() {
-    found_.clear();
-    best_.clear();
-    leaves_.clear();
-    fed_.clear();
-    tree_.clear();
-    rows_.clear();
-    grown_ = 0;
   }
 
   void keep_best(Index count) {

@@ -99,7 +99,10 @@ template <Continuations C>
 class CountedTree {
  public:
   Draft<OneHotRows> grow(C& counted, const DraftLimits& limits) {
-    clear();
+    tree_.clear();
+    found_.clear();
+    open_.clear();
+    best_.clear();
     nodes_ = limits.nodes;
     depth_ = limits.depth;
     if (nodes_ > 0 && depth_ > 0) offer(expand(counted, {-1, 0, 1.0}));
@@ -128,13 +131,6 @@ class CountedTree {
 
   Index size() const { return tree_.size(); }
   FoundContinuation& found(Index i) { return at(found_, i); }
-
-  void clear() {
-    tree_.clear();
-    found_.clear();
-    open_.clear();
-    best_.clear();
-  }
 
   // Adds continuation i to the tree. Returns its eldest child, or none.
   Index take(C& counted, Index i) {

@@ -74,7 +74,10 @@ class Datastore {
   /// Throws: InvalidArgument on a token below 0 that is no separator, and on a text of 2^32 tokens or more.
   /// Cost: O(n log n) comparisons of up to sorted_depth tokens.
   static std::vector<std::uint32_t> sorted(std::span<const Token> tokens) {
-    check_text(tokens);
+    if (tokens.size() > std::numeric_limits<std::uint32_t>::max())
+      detail::invalid_argument("a datastore has ", tokens.size(), " tokens, which are too many");
+    for (std::size_t i = 0; i < tokens.size(); ++i)
+      if (tokens[i] < separator) detail::invalid_argument("tokens[", i, "] = ", tokens[i], " is negative");
     std::vector<std::uint32_t> order(tokens.size());
     std::iota(order.begin(), order.end(), std::uint32_t{0});
     std::sort(order.begin(), order.end(), [tokens](std::uint32_t a, std::uint32_t b) {
@@ -168,13 +171,6 @@ class Datastore {
     std::uint32_t version = 0x01020304;  // shows the order of bytes, too
     std::uint32_t size = 0;
   };
-
-  static void check_text(std::span<const Token> tokens) {
-    if (tokens.size() > std::numeric_limits<std::uint32_t>::max())
-      detail::invalid_argument("a datastore has ", tokens.size(), " tokens, which are too many");
-    for (std::size_t i = 0; i < tokens.size(); ++i)
-      if (tokens[i] < separator) detail::invalid_argument("tokens[", i, "] = ", tokens[i], " is negative");
-  }
 
   static std::span<const Token> following(std::span<const Token> tokens, std::uint32_t place) {
     const auto rest = tokens.subspan(place);

@@ -184,25 +184,6 @@ class LearntSuffixes {
     cut_ = false;
   }
 
-  /// How often the string of tokens occurred in all that was learnt.
-  /// Throws: InvalidArgument unless there are 1 to max_match + 1 tokens: only such strings are counted.
-  Index occurrences(std::span<const Token> tokens) const {
-    if (tokens.empty() || std::ssize(tokens) - 1 > max_match_)
-      invalid_argument("strings of 1 token to max_match + 1 are counted, not of ", tokens.size(),
-                       " with max_match = ", max_match_);
-    Index state = SuffixAutomaton::root, edge = none;
-    for (const Token x : tokens) {
-      edge = automaton_.find(state, x);
-      if (edge == none) return 0;
-      state = automaton_.edge(edge).to;
-    }
-    return automaton_.edge(edge).count;
-  }
-
-  /// How many states the automaton has.
-  Index states() const { return automaton_.states(); }
-  Index edges() const { return automaton_.edges(); }
-
  protected:
   static constexpr Index none = SuffixAutomaton::none;
 

@@ -83,7 +83,7 @@ class NgramModel {
   static NgramModel train(std::span<const Token> text, const Options& options) {
     check_options(options);
     detail::check_tokens("text", text, options.vocab_size);
-    return NgramModel(std::make_shared<const Counts>(text, options.order, options.vocab_size), options.order);
+    return {std::make_shared<const Counts>(text, options.order, options.vocab_size), options.order};
   }
 
   /// A model of a lower order on the same counts, with an empty context: exactly the model that train() would make.
@@ -91,7 +91,7 @@ class NgramModel {
   NgramModel with_order(Index order) const {
     if (order < 1 || order > counts_->order())
       detail::invalid_argument("order = ", order, " is outside 1..", counts_->order(), ", the order trained");
-    return NgramModel(counts_, order);
+    return {counts_, order};
   }
 
   Index order() const { return order_; }
@@ -111,7 +111,7 @@ class NgramModel {
     append(tokens);
     for (Index i = 0; i < rows; ++i)
       fill(detail::first(context_, std::ssize(context_) - rows + 1 + i), output_.data() + i * vocab_size());
-    return Rows(output_.data(), rows, vocab_size());
+    return {output_.data(), rows, vocab_size()};
   }
 
   /// Keeps the first `length` tokens of the context.
@@ -140,7 +140,7 @@ class NgramModel {
     SharedCounts& operator=(const SharedCounts&) = default;
   };
 
-  NgramModel(SharedCounts counts, Index order) : counts_(std::move(counts)), order_(order) {}
+  NgramModel(const SharedCounts& counts, Index order) : counts_(counts), order_(order) {}
 
   static void check_options(const Options& options) {
     if (options.order < 1) detail::invalid_argument("options.order = ", options.order, " is not positive");
