@@ -281,14 +281,14 @@ class Watched {
         std::ssize(context) > setting_->most);
   }
 
-  void stop() {
-    sequence_.stop();
+  void cancel() {
+    sequence_.cancel();
     feed_.reset();
     plain_ = plain_ && sequence_.result().stop_reason != specdec::StopReason::callback;
     check();
   }
-  void release() {
-    sequence_.release();
+  void pause() {
+    sequence_.pause();
     feed_.reset();
     check();
   }
