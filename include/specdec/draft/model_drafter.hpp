@@ -238,7 +238,7 @@ class ModelDrafter : public detail::ForOneText<ModelDrafter<M, Strategy>, detail
       context.calls = context.calls || context.growth.next();
       if (!context.calls) continue;
       go_on(request, context);
-      const BatchFeed feed = context.cached.feed(model_, request.sequence, request.context, context.growth.wish(),
+      BatchFeed feed = context.cached.feed(model_, request.sequence, request.context, context.growth.wish(),
                                            vocab_size(), context.replaced);
       if (!takes(feed, request, context)) continue;
       call_.add(feed, feed.sequence);
