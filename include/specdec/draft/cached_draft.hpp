@@ -11,7 +11,6 @@
 #include "specdec/draft/strategies/strategy.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/model/feed.hpp"
-#include "specdec/model/known_tokens.hpp"
 #include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
@@ -20,7 +19,7 @@ namespace specdec::inline v0_2_0::detail {
 // For each draft, both classes below are called in this order:
 //
 //   go_on_with(model, sequence, context)   before the first model call: rolls the model back to the tokens of the context
-//   feed(...)                              before each model call: returns the feed of the sequence for a wish
+//   feed(model, sequence, wish)            before each model call for drafted tokens: returns the sequence's feed
 //   taken(feed, wish)                      after each model call
 //   withdraw(model, sequence)              after a model call that threw
 //   keep(model, sequence, length)          after the draft: at most `length` tokens of the text survive
@@ -28,17 +27,10 @@ namespace specdec::inline v0_2_0::detail {
 //
 // At least the last token of a context is fed, because the row after it is wanted.
 
-/// The feed of the context's tokens after the first `cached` ones. Tokens that the model does not know become token 0.
-inline BatchFeed feed_of_context(Index sequence, std::span<const Token> context, Index cached,
-                                 Index vocab_size, std::vector<Token>& replaced) {
-  const auto rest = context.subspan(static_cast<std::size_t>(cached));
-  return {{.tokens = tokens_in_vocabulary(rest, vocab_size, replaced), .from = cached, .rows = 1}, sequence};
-}
-
 /// For a line: its tokens enter the model's cache like tokens of the text.
 class CachedLine {
  public:
-  bool empty() const { return cached_ == 0; }
+  Index size() const { return cached_; }
   CachedLine twin() const { return *this; }
 
   template <class M>
@@ -49,13 +41,11 @@ class CachedLine {
   }
 
   template <class M>
-  BatchFeed feed(M& model, Index sequence, std::span<const Token> context, const DraftWish& wish,
-                 Index vocab_size, std::vector<Token>& replaced) {
+  BatchFeed feed(M& model, Index sequence, const DraftWish& wish) {
     if (wish.kept < std::ssize(line_)) {
       line_.resize(static_cast<std::size_t>(wish.kept));
-      cut(model, sequence, std::ssize(context) + wish.kept);
+      cut(model, sequence, static_cast<Index>(from_ + line_.size()));
     }
-    if (wish.tokens.empty()) return feed_of_context(sequence, context, cached_, vocab_size, replaced);
     line_.reserve(line_.size() + wish.tokens.size());  // so that taken() throws nothing
     return {{.tokens = wish.tokens, .from = cached_, .rows = std::ssize(wish.tokens)}, sequence};
   }
@@ -93,7 +83,7 @@ class CachedLine {
 /// draft: if the next context contains a path of the tree, the model need not take in that path again.
 class CachedTree {
  public:
-  bool empty() const { return cached_ == 0; }
+  Index size() const { return cached_; }
   CachedTree twin() const {  // without the tree, which fork() does not copy
     CachedTree twin;
     twin.cached_ = cached_;
@@ -111,9 +101,7 @@ class CachedTree {
   }
 
   template <class M>
-  BatchFeed feed(M&, Index sequence, std::span<const Token> context, const DraftWish& wish, Index vocab_size,
-                 std::vector<Token>& replaced) {
-    if (wish.tokens.empty()) return feed_of_context(sequence, context, cached_, vocab_size, replaced);
+  BatchFeed feed(M&, Index sequence, const DraftWish& wish) {
     reserve(wish.tokens.size());
     return {
         {.tokens = wish.tokens, .from = cached_, .rows = std::ssize(wish.tokens), .parents = wish.parents},

@@ -53,21 +53,20 @@ class FallbackDrafter {
   // Not a constraint of the class: see SpecDec.
   static_assert((detail::fits_drafter<D>() && ...));
 
-  template <class M>
-  using RowsOf =
-      std::remove_cvref_t<decltype(std::declval<const std::remove_reference_t<M>&>().drafted(Index{}).rows)>;
+  template <class Given>
+  using Member = std::remove_reference_t<detail::Lift<Given>>;
+  template <class Given>
+  using RowsOf = std::remove_cvref_t<decltype(std::declval<const Member<Given>&>().drafted(Index{}).rows)>;
   template <class First, class... Rest>
   struct Common {
     using Type = std::conditional_t<(std::same_as<First, Rest> && ...), First, VariantRows<First, Rest...>>;
   };
-  using Rows = typename Common<RowsOf<detail::Lift<D>>...>::Type;
+  using Rows = typename Common<RowsOf<D>...>::Type;
 
  public:
-  static constexpr bool drafts_trees =
-      (specdec::drafts_trees<std::remove_reference_t<detail::Lift<D>>> || ...);
+  static constexpr bool drafts_trees = (specdec::drafts_trees<Member<D>> || ...);
   /// False for several members: the next draft may give a position the row of another member.
-  static constexpr bool steady =
-      sizeof...(D) == 1 && (is_steady<std::remove_reference_t<detail::Lift<D>>> && ...);
+  static constexpr bool steady = sizeof...(D) == 1 && (is_steady<Member<D>> && ...);
 
   explicit FallbackDrafter(D&&... drafters) : members_(detail::Lift<D>(std::forward<D>(drafters))...) {}
 
@@ -107,7 +106,7 @@ class FallbackDrafter {
   }
 
   /// What the members keep for a text.
-  using State = std::tuple<detail::StateOf<std::remove_reference_t<detail::Lift<D>>>...>;
+  using State = std::tuple<detail::StateOf<Member<D>>...>;
 
   State take(Index sequence) {
     proposer_.erase(sequence);

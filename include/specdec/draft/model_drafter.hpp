@@ -21,7 +21,9 @@
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/model/call.hpp"
+#include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"
+#include "specdec/model/known_tokens.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/turn.hpp"
 #include "specdec/rows/distribution.hpp"
@@ -182,7 +184,7 @@ class ModelDrafter : public detail::ForOneText<ModelDrafter<M, Strategy>, detail
 
   void copy_context(Index from, Index to, Index length) {
     auto twin = contexts_.at(from).cached.twin();
-    if (twin.empty() || length == 0) return;
+    if (twin.size() == 0 || length == 0) return;
     model_.fork(from, to);
     twin.keep(model_, to, length);  // nothing throws from here on
     contexts_.at(to).cached = std::move(twin);
@@ -193,7 +195,7 @@ class ModelDrafter : public detail::ForOneText<ModelDrafter<M, Strategy>, detail
   bool is_unread(const Request& request) const {
     if (request.error || request.limits.nodes <= 0) return false;
     const Context& context = contexts_.at(request.sequence);
-    return context.family >= 0 && context.cached.empty() &&
+    return context.family >= 0 && context.cached.size() == 0 &&
            detail::can_draft_after(model_.model(), request.sequence, std::ssize(request.context));
   }
   // A text that the model has not read gets a copy of what it has read of a twin. If that is nothing, and there are twins that
@@ -208,20 +210,26 @@ class ModelDrafter : public detail::ForOneText<ModelDrafter<M, Strategy>, detail
         continue;
       const Index common = detail::common_length(prompt, other.context);
       if (detail::error_of([&] { copy_context(other.sequence, request.sequence, common); })) return;
-      if (!context.cached.empty()) return;
+      if (context.cached.size() > 0) return;
       is_waited_for |= is_unread(other);
     }
-    if (!is_waited_for || prompt.empty()) return;
-    for (Index read = 0; read < std::ssize(prompt);) {
-      BatchFeed feed =
-          detail::feed_of_context(request.sequence, prompt, read, vocab_size(), context.replaced);
+    if (!is_waited_for) return;
+    while (context.cached.size() < std::ssize(prompt)) {
+      BatchFeed feed = context_feed(request.sequence, prompt, context);
       feed.tokens =
           detail::first(feed.tokens, std::min(std::ssize(feed.tokens), request.limits.tokens_per_call));
       feed.rows = 0;
       model_.forward(std::span<const BatchFeed>(&feed, 1));
       context.cached.taken(feed, {});
-      read += std::ssize(feed.tokens);
     }
+  }
+
+  // The feed of the text's tokens that are not cached. Tokens that the model does not know become token 0.
+  BatchFeed context_feed(Index sequence, std::span<const Token> text, Context& context) const {
+    const Index cached = context.cached.size();
+    const auto rest =
+        detail::tokens_in_vocabulary(detail::after(text, cached), vocab_size(), context.replaced);
+    return {{.tokens = rest, .from = cached, .rows = 1}, sequence};
   }
 
   Context& fed(std::size_t k) const { return *asked_[growing_[k]]; }
@@ -238,8 +246,9 @@ class ModelDrafter : public detail::ForOneText<ModelDrafter<M, Strategy>, detail
       context.calls = context.calls || context.growth.next();
       if (!context.calls) continue;
       go_on(request, context);
-      BatchFeed feed = context.cached.feed(model_, request.sequence, request.context, context.growth.wish(),
-                                           vocab_size(), context.replaced);
+      const DraftWish wish = context.growth.wish();
+      BatchFeed feed = wish.tokens.empty() ? context_feed(request.sequence, request.context, context)
+                                           : context.cached.feed(model_, request.sequence, wish);
       if (!takes(feed, request, context)) continue;
       call_.add(feed, feed.sequence);
       growing_.push_back(r);

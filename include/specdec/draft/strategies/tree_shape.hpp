@@ -34,14 +34,14 @@ class TreeShape {
 
   /// By hand. Nodes in another order are renumbered breadth first; siblings keep their order.
   explicit TreeShape(std::span<const Index> parents) {
-    check_numbers(parents);
+    detail::check_drafted("the number of nodes", std::ssize(parents));
+    for (Index k = 0; k < std::ssize(parents); ++k) detail::check_parent(k, detail::at(parents, k));
     number(parents);
-    measure();
   }
   TreeShape(std::initializer_list<Index> parents)
       : TreeShape(std::span<const Index>(parents.begin(), parents.size())) {}
 
-  /// A move copies, so that the source stays a valid shape.
+  /// A move copies: a drafter that was moved from still calls its model, which finds out.
   TreeShape(const TreeShape&) = default;
   TreeShape& operator=(const TreeShape&) = default;
   ~TreeShape() = default;
@@ -76,7 +76,11 @@ class TreeShape {
 
   Index size() const { return std::ssize(parents_); }
   /// The length of the longest path.
-  Index depth() const { return std::ssize(sizes_) - 1; }
+  Index depth() const {
+    Index depth = 0;
+    for (Index end = 0; end < size(); end = first_child(end)) ++depth;
+    return depth;
+  }
   std::span<const Index> parents() const& { return detail::view_of(parents_); }
   std::span<const Index> parents() const&& = delete;
 
@@ -84,24 +88,20 @@ class TreeShape {
 
   Index children(Index k) const { return first_child(k + 1) - first_child(k); }
   /// The number of the node's first child; the others follow. Without children: the number that the first would have.
-  Index first_child(Index k) const { return detail::at(first_children_, k + 1); }
+  Index first_child(Index k) const {
+    return std::lower_bound(parents_.begin(), parents_.end(), k) - parents_.begin();
+  }
 
   /// How many nodes are within the limits. They are the first nodes.
   Index size_within(const DraftLimits& limits) const {
-    const Index deep = detail::at(sizes_, std::clamp<Index>(limits.depth, 0, depth()));
-    return std::clamp<Index>(limits.nodes, 0, deep);
+    Index end = 0;  // of a level: the next level ends with the first child of the node there
+    for (Index d = 0; d < limits.depth && end < size(); ++d) end = first_child(end);
+    return std::clamp<Index>(limits.nodes, 0, end);
   }
 
-  friend bool operator==(const TreeShape& left, const TreeShape& right) {
-    return left.parents_ == right.parents_;
-  }
+  friend bool operator==(const TreeShape&, const TreeShape&) = default;
 
  private:
-  static void check_numbers(std::span<const Index> parents) {
-    detail::check_drafted("the number of nodes", std::ssize(parents));
-    for (Index k = 0; k < std::ssize(parents); ++k) detail::check_parent(k, detail::at(parents, k));
-  }
-
   // Renumbers the nodes by ascending number of their parent: the children of the context, then the children of the first
   // child, and so on.
   void number(std::span<const Index> parents) {
@@ -115,23 +115,13 @@ class TreeShape {
         given.push_back(k);
         parents_.push_back(new_number);
       }
-      first_children_.push_back(std::ssize(given));
     };
     given.reserve(parents.size());
-    first_children_.assign(1, 0);
     append_children(-1, -1);
     for (std::size_t k = 0; k < given.size(); ++k) append_children(given[k], static_cast<Index>(k));
   }
 
-  // sizes_[d]: how many nodes have a depth of d at most.
-  void measure() {
-    sizes_.assign(1, 0);
-    for (Index end = first_child(0); end > sizes_.back(); end = first_child(end)) sizes_.push_back(end);
-  }
-
-  std::vector<Index> parents_;
-  std::vector<Index> first_children_;  // of the context, of node 0, ..., and the number of nodes
-  std::vector<Index> sizes_;
+  std::vector<Index> parents_;  // ascending
 };
 
 }  // namespace specdec
