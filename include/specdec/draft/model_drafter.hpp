@@ -247,8 +247,9 @@ class ModelDrafter : public detail::ForOneText<ModelDrafter<M, Strategy>, detail
       if (!context.calls) continue;
       go_on(request, context);
       const DraftWish wish = context.growth.wish();
-      BatchFeed feed = wish.tokens.empty() ? context_feed(request.sequence, request.context, context)
-                                           : context.cached.feed(model_, request.sequence, wish);
+      BatchFeed feed =  // NOLINT: takes() may cut it
+          wish.tokens.empty() ? context_feed(request.sequence, request.context, context)
+                              : context.cached.feed(model_, request.sequence, wish);
       if (!takes(feed, request, context)) continue;
       call_.add(feed, feed.sequence);
       growing_.push_back(r);
