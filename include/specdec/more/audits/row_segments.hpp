@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "specdec/rows/distribution.hpp"
+#include "specdec/rows/read/each_segment.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0::testing::detail {
