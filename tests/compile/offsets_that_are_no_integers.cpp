@@ -1,4 +1,4 @@
-// must say: LayoutOrOffsets
+// must say: the layout is no specdec::DraftLayout, such as PaddedDrafts, and no list of offsets, which are integers of 32 or 64 bits
 // SPDX-License-Identifier: MIT
 #include <random>
 #include <span>

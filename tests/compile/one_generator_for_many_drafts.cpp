@@ -1,4 +1,4 @@
-// must say: SourceForEach
+// must say: the sources of random numbers are one for each draft, such as a std::vector<std::mt19937_64>: by one generator a verdict would depend on the other drafts
 // Verdicts that are made in any order, on any thread, share no generator.
 // SPDX-License-Identifier: MIT
 #include <random>

@@ -399,6 +399,14 @@ TEST_CASE("a text that its processor refuses is an error, and so is a token refu
   careless.forward(std::vector<Token>{0, 2, 1, 1, 0}, std::vector<Index>{-1, 0, 1, 1, 2}, 5);
   careless.forward(std::vector<Token>{1}, std::vector<Index>{1}, 1);
   CHECK(asked == 1);
+
+  // No row has a token of another vocabulary, so there is nothing to forbid.
+  struct RefusesUnknown : Refuses {
+    bool push(Token x) const { return x < 3; }
+  };
+  lavish.logit = 1;
+  ProcessedModel strict{Lavish(3, 1, 7), steps, RefusesUnknown{{&asked}}};
+  CHECK(strict.forward(std::vector<Token>{1, 7}, 2).rows() == 2);
 }
 
 }  // namespace test_sample_processed_text

@@ -167,8 +167,7 @@ class Batch {
   template <class Prompt = TokenIds, class F = OnStep>
   Index add(const Prompt& prompt, const Options& options, Source source = detail::MissingGenerator{},
             F on_step = {}) {
-    static_assert(detail::fits_callback<F>());
-    if constexpr (detail::fits_prompt<Prompt>())
+    if constexpr (detail::fits_prompt<Prompt>() && detail::fits_callback<F>())
       return add(Request{
           .prompt = prompt, .options = options, .source = std::move(source), .on_step = std::move(on_step)});
     else return 0;

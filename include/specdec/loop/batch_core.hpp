@@ -123,7 +123,7 @@ class BatchCore {
     texts.enter(std::move(entry));
     keep_filled(number, filled);
   }
-  /// The same for a twin of a text, with what the drafter keeps for that.
+  /// Takes in a twin of text `of`, with a copy of what the drafter keeps for `of`. If it throws, the batch is as before.
   void enter_twin(std::unique_ptr<Entry> twin, Index of, FilledContext filled) {
     const Index number = twin->number();
     if constexpr (shares_contexts) {

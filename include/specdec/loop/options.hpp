@@ -151,13 +151,13 @@ struct NoCallback {
   void operator()(std::span<const Token>) const {}
 };
 
-/// Compiles only if F can be called with the tokens of a step.
+/// Whether F can be called with the tokens of a step. A compile error that says so, if it cannot.
 template <class F>
 consteval bool fits_callback() {
   static_assert(std::invocable<F, std::span<const Token>>,
                 "the callback is not called with (std::span<const specdec::Token> emitted): see "
                 "specdec::SpecDec::generate");
-  return true;
+  return std::invocable<F, std::span<const Token>>;
 }
 
 }  // namespace detail

@@ -161,15 +161,15 @@ class Sequence : private Shared::Round::Seat {
   /// in tokens(). To go on, call generate() again: no token is lost or reported twice.
   template <class Source = detail::MissingGenerator, class OnStep = detail::NoCallback>
   Result generate(Source&& source = {}, OnStep&& on_step = {}) {
-    static_assert(detail::fits_callback<OnStep>());
-    while (!done()) {
-      const std::span<const Token> emitted = step(std::forward<Source>(source));
-      if constexpr (std::same_as<std::invoke_result_t<OnStep&, std::span<const Token>>, bool>) {
-        if (!on_step(emitted)) Base::stop();
-      } else {
-        on_step(emitted);
+    if constexpr (detail::fits_callback<OnStep>())
+      while (!done()) {
+        const std::span<const Token> emitted = step(std::forward<Source>(source));
+        if constexpr (std::same_as<std::invoke_result_t<OnStep&, std::span<const Token>>, bool>) {
+          if (!on_step(emitted)) Base::stop();
+        } else {
+          on_step(emitted);
+        }
       }
-    }
     return result();
   }
 
@@ -246,7 +246,7 @@ class Sequence : private Shared::Round::Seat {
     return twin;
   }
 
-  /// Clears the contexts of both models; the next step feeds them the whole text again. Use it to free memory, and after other
+  /// Clears the contexts of both models. The text can go on at any time: the next step feeds them all of it again. Use it to free memory, and after other
   /// code has used the models.
   /// Throws: InvalidCall if the caller had filled the target's context (FilledContext): the sequence cannot restore it.
   void pause() {
@@ -258,15 +258,20 @@ class Sequence : private Shared::Round::Seat {
   }
 
   /// Ends the text here, and returns what has been generated so far.
+  /// Throws: std::bad_alloc. The text has not ended then.
   Result cancel() {
-    withdraw();
-    Base::stop();
-    return result();
+    Result out = result();
+    if (!done()) out.stop_reason = StopReason::callback;
+    stop();
+    return out;
   }
 
-  /// The names that pause() and cancel() had before.
+  /// The names that pause() and cancel() had before; stop() returns nothing, and so throws nothing.
   void release() { pause(); }
-  void stop() { cancel(); }
+  void stop() {
+    withdraw();
+    Base::stop();
+  }
 
  private:
   template <RandomSource Source>

@@ -87,10 +87,11 @@ class SpecDec {
   /// Throws: what start(), Sequence::step() and on_step throw. on_step has then received all generated tokens. To be able to
   /// go on after an exception, use start() and Sequence::generate() instead. A new generation from the received tokens is
   /// lossless only if the rule remembers nothing (see Sequence::resume).
-  template <class Prompt = TokenIds, class Source = detail::MissingGenerator, class... OnStep>
-  Result generate(const Prompt& prompt, const Options& options, Source&& source = {}, OnStep&&... on_step) {
+  template <class Prompt = TokenIds, class Source = detail::MissingGenerator,
+            class OnStep = detail::NoCallback>
+  Result generate(const Prompt& prompt, const Options& options, Source&& source = {}, OnStep&& on_step = {}) {
     if constexpr (detail::fits_prompt<Prompt>() && detail::fits_source<Source>())
-      return start(prompt, options).generate(source, on_step...);
+      return start(prompt, options).generate(source, on_step);
     else return {};
   }
   /// Arguments in another order: a compile error that says so.
@@ -118,12 +119,12 @@ SpecDec(T&&, D&&, V, L&&, Observers<O...>) -> SpecDec<T, D, V, L, Observers<O...
 /// The baseline: the target alone writes one token per call. Takes SpecDec's options (gamma is ignored), returns a Result.
 /// autoregressive<ArgmaxVerifier>(...) is greedy decoding.
 template <class V = BlockVerifier, class M, class Prompt = TokenIds, class Source = detail::MissingGenerator,
-          class... OnStep>
+          class OnStep = detail::NoCallback>
 Result autoregressive(M&& target, const Prompt& prompt, Options options, Source&& source = {},
-                      OnStep&&... on_step) {
+                      OnStep&& on_step = {}) {
   options.gamma = 0;
   SpecDec<M, NoDrafter, V> decoder(std::forward<M>(target), NoDrafter{});
-  return decoder.generate(prompt, options, std::forward<Source>(source), on_step...);
+  return decoder.generate(prompt, options, std::forward<Source>(source), on_step);
 }
 
 }  // namespace specdec

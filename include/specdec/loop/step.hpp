@@ -231,7 +231,7 @@ class Step : public detail::StepBase<O> {
     constexpr auto needed = detail::draft_rows_for<V>;
     const TokenTreeView drafted = Base::offered().draft();
     const std::span<const Index> of_nodes = Base::offered().rows_of_nodes();
-    if constexpr (branches)
+    if constexpr (branches)  // include <specdec/verify/verifier.hpp>
       judge_drafted(Drafted(rows, draft().rows, drafted.tokens(), drafted.parents(), needed, of_nodes),
                     chance);
     else judge_drafted(Drafted(rows, draft().rows, drafted.tokens(), needed, of_nodes), chance);

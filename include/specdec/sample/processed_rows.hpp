@@ -118,7 +118,7 @@ class ChangedRow : public Row {
   Raw raw_;
 };
 
-/// A matrix of which row_of(i) makes row i.
+/// A matrix of which row_of(i) makes row i. It is copied and moved, and not assigned.
 template <class RowOf>
 class RowsBy {
  public:

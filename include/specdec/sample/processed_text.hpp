@@ -161,9 +161,9 @@ class ProcessedText : public FedText {
   template <class Logits>
   static void check_forbidden(Logits logits, Token x) {
     using Scalar = typename Logits::Scalar;
-    const Scalar* logit = nullptr;  // another rank may have it
+    const Scalar* logit = nullptr;  // another rank may have it, or no row
     if constexpr (requires { logits.find(x); }) logit = logits.find(x);
-    else logit = &logits[x];
+    else if (x >= 0 && x < logits.size()) logit = &logits[x];
     if (logit != nullptr && *logit != -std::numeric_limits<Scalar>::infinity())
       invalid_argument("the processor refuses token ", x, ", which it leaves a logit of ", *logit,
                        ": what it refuses has to be forbidden");

@@ -54,6 +54,18 @@ inline PackedDrafts as_layout(TokenIds offsets) { return PackedDrafts(offsets); 
 template <class S>
 concept SourceForEach = std::ranges::random_access_range<S> && RandomSource<std::ranges::range_value_t<S>>;
 
+/// Whether many drafts can be judged by these. A compile error that says why not, if they cannot.
+template <class Layout, class Sources>
+consteval bool fits_drafts() {
+  static_assert(LayoutOrOffsets<Layout>,
+                "the layout is no specdec::DraftLayout, such as PaddedDrafts, and no list of offsets, which "
+                "are integers of 32 or 64 bits");
+  static_assert(SourceForEach<Sources>,
+                "the sources of random numbers are one for each draft, such as a "
+                "std::vector<std::mt19937_64>: by one generator a verdict would depend on the other drafts");
+  return LayoutOrOffsets<Layout> && SourceForEach<Sources>;
+}
+
 /// Calls judge(rule, target, draft, place, source, verdict) for each draft, with its own rows, and stores what it throws.
 template <class Rule, DistributionMatrix Target, DistributionMatrix Draft, DraftLayout Layout, class Sources,
           class Out, class E, class Judge>
@@ -105,8 +117,7 @@ inline Index accepted_token(const TreeVerdict& verdict, Index k) { return at(ver
 /// Throws: InvalidArgument if the shapes do not fit. An error in a single draft goes to its BatchVerdict::error.
 /// Random: what verify() draws, for each draft from its own source.
 /// Cost: that of verify() for each draft. No allocation for γ <= 64 if nothing fails.
-template <class Rule, class Target, class Draft, detail::LayoutOrOffsets Layout,
-          detail::SourceForEach Sources, class E = InOrder>
+template <class Rule, class Target, class Draft, class Layout, class Sources, class E = InOrder>
 void verify_batch(Rule&& rule, const Target& target, const Draft& draft, TokenIds tokens,
                   const Layout& layout, Sources&& sources, std::span<BatchVerdict> verdicts,
                   E&& for_each = {}) {
@@ -115,8 +126,9 @@ void verify_batch(Rule&& rule, const Target& target, const Draft& draft, TokenId
                          Verdict& verdict) {
     verdict = verify(std::forward<decltype(by)>(by), p, q, tokens.segment(here.token, here.gamma), source);
   };
-  detail::judge_each(rule, distributions(target), distributions(draft), tokens, detail::as_layout(layout),
-                     sources, verdicts, for_each, judge);
+  if constexpr (detail::fits_drafts<Layout, Sources>())
+    detail::judge_each(rule, distributions(target), distributions(draft), tokens, detail::as_layout(layout),
+                       sources, verdicts, for_each, judge);
 }
 
 /// Judges many trees by rules for trees. Each gets the verdict that verify() would give it. The parents lie as the tokens lie:
@@ -130,8 +142,7 @@ void verify_batch(Rule&& rule, const Target& target, const Draft& draft, TokenId
 /// Throws: InvalidArgument if the shapes do not fit. Parents that make no tree are an error of their own draft.
 /// Cost: that of verify() for each tree. No allocation for γ <= 64, if nothing fails and if the verdicts have held paths of
 /// drafts of this length before.
-template <class Rule, class Target, class Draft, detail::LayoutOrOffsets Layout,
-          detail::SourceForEach Sources, class E = InOrder>
+template <class Rule, class Target, class Draft, class Layout, class Sources, class E = InOrder>
 void verify_batch(Rule&& rule, const Target& target, const Draft& draft, TokenIds tokens, TokenIds parents,
                   const Layout& layout, Sources&& sources, std::span<BatchTreeVerdict> verdicts,
                   E&& for_each = {}) {
@@ -142,8 +153,9 @@ void verify_batch(Rule&& rule, const Target& target, const Draft& draft, TokenId
     detail::verify_tree(std::forward<decltype(by)>(by), p, q, tokens.segment(here.token, here.gamma),
                         parents.segment(here.token, here.gamma), source, verdict);
   };
-  detail::judge_each(rule, distributions(target), distributions(draft), tokens, detail::as_layout(layout),
-                     sources, verdicts, for_each, judge);
+  if constexpr (detail::fits_drafts<Layout, Sources>())
+    detail::judge_each(rule, distributions(target), distributions(draft), tokens, detail::as_layout(layout),
+                       sources, verdicts, for_each, judge);
 }
 
 /// Writes what the drafts emit as engines want it: row i of the emitted tokens gets the accepted tokens of draft i, then the

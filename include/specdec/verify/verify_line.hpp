@@ -165,10 +165,12 @@ NodeVerdict judge_at_node(R& rule, const D& drafted, C& chance, Index vocab_size
                        " drafted tokens");
     stop = {verdict.accepted, verdict.token};
   }
+  Index unknown = -1;  // the first one
   for (Index k = stop.node - 1; k >= 0; k = drafted.parent(k))
-    if (const Token token = drafted.token(k); token >= vocab_size)
-      invalid_argument("the accepted tokens[", k, "] = ", token, " is outside the vocabulary 0..",
-                       vocab_size - 1);
+    if (drafted.token(k) >= vocab_size) unknown = k;
+  if (unknown >= 0)
+    invalid_argument("the accepted tokens[", unknown, "] = ", drafted.token(unknown),
+                     " is outside the vocabulary 0..", vocab_size - 1);
   if (stop.token < 0 || stop.token >= vocab_size)
     invalid_argument("verdict.token = ", stop.token, " is outside the vocabulary 0..", vocab_size - 1);
   return stop;

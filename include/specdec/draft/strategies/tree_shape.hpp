@@ -41,7 +41,7 @@ class TreeShape {
   TreeShape(std::initializer_list<Index> parents)
       : TreeShape(std::span<const Index>(parents.begin(), parents.size())) {}
 
-  /// A move copies: a drafter that was moved from still calls its model, which finds out.
+  /// A move copies, so that a drafter that was moved from still has a valid shape.
   TreeShape(const TreeShape&) = default;
   TreeShape& operator=(const TreeShape&) = default;
   ~TreeShape() = default;

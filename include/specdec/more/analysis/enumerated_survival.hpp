@@ -28,7 +28,7 @@ void with_row(S& source, std::span<const Token> context, F&& f) {
     const Distribution auto& row = source(context);
     f(row);
   } else {
-    static_assert(Model<S>);
+    static_assert(Model<S>, "the source is neither a function row(context) nor a specdec::Model");
     source.truncate(0);
     const auto& matrix = source.forward(context, 1);
     f(distributions(matrix).row(0));

@@ -77,7 +77,7 @@ struct TextAuditOptions {
 /// Random: one number U for each token with a row. Token n of the audit takes number n of a Philox whose key is mixed from the
 /// seed: so U belongs to a place, and is independent of an engine's numbers, also of a Philox of this seed. A `Source` of
 /// your own must be independent of all coins and draws of the engine.
-/// Cost: a pass over the row, and over the reference; with two numbers, O(1). No allocation. 500 bytes. No exceptions are needed.
+/// Cost: a pass over the row, and over the reference; with two numbers, O(1). No allocation. 650 bytes. No exceptions are needed.
 /// Copies go on alone. Distinct audits may be used in distinct threads, and merge().
 /// Numeric: a row counts as if it were normalised; the report names rows that do not sum to 1.
 template <RandomBitGenerator Source = Philox>

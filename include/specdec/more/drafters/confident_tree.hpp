@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
+#include <span>
 #include <vector>
 
 #include "specdec/draft/draft.hpp"
 #include "specdec/draft/growing_draft.hpp"
 #include "specdec/draft/strategies/strategy.hpp"
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/rows/kinds/row_span.hpp"

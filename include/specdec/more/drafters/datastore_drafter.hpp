@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <iterator>
 #include <span>
@@ -37,7 +38,7 @@ struct DatastoreOptions {
 ///
 /// With Branching it drafts a tree: the nodes that are most probable by the counts, as a SuffixDrafter does (see
 /// detail::CountedTree). A SuffixDrafter learns while it drafts, in some 300 bytes a token; this drafter learns nothing, and
-/// its store takes 8 bytes a token, which may stay in a file.
+/// its store takes 8 bytes a token, which may stay in a file. A tree does not ask for min_share.
 ///
 /// Source: He et al., "REST: Retrieval-Based Speculative Decoding", arXiv:2311.08252. Deviation: REST cuts a trie of the
 /// retrieved continuations to its most frequent prefixes; here shorter matches lend the tree their continuations, too.

@@ -39,7 +39,8 @@ struct SuffixOptions {
 /// With Branching it drafts a tree. The children of a node are tokens that followed the longest match, the most frequent
 /// first, and then tokens that followed shorter matches. The tree has the nodes that are most probable by the counts (see
 /// detail::CountedTree). Its path of eldest children is the line above. All tokens are chosen, none is drawn, so verify with
-/// TrunkAndSpares<SampleMatchVerifier>, or <ArgmaxVerifier> at temperature 0. A verifier for lines does not compile.
+/// TrunkAndSpares<SampleMatchVerifier>, or <ArgmaxVerifier> at temperature 0. A verifier for lines does not compile. A tree does
+/// not ask for min_share.
 ///
 ///   SuffixDrafter drafter{{.max_match = 32}, Branching{}};
 ///   SpecDec decoder{target, drafter, TrunkAndSpares<SampleMatchVerifier>{}};

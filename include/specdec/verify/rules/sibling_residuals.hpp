@@ -46,6 +46,7 @@ class SiblingResiduals {
     if (others > little_left) {
       mass_[node] = others;
     } else {
+      // Where this does not compile: include <specdec/verify/verifier.hpp>
       mass_[node] = residual(drafted_, node, siblings(node, k + 1)).mass();
       // A dead end, a row that sums to 0, keeps its mass: no drafted token has any of it.
       if (mass_[node] == 0 && drafted_.residual(node, 0.0, k).mass() == 0) mass_[node] = before;

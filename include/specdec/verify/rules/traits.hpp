@@ -1,4 +1,4 @@
-// What a rule says of itself: see specdec::Verifier in verify/verifier.hpp.
+// What a rule says of itself: see specdec::Verifier in verify/verify_line.hpp.
 // SPDX-License-Identifier: MIT
 #pragma once
 
