@@ -266,8 +266,7 @@ class Batch {
   Result cancel(Index sequence) {
     check_between_steps("cancel()");
     Entry& entry = *core().texts.find(sequence);
-    Result result = entry.seat().result();  // may throw bad_alloc: the sequence then stays
-    if (!entry.seat().done()) result.stop_reason = StopReason::callback;
+    Result result = entry.seat().cancelled();  // may throw bad_alloc: the sequence then stays
     core().withdraw(entry);
     core().take_over_contexts();  // its twins
     core().forget(sequence);

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <iterator>
-#include <span>
 #include <type_traits>
 #include <utility>
 

@@ -84,7 +84,7 @@ class BatchTexts {
 
   /// The first `count` texts have had their turn, or are over.
   void served(Index count) { served_ = count; }
-  /// They wait behind the others from here on.
+  /// They come after the others from here on.
   void end_turn() { std::rotate(texts_.begin(), texts_.begin() + std::exchange(served_, 0), texts_.end()); }
 
  private:

@@ -29,17 +29,6 @@
 
 namespace specdec::inline v0_2_0::detail {
 
-/// Compiles only if the rows can be those of a target call; the error says what to pass.
-template <class Rows>
-consteval bool fits_target_rows() {
-  fits_rows<Rows>();
-  static_assert(Probabilities<Rows>,
-                "the target's rows are no matrix of probabilities: pass an Eigen matrix, RowVectors, "
-                "RowPointers or another specdec::DistributionMatrix, with as many rows as the Feed or the "
-                "feeds ask for");
-  return true;
-}
-
 /// A text in generation, and what a round knows of it, beside its source of chance and its draft length.
 template <class Step>
 struct Seat : Step {
@@ -95,6 +84,12 @@ struct Seat : Step {
     error = nullptr;
     last_emitted = {};
     Step::become_twin(std::move(options));
+  }
+  /// What has been generated of a text that is given up.
+  Result cancelled() const {
+    Result out = this->result();
+    if (!this->done()) out.stop_reason = StopReason::callback;
+    return out;
   }
   /// The target's context holds the first `length` tokens of the text, and no part is on its way.
   void target_holds(Index length) {

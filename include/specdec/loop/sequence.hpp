@@ -260,8 +260,7 @@ class Sequence : private Shared::Round::Seat {
   /// Ends the text here, and returns what has been generated so far.
   /// Throws: std::bad_alloc. The text has not ended then.
   Result cancel() {
-    Result out = result();
-    if (!done()) out.stop_reason = StopReason::callback;
+    Result out = Base::cancelled();
     stop();
     return out;
   }

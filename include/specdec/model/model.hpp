@@ -54,7 +54,7 @@ concept Model = detail::HasVocabSize<M> && detail::HasTruncate<M> &&
 /// keep() and release() do nothing for an unknown number. No sequence is in two feeds of one call. A row must not depend on
 /// the other feeds of the call; otherwise a seed gives different texts in different batches. A model serves one Batch at a
 /// time, and the Batch chooses the numbers, unless a Request says them; others, such as a BeamBatch, or a SpecDec with number 0,
-/// may use other numbers. context_size() and reach() are those of each context. A wrapper around a Model takes feeds, too, but is
+/// may use other numbers. Each context has this context_size() and reach(). A wrapper around a Model takes feeds, too, but is
 /// no BatchModel: it has one context (`static constexpr bool one_text = true`). A model may have
 ///
 ///   fork(from, to)            gives the new number `to` a copy of the context of sequence `from`, without an open tree, so

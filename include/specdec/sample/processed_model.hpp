@@ -129,8 +129,7 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
       detail::ChangesLogits<Hook, LogitsRef> || !(has_hook || of_columns),
       "the hook is no specdec::TextProcessor, no function that tells one by a specdec::Index, and cannot be "
       "called with (std::span<const specdec::Token>, logits of a row), nor with a specdec::Index before "
-      "them. "
-      "The logits are an Eigen::Ref, or a specdec::PartialLogits if the model returns some columns");
+      "them. The logits are an Eigen::Ref, or a specdec::PartialLogits if the model returns some columns");
 
  public:
   /// Rows that are not copied live as long as the model's own.

@@ -33,7 +33,7 @@ inline constexpr bool cheap_look_ups = looks_up_together<M> || constant_time_pro
 /// Whether the rule needs q. Only then a drafted token with q = 0 is an error.
 enum class DraftRows { needed, unused };
 
-/// The links of a linear draft: token k follows token k − 1; token 0 follows the context. TreeLinks (drafted_tree.hpp) are those of
+/// The links of a linear draft: token k follows token k − 1; token 0 follows the context. TreeLinks (drafted_tree.hpp) link
 /// a tree. judged_by(k) is the target row that judges token k; all else is told in Drafted.
 class LineLinks {
  public:

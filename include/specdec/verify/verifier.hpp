@@ -50,20 +50,13 @@ void verify_tree(R&& rule, const Target& target, const Draft& draft, TokenIds to
 /// Shapes: target (γ+1)×V: row 0 after the context, row k + 1 after tokens[k]. Draft γ×V': row k is the distribution that
 /// tokens[k] was drawn from, given its elder siblings (one-hot if the token was chosen). γ tokens and γ parents.
 /// Throws: what Drafted and the rule throw. A rule with commit() then keeps its old memory.
-template <class R, Probabilities Target, Probabilities Draft, RandomSource Source>
-[[nodiscard]] TreeVerdict verify(R&& rule, const Target& target, const Draft& draft, TokenIds tokens,
-                                 TokenIds parents, Source& source) {
-  TreeVerdict verdict;
-  detail::verify_tree(std::forward<R>(rule), target, draft, tokens, parents, source, verdict);
-  return verdict;
-}
-
-/// An argument that gives no random numbers: a compile error that says why.
 template <class R, Probabilities Target, Probabilities Draft, class Source>
-  requires(!detail::DrawnFrom<Source>)
-TreeVerdict verify(R&&, const Target&, const Draft&, TokenIds, TokenIds, Source&&) {
-  detail::fits_source<Source>();
-  return {};
+[[nodiscard]] TreeVerdict verify(R&& rule, const Target& target, const Draft& draft, TokenIds tokens,
+                                 TokenIds parents, Source&& source) {
+  TreeVerdict verdict;
+  if constexpr (detail::fits_source<Source>())
+    detail::verify_tree(std::forward<R>(rule), target, draft, tokens, parents, source, verdict);
+  return verdict;
 }
 
 namespace detail {

@@ -181,6 +181,16 @@ void commit(R& rule) {
   if constexpr (has_commit<R>) rule.commit();
 }
 
+/// Compiles only if the target can return such rows; the error says what to pass.
+template <class Rows>
+consteval bool fits_target_rows() {
+  fits_rows<Rows>();
+  static_assert(Probabilities<Rows> || ComputedExpression<Rows>,
+                "the target's rows are no matrix of probabilities: pass an Eigen matrix, RowVectors, "
+                "RowPointers or another specdec::DistributionMatrix, with one row more than drafted tokens");
+  return true;
+}
+
 /// A compile error that names the argument, if an argument is no matrix of distributions.
 template <class Target, class Draft>
 consteval bool rows_are_probabilities() {
@@ -189,12 +199,8 @@ consteval bool rows_are_probabilities() {
   static_assert(!ids,
                 "token ids in the place of rows: the order of the arguments is (target, draft, tokens, rng)");
   if constexpr (!ids) {
-    fits_rows<Target>();
+    fits_target_rows<Target>();
     fits_rows<Draft>();
-    static_assert(
-        Probabilities<Target> || ComputedExpression<Target>,
-        "the target's rows are no matrix of probabilities: pass an Eigen matrix, RowVectors, RowPointers or "
-        "another specdec::DistributionMatrix, with a row for each drafted token and one more");
     static_assert(
         Probabilities<Draft> || ComputedExpression<Draft>,
         "the draft's rows are no matrix of probabilities: pass an Eigen matrix, RowVectors, RowPointers or "
@@ -227,12 +233,14 @@ consteval bool can_be_called() {
 /// qs, drafts. `source` is a random bit generator or a source of chance.
 /// Shapes: target (γ+1)×V, draft γ×V', γ tokens.
 /// Throws: what Drafted and the rule throw. A rule with commit() then keeps its old memory.
-template <class R, Probabilities Target, Probabilities Draft, RandomSource Source>
+template <class R, Probabilities Target, Probabilities Draft, class Source = detail::MissingGenerator>
 [[nodiscard]] Verdict verify(R&& rule, const Target& target, const Draft& draft, TokenIds tokens,
-                             Source& source) {
+                             Source&& source = {}) {
   static_assert(detail::can_be_called<R>());
-  const Drafted drafted(target, draft, tokens, detail::draft_rows_for<std::remove_cvref_t<R>>);
-  const NodeVerdict verdict = detail::verify_at_node(rule, drafted, source);
+  NodeVerdict verdict;
+  constexpr auto needed = detail::draft_rows_for<std::remove_cvref_t<R>>;
+  if constexpr (detail::fits_source<Source>())
+    verdict = detail::verify_at_node(rule, Drafted(target, draft, tokens, needed), source);
   return {verdict.node, verdict.token};
 }
 
@@ -242,14 +250,6 @@ template <class R, class Target, class Draft, class... More>
 std::conditional_t<sizeof...(More) == 2, Verdict, TreeVerdict> verify(R&&, const Target&, const Draft&,
                                                                       const More&...) {
   static_assert(detail::rows_are_probabilities<Target, Draft>());
-  return {};
-}
-
-/// An argument that gives no random numbers: a compile error that says why.
-template <class R, Probabilities Target, Probabilities Draft, class Source = detail::MissingGenerator>
-  requires(!detail::DrawnFrom<Source>)
-Verdict verify(R&&, const Target&, const Draft&, TokenIds, Source&& = {}) {
-  detail::fits_source<Source>();
   return {};
 }
 

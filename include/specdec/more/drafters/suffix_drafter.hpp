@@ -3,7 +3,6 @@
 #pragma once
 
 #include <concepts>
-#include <iterator>
 #include <span>
 #include <vector>
 
