@@ -37,7 +37,7 @@ struct LogSumExp {
 /// Cost: the first call that needs the normaliser reads the row once. After it a probability is O(1), and a draw reads two
 /// small stretches of the row. A row with a given log-sum-exp is never read as a whole.
 /// Numeric: exponentials in the logits' own arithmetic (float for float, half and bfloat16), see detail::Exponentials. They
-/// are summed in this arithmetic over 64 tokens, and in double across these sums. probability(x) is computed in double.
+/// are summed in this arithmetic over 1024 tokens, and in double across these sums. probability(x) is computed in double.
 template <Real S, int Stride = 1>
 class LogitsRow {
  public:
