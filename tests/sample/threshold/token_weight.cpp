@@ -66,17 +66,6 @@ TEST_CASE("weights in whole units differ from the exact ones by at most a part i
   }
 }
 
-TEST_CASE("the weight of a chunk and of its tokens not below the cut are right") {
-  const TokenMass<float> mass{0.0f, 1.0f};
-  std::vector<float> logits = chunk({0});
-  logits[100] = 1;
-  logits[511] = 2;
-  const auto [all, above] = mass.sums(logits.data(), 1.0f);
-  CHECK(std::abs(all - (1 + std::exp(1.0) + std::exp(2.0))) < 1e-5);
-  CHECK(std::abs(above - (std::exp(1.0) + std::exp(2.0))) < 1e-5);
-  CHECK(mass.sums(logits.data(), 3.0f).second == 0);
-}
-
 TEST_CASE("a cut leaves at least one whole unit, whatever weight is asked for") {
   using detail::whole_units;
   CHECK(whole_units(1) == 1);

@@ -253,7 +253,8 @@ class StepsOverRanks {
   // The k-th largest logit of this rank's part from the cut on; the cut if there are fewer.
   double largest_of(Index i, Index k) const {
     if (logits_.row(i).size() == 0) return none;
-    ThresholdSearch search(logits_.row(i), TokenCount<Scalar>{});
+    const Peaks<Scalar> peaks = row(i).peaks();
+    ThresholdSearch search(logits_.row(i), peaks, TokenCount<Scalar>{});
     return static_cast<double>(search(cut(i), static_cast<double>(k)));
   }
 
@@ -353,7 +354,7 @@ class StepsOverRanks {
     double sum = 0;
     exchange_.prepare([&] {
       search.make_room(exchange_.ranks());
-      each_chunk(logits_.row(i), [&](const Scalar* logits) {
+      each_chunk(logits_.row(i), LiveStretches{}, [&](const Scalar* logits) {
         for (std::size_t k = 0; k < Flags::size; ++k)
           if (logits[k] >= least && logits[k] <= most) search.put(logits[k]);
         sum += weight.counts ? TokenCount<Scalar>{}.sum(logits, above) : mass.sum(logits, above);

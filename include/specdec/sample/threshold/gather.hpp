@@ -15,6 +15,7 @@
 
 #include "specdec/error.hpp"
 #include "specdec/kernels/machine_width.hpp"
+#include "specdec/rows/kinds/stretches.hpp"
 #include "specdec/rows/numbers.hpp"
 #include "specdec/sample/threshold/flags.hpp"
 #include "specdec/sample/threshold/ordered_key.hpp"
@@ -22,25 +23,34 @@
 
 namespace specdec::inline v0_2_0::detail {
 
-/// Calls f with a pointer to each chunk of the row in turn. Contiguous floats and doubles are read where they lie; other
-/// chunks are copied. The last chunk is filled up with −inf.
+/// Calls f with a pointer to one chunk after the other of the row's live tokens. Contiguous floats and doubles are read where
+/// they lie; other chunks, and short runs, are copied. The last chunk is filled up with −inf.
 template <Real S, int Stride, class F>
-void each_chunk(const NumberRow<S, Stride>& row, F&& f) {
+void each_chunk(const NumberRow<S, Stride>& row, const LiveStretches& live, F&& f) {
   using Scalar = Arithmetic<S>;
   constexpr auto chunk = static_cast<Index>(Flags::size);
   std::array<Scalar, Flags::size> copy;
-  for (Index start = 0; start < row.size(); start += chunk) {
-    const Index count = std::min(chunk, row.size() - start);
-    if constexpr (std::floating_point<S> && Stride == 1) {
-      if (count == chunk) {
-        f(row.data() + start);
-        continue;
-      }
-    }
-    row.read(start, count, copy.data());
-    std::fill(copy.begin() + count, copy.end(), -std::numeric_limits<Scalar>::infinity());
+  Index filled = 0;
+  const auto hand_out = [&] {
+    std::fill(copy.begin() + filled, copy.end(), -std::numeric_limits<Scalar>::infinity());
     f(static_cast<const Scalar*>(copy.data()));
-  }
+    filled = 0;
+  };
+  live.each(0, row.size(), [&](Index start, Index count) {
+    while (count > 0) {
+      const bool in_place = std::floating_point<S> && Stride == 1 && filled == 0 && count >= chunk;
+      const Index taken = in_place ? chunk : std::min(chunk - filled, count);
+      if (in_place) {
+        if constexpr (std::floating_point<S>) f(row.data() + start);
+      } else {
+        row.read(start, taken, copy.data() + filled);
+        if ((filled += taken) == chunk) hand_out();
+      }
+      start += taken;
+      count -= taken;
+    }
+  });
+  if (filled > 0) hand_out();
 }
 
 /// Whether a chunk has logits above the bracket, and whether it has bad ones.
@@ -73,18 +83,19 @@ struct GatherResult {
       false;  // whether the bracket holds more logits than there is room for: then some are missing
 };
 
-/// Gathers the keys of the logits in the bracket into `gathered`. The bracket must not contain −inf. weigh_above(logits, any)
+/// Gathers the keys of the live logits in the bracket into `gathered`. The bracket must not contain −inf. weigh_above(logits, any)
 /// returns the weight of a chunk's logits above the bracket; `any` says whether there are any.
 /// Throws: InvalidDistribution on a NaN and on a logit of +inf.
 template <Real S, int Stride, class WeighAbove>
-GatherResult gather(const NumberRow<S, Stride>& row, const KeyRange<Arithmetic<S>>& bracket,
-                    WeighedNumbers<Arithmetic<S>>& gathered, WeighAbove&& weigh_above) {
+GatherResult gather(const NumberRow<S, Stride>& row, const LiveStretches& live,
+                    const KeyRange<Arithmetic<S>>& bracket, WeighedNumbers<Arithmetic<S>>& gathered,
+                    WeighAbove&& weigh_above) {
   using Scalar = Arithmetic<S>;
   const auto low = from_ordered_key<Scalar>(bracket.low), high = from_ordered_key<Scalar>(bracket.high);
   gathered.size = 0;
   GatherResult out;
   Flags inside;
-  each_chunk(row, [&](const Scalar* logits) {
+  each_chunk(row, live, [&](const Scalar* logits) {
     const ChunkFindings parted = run_wide<PartChunk<Scalar>>(logits, low, high, inside.data());
     if (parted.any_bad) invalid_distribution("a logit is nan or inf");
     out.above += weigh_above(logits, parted.any_above);

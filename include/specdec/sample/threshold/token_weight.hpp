@@ -14,11 +14,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <utility>
 
 #include "specdec/kernels/exponentials.hpp"
 #include "specdec/kernels/machine_width.hpp"
-#include "specdec/kernels/reductions.hpp"
 #include "specdec/sample/threshold/flags.hpp"
 #include "specdec/sample/threshold/ordered_key.hpp"
 #include "specdec/sample/threshold/weighed.hpp"
@@ -60,13 +58,6 @@ struct TokenMass {
   double sum(const Scalar* logits, Scalar cut) const {
     return run_wide<SumOfExponentials<Scalar>>(logits, size,
                                                Exponentials<Scalar>{shift, inverse_temperature, cut});
-  }
-
-  /// The total weight of Flags::size logits, and the weight of the logits >= cut among them.
-  std::pair<double, double> sums(const Scalar* logits, Scalar cut) const {
-    const std::array<Scalar, Flags::size> w = exponentials(logits, shift, 1);
-    return {run_wide<SumOfNumbers<Scalar>>(w.data(), size),
-            run_wide<SumOfNotBelow<Scalar>>(w.data(), logits, size, cut)};
   }
 
   double unit(Scalar top) const {

@@ -22,7 +22,7 @@ namespace specdec::inline v0_2_0::detail {
 ///
 /// Keys and weights share one buffer, because it lies on the stack: keys alone may fill it, and keys with weights take half of
 /// it each. What is said of weights holds for up to `most_weighed` numbers; narrow() makes more numbers so few.
-template <class Scalar, std::size_t words = std::size_t{32768} / sizeof(Scalar)>
+template <class Scalar, std::size_t words = std::size_t{24576} / sizeof(Scalar)>
 struct WeighedNumbers {
   using Key = OrderedKey<Scalar>;
   using Weight = std::make_unsigned_t<Key>;
