@@ -29,9 +29,9 @@ mutant("peaks-of-the-last-lot", "rows/kinds/stretches.hpp", "tests/rows/kinds/lo
 mutant("cut-row-reads-all", "rows/kinds/logits_row.hpp", "tests/rows/kinds/logits_row",
        "row.live_ = peaks.from(row.cut_);", "")
 
-mutant = promise("numbers with weights are counted, flagged and ordered exactly")
-mutant("flags-transposed", "sample/threshold/flags.hpp", "tests/sample/threshold/flags",
-       "return bit % rows * row_size + bit / rows;", "return bit % row_size * rows + bit / row_size;")
+mutant = promise("numbers with weights are counted, gathered and ordered exactly")
+mutant("kept-numbers-without-the-largest", "sample/threshold/weighed.hpp", "tests/sample/threshold/weighed",
+       "end += both(key >= low, key <= high);", "end += both(key >= low, key < high);")
 mutant("narrowed-mass-of-a-part", "sample/threshold/threshold.hpp", "tests/sample/threshold/threshold",
        "above == 0 && dropped == 0 && weighed", "above == 0 && weighed")
 

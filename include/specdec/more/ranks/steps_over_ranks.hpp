@@ -30,7 +30,6 @@
 #include "specdec/sample/steps/temperature.hpp"
 #include "specdec/sample/steps/top_k.hpp"
 #include "specdec/sample/steps/top_p.hpp"
-#include "specdec/sample/threshold/flags.hpp"
 #include "specdec/sample/threshold/gather.hpp"
 #include "specdec/sample/threshold/threshold.hpp"
 #include "specdec/sample/threshold/token_weight.hpp"
@@ -355,7 +354,7 @@ class StepsOverRanks {
     exchange_.prepare([&] {
       search.make_room(exchange_.ranks());
       each_chunk(logits_.row(i), LiveStretches{}, [&](const Scalar* logits) {
-        for (std::size_t k = 0; k < Flags::size; ++k)
+        for (std::size_t k = 0; k < chunk_size; ++k)
           if (logits[k] >= least && logits[k] <= most) search.put(logits[k]);
         sum += weight.counts ? TokenCount<Scalar>{}.sum(logits, above) : mass.sum(logits, above);
       });

@@ -12,7 +12,6 @@
 #include <limits>
 
 #include "specdec/rows/numbers.hpp"
-#include "specdec/sample/threshold/flags.hpp"
 #include "specdec/sample/threshold/ordered_key.hpp"
 #include "specdec/sample/threshold/token_weight.hpp"
 #include "specdec/sample/threshold/weighed.hpp"

@@ -24,7 +24,6 @@
 #include "specdec/error.hpp"
 #include "specdec/rows/kinds/stretches.hpp"
 #include "specdec/rows/numbers.hpp"
-#include "specdec/sample/threshold/flags.hpp"
 #include "specdec/sample/threshold/gather.hpp"
 #include "specdec/sample/threshold/ordered_key.hpp"
 #include "specdec/sample/threshold/row_sample.hpp"
@@ -51,7 +50,6 @@ class ThresholdSearch {
   /// The largest cut from `floor` on such that the tokens that it keeps weigh at least `target`. If all tokens from the
   /// floor on weigh less, the result is floor. `total` is the weight of these tokens, if known. With `total`, the sample
   /// estimates only the many light tokens, which it does well, not the few heavy ones.
-  /// Throws: InvalidDistribution on a NaN and on a logit of +inf.
   Scalar operator()(Scalar floor, double target, std::optional<double> total = {}) {
     open_ = {ordered_key(floor), highest};
     kept_ = total;
@@ -126,8 +124,8 @@ class ThresholdSearch {
 
   // Looks for the cut in a bracket. If it is not found, open_ is narrower or overflow_ is set.
   bool try_within(const Range& bracket, double target) {
-    const GatherResult gathered = gather(row_, live_, bracket, near_, [&](const Scalar* logits, bool any) {
-      return any ? weight_.sum(logits, above(bracket)) : 0.0;
+    const GatherResult gathered = gather(row_, live_, bracket, near_, [&](const Scalar* logits) {
+      return weight_.sum(logits, above(bracket));
     });
     overflow_ = gathered.overflow;
     if (gathered.above >= target) {
