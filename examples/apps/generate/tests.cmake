@@ -78,8 +78,11 @@ specdec_expects(example/generate/trees generate OUTPUT "${every_tree}"
 # The output of --show: marks and counts in plain text, escape sequences if colours are wanted, and a picture. The committed
 # picture was made by this command:
 #
-#   generate --prompt "The Secretary of the Treasury" --temperature 0 --tokens 75 --table-tokens 0 --show-rejected
+#   generate --prompt "The Secretary of the Treasury" --seed 3 --tokens 73 --gamma 3 --table-tokens 0 --show-rejected
 #     --svg examples/pictures/show.svg
+#
+# It is at the default temperature, where the rules differ. Its random numbers are those of the seed on every machine, and none is so
+# close to a boundary that the last bits of a sum would matter.
 string(ASCII 27 escape)
 # The counts are recorded. In a right run the accepted, correction and bonus tokens sum up to the 75 tokens of the text. Each
 # of the 26 calls has one correction or bonus token.
@@ -94,8 +97,9 @@ specdec_expects(example/generate/show_in_colours generate
   ARGUMENTS ${shown} --show --color always)
 specdec_expects(example/generate/show_nothing_drafted generate
   OUTPUT "0 accepted, 0 corrected, 0 bonus, 75 undrafted" ARGUMENTS ${shown} --show --drafter none)
+set(pictured --seed 3 --gamma 3 --tokens 73 --table-tokens 0 --prompt "The Secretary of the Treasury")
 add_test(NAME example/generate/picture
-  COMMAND ${CMAKE_COMMAND} "-DCOMMAND=$<TARGET_FILE:generate>;${shown};--show-rejected;--svg;show.svg" -DMADE=show.svg
+  COMMAND ${CMAKE_COMMAND} "-DCOMMAND=$<TARGET_FILE:generate>;${pictured};--show-rejected;--svg;show.svg" -DMADE=show.svg
     -DKEPT=${CMAKE_CURRENT_SOURCE_DIR}/pictures/show.svg -P ${CMAKE_CURRENT_SOURCE_DIR}/remakes.cmake)
 
 # On a terminal there are colours, unless NO_COLOR is set. script(1) of util-linux acts as the terminal.

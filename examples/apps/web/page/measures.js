@@ -27,3 +27,9 @@ export function showMeasures({ efficiency, speed, costs }, blocks, most, alone) 
     'browser computes four numbers at a time, a native program up to sixteen.';
   costs.textContent = most === 0 ? measured : `${measured} ${times}`;
 }
+
+/** What stands there before there is anything to measure, as high as what comes. */
+export function showNoMeasures({ efficiency, speed, costs }) {
+  for (const part of [efficiency, speed]) part.replaceChildren(bar('ours', 0, 'with drafts'), bar('', 0, 'by the target alone'));
+  costs.textContent = 'Measured here, while a text is computed.';
+}

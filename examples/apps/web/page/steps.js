@@ -3,7 +3,12 @@
 import { loneToken, make, piece, shown } from './dom.js';
 import { lastKind } from './text.js';
 
+const sub = (number) => [...String(number)].map((digit) => '₀₁₂₃₄₅₆₇₈₉'[digit]).join('');
+
 // ---- The rows ----
+
+/** What w is, of the first `count` drafted tokens. */
+const weight = (count) => `w${sub(count)} = min(1, ${count === 1 ? '' : `w${sub(count - 1)} · `}p / q)`;
 
 /** The likeliest tokens of one pair of rows, and below them what the rule makes of the drafted token. */
 function row(block, i, rule) {
@@ -32,7 +37,7 @@ function row(block, i, rule) {
   const [, p, q, survival] = drafted;
   const numbers = [['p', shown(p)], ['q', shown(q)]];
   if (rule !== 'sample-match') numbers.push(['p / q', shown(p / q)]);
-  numbers.push([rule === 'block' ? `w${'₁₂₃₄₅₆₇₈'[i]}` : 'P(stays)', shown(survival)]);
+  numbers.push([rule === 'block' ? weight(i + 1) : 'P(stays)', shown(survival)]);
   card.append(make('dl', 'numbers', ...numbers.flatMap(([name, value]) => [make('dt', '', name), make('dd', '', value)])));
   return card;
 }
@@ -77,7 +82,7 @@ function race({ w, events }, kind) {
       told.push(plain(kind, 'The target draws ', piece(event[1]), event[3] === null ? `, p = ${shown(event[2])}` :
         `, p = ${shown(event[2])}, q = ${shown(event[3])}`));
     } else if (drawn?.[0] === 'draw') {
-      const wins = w < 1 ? ' wins with (w p − q)₊ / w p' : ' wins with (p − q)₊ / p';
+      const wins = w < 1 ? ' wins with (w p − q)₊ / (w p)' : ' wins with (p − q)₊ / p';
       told.push(coin(event, [piece(drawn[1]), wins], ['wins', 'again'], kind));
     } else if (w < 1) {
       told.push(coin(event, ['The race goes on with w'], ['goes on', 'lost'], kind));
@@ -119,8 +124,7 @@ const decisions = {
   }),
 };
 
-const sub = (number) => [...String(number)].map((digit) => '₀₁₂₃₄₅₆₇₈₉'[digit]).join('');
-
+/** What became of the draft, in one sentence. */
 function outcome(block) {
   const kind = lastKind(block), token = piece(block.token, kind);
   if (kind === 'undrafted') return ['The target adds ', token, '.'];
@@ -135,7 +139,8 @@ function summary(block, rule) {
   if (block.drafted.length === 0)
     return ['Nothing was drafted: the target draws a token from its row. ', key('p', 'p, the target')];
   const how = {
-    block: ' The rule judges the draft as a whole. wᵢ is the probability that the first i tokens stay, given the tokens up to there.',
+    block: ' The rule judges the draft as a whole. The weight wᵢ is the probability that the first i tokens stay, given these ' +
+      'tokens: what the target likes better than the drafter did pays for a later token that it likes less.',
     token: ' The rule judges token by token, and ends at the first that it rejects.',
     'sample-match': ' The target draws its own tokens, and keeps the draft as far as it is right.',
   }[rule];
@@ -149,5 +154,14 @@ export function showSteps(parts, block, rule) {
   parts.summary.replaceChildren(...summary(block, rule));
   parts.rows.replaceChildren(...block.rows.map((_, i) => row(block, i, rule)));
   parts.decisions.replaceChildren(...decisions[rule](block));
+  parts['decisions-title'].hidden = false;
   parts.outcome.replaceChildren(...outcome(block).filter(Boolean));
+}
+
+/** Empties the section: no block is told. `words` are said in place of its outcome. */
+export function clearSteps(parts, empty, words) {
+  parts.summary.replaceChildren(...empty);
+  for (const name of ['rows', 'decisions']) parts[name].replaceChildren();
+  parts['decisions-title'].hidden = true;
+  parts.outcome.textContent = words;
 }
