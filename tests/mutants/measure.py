@@ -30,6 +30,14 @@ mutant("projection-from-one-call", "more/analysis/projection.hpp", "tests/more/a
 mutant = promise("the error of a rate takes into account that tokens of one draft depend on each other")
 mutant("rate-without-covariance", "more/analysis/acceptance.hpp", "tests/more/analysis/acceptance", "- 2 * alpha * product ", "")
 
+mutant = promise("a verdict is a part of what a step costs, and no length, nor none, stays without probes")
+mutant("verdicts-cost-nothing", "more/lengths/step_costs.hpp", "tests/more/lengths/step_costs",
+       "step.target_time + step.verify_time", "step.target_time")
+mutant("probes-of-what-loses-least-alone", "more/lengths/cost_optimal_length.hpp", "tests/more/lengths/cost_optimal_length",
+       "(1 + line(length).taken) * std::clamp", "std::clamp")
+mutant("no-probe-without-a-draft", "more/lengths/early_stopping_length.hpp", "tests/more/lengths/early_stopping_length",
+       "drafts_ && number % 4 == 3 ? 0 :", "")
+
 mutant = promise("a running survival never rises")
 mutant("running-survival-not-falling", "more/lengths/running_survival.hpp", "tests/more/lengths/running_survival",
        "here * std::min(1.0, here / before)", "here")

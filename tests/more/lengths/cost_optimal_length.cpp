@@ -270,6 +270,22 @@ TEST_CASE("the first steps go on, though budgets cut their drafts") {
   CHECK(next == std::vector<Index>{2, 2, 0, 0, 4, 4});
 }
 
+TEST_CASE("of the lengths that are not the best, and no drafts, each gets probes that cost about as much") {
+  CostOptimalLength policy({.window = 1e6});  // it forgets none of them
+  for (int step = 0; step < 100; ++step) sure_step(policy, 4);
+  std::vector<double> tried(5);
+  for (int step = 0; step < 20000; ++step) ++tried[static_cast<std::size_t>(sure_step(policy, 4))];
+  CHECK(policy.best() == 4);
+  double lost = 0;
+  for (const Index gamma : {0, 1, 2, 3}) {
+    const double length = static_cast<double>(gamma), loss = 100 + 10 * length - 28 * (1 + length);
+    INFO("gamma " << gamma);
+    CHECK(tried[static_cast<std::size_t>(gamma)] * loss == Approx(tried[0] * 72).epsilon(0.2));
+    lost += tried[static_cast<std::size_t>(gamma)] * loss;
+  }
+  CHECK(lost == Approx(0.01 * 140 * 20000).epsilon(0.1));
+}
+
 TEST_CASE("a length that was measured while the machine stalled is tried again some day") {
   CostOptimalLength policy({.window = 1e6});  // it forgets nothing in the meantime
   for (int step = 0; step < 100; ++step) sure_step(policy, 4);

@@ -398,6 +398,17 @@ TEST_CASE("a length that was found to be dear is tried again some day") {
   CHECK(steps < 1000);
 }
 
+TEST_CASE("while drafts pay, some probes draft nothing: what that costs must not be forgotten") {
+  const KnownCosts::Prices cheap{1, 0.02};
+  Known length{KnownCosts{&cheap}};
+  for (int k = 0; k < 6; ++k) step(length, 0.7, 16);
+  int without = 0;
+  for (int k = 0; k < 4000; ++k) without += step(length, 0.7, 16) == 0;
+  CHECK(length.drafts());
+  CHECK(without > 3);
+  CHECK(without < 80);  // each loses more than half a step
+}
+
 TEST_CASE("all texts of a batch take part in both steps of a probe") {
   const KnownCosts::Prices dear{1, 0.2};
   Known length{KnownCosts{&dear}, {.probing = 0.2}};

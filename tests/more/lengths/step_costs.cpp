@@ -54,6 +54,15 @@ TEST_CASE("a draft costs by its depth, and a target call by its tokens") {
   CHECK(costs(8, 4) == 8 + 20);
 }
 
+TEST_CASE("the verdict on the tokens of a call is a part of its cost") {
+  StepCosts costs(1);
+  StepRecord judged = step(2, 2, 4, 12);
+  judged.verify_time = std::chrono::seconds(3);
+  for (int n = 0; n < 2; ++n) costs.observe(judged);
+  CHECK(costs(2, 2) == 4 + 12 + 3);
+  CHECK(costs.spent(judged) == 4 + 12 + 3);
+}
+
 TEST_CASE("draft costs are remembered longer while nothing is drafted") {
   StepCosts costs(0.9);
   for (int n = 0; n < 4; ++n) costs.observe(step(6, 2, 4, 18));

@@ -39,9 +39,11 @@ struct CostOptimalOptions {
 /// Time and acceptance are running estimates: how often a token is proposed, and how often it survives, at each position. One
 /// long draft also tells about every shorter one. Drafts are timed by their length and target calls by size; the cost of a
 /// size not yet measured is read from a line through the nearest measured sizes. Later the length changes only if another is
-/// better by 1 %; smaller differences may be noise.
-/// A probe is a step that tries another length, to learn about it: a longer one, a shorter one, and all lengths in turn. While
-/// nothing is drafted, a probe drafts the best length. For the first steps and for probes see detail::Trials. The price of a
+/// better by 1 %; smaller differences may be noise. Costs are remembered four times as long as acceptance: where other
+/// programs slow the machine in bursts, the lengths must be compared over several of them.
+/// A probe is a step that tries another length, or no draft, to learn about it. Each gets probes that cost about as much: so
+/// those that may soon be the best, which lose little, are tried most. While nothing is drafted, a probe drafts the best
+/// length. For the first steps and for probes see detail::Trials. The price of a
 /// probe includes the time of catching up. Where catching up with a token takes more than `probing` of a step, no wait would
 /// be long enough; then each pause is many times as long as the one before (see detail::StepCosts::catching_up). Without a
 /// StepRecord::draft_time, and with given costs, catching up counts as free.
@@ -70,7 +72,7 @@ class CostOptimalLength {
 
   explicit CostOptimalLength(const Options& options = {})
     requires std::same_as<Costs, detail::StepCosts>
-      : CostOptimalLength(Costs(detail::decay_of(options.window)), options) {}
+      : CostOptimalLength(Costs(1 - (1 - detail::decay_of(options.window)) / costs_last), options) {}
   explicit CostOptimalLength(Costs costs, const Options& options = {})
       : window_(options.window),
         trials_(options.probing),
@@ -109,9 +111,13 @@ class CostOptimalLength {
       return;
     }
     const bool probed = trials_.probe();
-    if (probed ? !trials_.end_with(step, costs_) : begins_probe(step)) return;
+    if (probed && !trials_.end_with(step, costs_)) return;
     if (++steps_ % trials_.texts() == 0 || probed) choose(probed);
-    if (probed) trials_.go_on(best_ > 0, costs_.plain());
+    if (probed) return trials_.go_on(best_ > 0, costs_.plain());
+    trials_.earn(costs_.spent(step));
+    // While nothing is drafted only probes teach something, and probes are rare: older observations of acceptance must not
+    // outvote them for long.
+    if (trials_.begin_probe(costs_, best_ > 0, loss(probe_)) && best_ == 0) survival_.limit(few);
   }
 
   /// The length of the least estimated cost per token. Not changed by probes.
@@ -131,18 +137,18 @@ class CostOptimalLength {
 
  private:
   static constexpr bool are_shared = requires(const Costs& costs) { costs.of_all(1.0, Index{}); };
-  static constexpr double margin = 0.01, few = 12;
+  static constexpr double margin = 0.01, few = 12, costs_last = 4;
 
-  // A step with a draft of some length: the tokens that it is expected to emit, and its expected cost.
+  // A step with a draft of some length: the tokens and the cost that are expected of it, and how often it was taken lately.
   struct Line {
-    double tokens = 1, time = 0;
+    double tokens = 1, time = 0, taken = 0;
   };
   const Line& line(Index length) const { return detail::at(lines_, length); }
 
   // ---- The best length --------------------------------------------------------------------------------
 
   void estimate() {
-    lines_[0] = {1, costs_.plain()};
+    lines_[0].time = costs_.plain();
     double tokens = 1, fed = 1;
     double all_proposed = 1,
            shorter = 0;  // shorter: the time for cases where the drafter proposes fewer tokens
@@ -158,13 +164,15 @@ class CostOptimalLength {
         all_proposed = proposed;
         time = shorter + all_proposed * costs_(i + 1, i + 1);
       }
-      detail::at(lines_, i + 1) = {tokens, time};
+      detail::at(lines_, i + 1) = {tokens, time, line(i + 1).taken};
     });
   }
 
   // `tried`: the drafter has drafted just now, or the costs are others. Where nothing is drafted, only then does it begin
   // again: costs that were measured long ago are no reason to make it read all that was written since.
   void choose(bool tried) {
+    for (Line& line : lines_) line.taken *= 1 - 1 / (costs_last * window_);
+    ++detail::at(lines_, asked_).taken;
     estimate();
     Index drafting = 1;
     for (Index length = 2; length <= longest(); ++length)
@@ -172,39 +180,26 @@ class CostOptimalLength {
     const Index found = time_per_token(drafting) < time_per_token(0) ? drafting : 0;
     const bool better = time_per_token(found) < (1 - margin) * time_per_token(best_);
     if (better && (tried || best_ > 0)) best_ = found;
-    plan_probe(drafting);
+    probe_ = best_ == 0 ? drafting : least_tried();
   }
 
   // ---- Probes -----------------------------------------------------------------------------------------
 
-  void plan_probe(Index drafting) {
-    probe_ = best_ == 0 ? drafting : neighbour();
-    if (probe_ == best_)
-      trials_.skip();  // no such neighbour exists; the next choice tries the next neighbour
-    // Limits the loss: a length that was measured once, on a stalled machine, must get another try some day.
-    const double loss = line(probe_).time - line(probe_).tokens * time_per_token(best_);
-    probe_loss_ = std::min(loss, 3 * line(best_).time);
+  // The length, up to about twice the best, whose probes have cost least lately, with another one.
+  Index least_tried() const {
+    const auto spent = [this, step = line(best_).time](Index length) {
+      return (1 + line(length).taken) * std::clamp(loss(length), margin * step, step);
+    };
+    Index least = 0;
+    for (Index length = 1; length <= std::min({2 * best_ + 1, best_ + 8, longest()}); ++length)
+      if (length != best_ && spent(length) < spent(least)) least = length;
+    return least;
   }
 
-  // Shorter lengths are tried, too: a length must not stay out because it was measured on a busy machine.
-  Index neighbour() const {
-    switch (trials_.number() % 3) {
-      case 0:
-        return std::min(best_ + 1, longest());
-      case 1:
-        return best_ - 1;
-      default:
-        return trials_.number() / 3 % longest() + 1;
-    }
-  }
-
-  bool begins_probe(const StepRecord& step) {
-    trials_.earn(costs_.spent(step));
-    if (probe_ == best_ || !trials_.begin_probe(costs_, best_ > 0, probe_loss_)) return false;
-    // While nothing is drafted only probes teach something, and probes are rare: older observations of acceptance must not
-    // outvote them for long.
-    if (best_ == 0) survival_.limit(few);
-    return true;
+  // Of a step, in time. Limited: a length that was measured once, on a stalled machine, must get another try some day.
+  double loss(Index length) const {
+    const double more = line(length).time - line(length).tokens * time_per_token(best_);
+    return std::min(more, 3 * line(best_).time);
   }
 
   double window_;
@@ -212,9 +207,7 @@ class CostOptimalLength {
   Costs costs_;
   RunningSurvival survival_;
   std::vector<Line> lines_;  // by length
-  Index best_ = 0, probe_ = 0, asked_ = -1;
-  double probe_loss_ = 0;  // of a step
-  Index steps_ = 0;
+  Index best_ = 0, probe_ = 0, asked_ = -1, steps_ = 0;
 };
 
 }  // namespace specdec

@@ -45,9 +45,9 @@ struct EarlyStoppingOptions {
 /// brings less is better left to the next step. All of these are running estimates from the steps' survival and times.
 ///
 /// If steps with drafts emit fewer tokens a second than steps without, nothing is drafted. Probes are steps that try a longer
-/// draft, or while nothing is drafted any draft, for two steps and as long as it pays. A probe waits until `probing` times the
-/// time spent since the last probe covers its cost, with what the draft model must read then, as in CostOptimalLength. For
-/// the first steps see detail::Trials.
+/// draft or none, or while nothing is drafted any draft, for two steps and as long as it pays. A probe waits until `probing`
+/// times the time spent since the last probe covers its cost, with what the draft model must read then, as in
+/// CostOptimalLength. For the first steps see detail::Trials.
 /// If the drafter shows no rows (it drafts from text), all drafts have one length, by m.
 /// In a batch, one EarlyStoppingLength{BatchCosts{target_cost, draft_cost}} is for all texts: see BatchCosts.
 /// With Spares this is the length of the trunk, and Options::gamma counts all tokens of the tree.
@@ -143,7 +143,7 @@ class EarlyStoppingLength {
     const bool probes = trials_.probe();
     if (trials_.begin()) {
       most_ = least_ = std::min(trials_.first_length(), reach);
-    } else if (!drafts_ && !probes) {
+    } else if (probes && drafts_ ? probe_length_ == 0 : !drafts_ && !probes) {
       most_ = least_ = 0;
     } else {
       most_ = reach;
@@ -255,8 +255,9 @@ class EarlyStoppingLength {
     }
     if (drafts_) decide();  // else only a probe decides: what the drafter must read then has its price
     trials_.earn(step.drafted > 0 ? costs_(step.drafted, step.depth()) : costs_.plain());
-    if (!shape_.depth.empty() && trials_.begin_probe(costs_, drafts_, loss_of_probe()))
-      probe_length_ = longer();
+    if (shape_.depth.empty()) return;
+    const Index length = to_probe();
+    if (trials_.begin_probe(costs_, drafts_, loss_of_probe(length))) probe_length_ = length;
   }
 
   void decide() {
@@ -272,14 +273,20 @@ class EarlyStoppingLength {
   }
 
   Index usual() const { return std::max<Index>(1, static_cast<Index>(shape_.depth.value() + 0.5)); }
-  // Lengths above the usual one, up to twice as long, in turn.
-  Index longer() const { return usual() + 1 + trials_.number() % (usual() + 1); }
+  // Lengths above the usual one, up to twice as long, in turn. While steps draft, every fourth probe drafts nothing: what a
+  // step without a draft costs must not be forgotten.
+  Index to_probe() const {
+    const Index number = trials_.number(), longer = number - number / 4;
+    return drafts_ && number % 4 == 3 ? 0 : usual() + 1 + longer % (usual() + 1);
+  }
 
   // Of a step, in seconds, and no more than some ordinary steps take: a length that was measured once, on a stalled machine,
   // must get another try some day.
-  double loss_of_probe() const {
+  double loss_of_probe(Index length) const {
     const double step = time(usual());
-    const double loss = drafts_ ? time(longer()) - step : step * (1 - drafting_rate() * costs_.plain());
+    const double loss = !drafts_      ? step * (1 - drafting_rate() * costs_.plain())
+                        : length == 0 ? costs_.plain() - 1 / drafting_rate()
+                                      : time(length) - step;
     return std::clamp(loss, 0.0, 3 * step);
   }
 

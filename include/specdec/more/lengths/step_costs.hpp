@@ -15,7 +15,7 @@
 namespace specdec::inline v0_2_0::detail {
 
 /// Running estimates of costs: of drafts by depth, because a drafter makes a call for each level, and of target calls by
-/// tokens. Only times of a step's own work are entered: not calls that also took in a prompt, and not drafts where the
+/// tokens, with their verdicts. Only times of a step's own work are entered: not calls that also took in a prompt, and not drafts where the
 /// drafter also took in tokens written without it. How long that took is kept apart: see catching_up().
 /// Texts that share their calls also share these costs. The record of each text has the time of the whole call. So costs are those
 /// of a call, and steps of all texts make a round: as many steps as there are texts.
@@ -45,7 +45,7 @@ class StepCosts {
     // While nothing is drafted for long, target costs are entered less often, so that the costs of calls with drafts are
     // not forgotten: a forgotten cost would count as 0.
     const Index rounds = idle_ / texts_;
-    if (rounds < 8 || rounds % 8 == 0) target_.add(step.fed, seconds(step.target_time));
+    if (rounds < 8 || rounds % 8 == 0) target_.add(step.fed, target_time(step));
     if (!draft_.measured(0))
       draft_.add(0, 0);  // else a short draft would be estimated at the cost of the long ones
     if (step.asked == 0 || !caught_up) return;
@@ -60,7 +60,7 @@ class StepCosts {
   double operator()(Index nodes, Index depth) const { return draft(depth) + target_(nodes + 1); }
 
   /// What a step has cost, with all that it also took in.
-  static double spent(const StepRecord& step) { return seconds(step.draft_time + step.target_time); }
+  static double spent(const StepRecord& step) { return seconds(step.draft_time) + target_time(step); }
 
   /// What the next draft is expected to cost more because the drafter must first take in all that was written without it;
   /// 0 right after a draft.
@@ -106,6 +106,8 @@ class StepCosts {
     double own = 0, taken = 0;  // so far: the time of its drafts alone, and with catching up
   };
 
+  // A token more is also one more to judge.
+  static double target_time(const StepRecord& step) { return seconds(step.target_time + step.verify_time); }
   static double steps(Index number) { return static_cast<double>(number); }
   double draft(Index depth) const { return depth == 0 ? vain_(0) : draft_(depth); }
 

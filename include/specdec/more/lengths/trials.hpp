@@ -55,10 +55,8 @@ class Trials {
   // ---- Probes -------------------------------------------------------------------------------------------
 
   bool probe() const { return left_ > 0; }
-  /// How many probes there were, with those that were skipped.
+  /// How many probes there were.
   Index number() const { return number_; }
-  /// There is nothing to try now: the next probe tries what comes next.
-  void skip() { ++number_; }
 
   /// Enters a text's step that was no probe. Texts that share their calls pay for a step together: its cost counts once.
   void earn(double cost) {
