@@ -7,6 +7,7 @@
 //                      sampling steps: p = 0.95, k = 40, and both after temperature 0.8
 //   residual           the mass of (p − q)+ of two rows of float probabilities
 //   logits_residual    the mass of (p − q)+ of two rows of float logits with known log-sum-exps
+//   argmax             the most probable token of a row of float probabilities
 //   keyed              a keyed draw from a row of float probabilities
 //   logits_keyed       a keyed draw from a row of float logits
 //
@@ -95,6 +96,10 @@ void residual_of_logits(benchmark::State& state) {
   });
 }
 
+void argmax(benchmark::State& state) {
+  time<float>(state, true, [](const auto& row, const auto&) { return DenseRow(row).argmax(); });
+}
+
 void keyed_draw(benchmark::State& state, bool probabilities) {
   Keyed keyed(1);
   time<float>(state, probabilities, [&](const auto& row, const auto&) {
@@ -115,6 +120,7 @@ int main(int argc, char** argv) {
   RegisterBenchmark("chain", sample<BothSteps>, BothSteps{Temperature(0.8), TopK(40), TopP(0.95)});
   RegisterBenchmark("residual", residual_of_floats);
   RegisterBenchmark("logits_residual", residual_of_logits);
+  RegisterBenchmark("argmax", argmax);
   RegisterBenchmark("keyed", keyed_draw, true);
   RegisterBenchmark("logits_keyed", keyed_draw, false);
   benchmark::Initialize(&argc, argv);

@@ -357,6 +357,19 @@ TEST_CASE("processors with state allocate nothing once they have seen a text as 
   CHECK(allocations == before);
 }
 
+TEST_CASE("a penalty on repetitions allocates nothing but room for a longer text") {
+  Dry dry{{}};
+  Eigen::ArrayXf logits = Eigen::ArrayXf::Zero(20);
+  std::size_t before = 0;
+  for (int n = 0; n < 4000; ++n) {
+    if (n == 500) before = allocations;
+    dry.push(static_cast<Token>(n % 7));
+    dry.apply(logits);
+  }
+  CHECK(logits(0) < 0);
+  CHECK(allocations - before < 20);  // three lists double their capacity a few times
+}
+
 TEST_CASE("a processed model of many texts allocates nothing once it has seen texts as long") {
   const Chain chain{Temperature{0.9}, TopK{5}};
   ProcessedModel plain{FlatLogitsBatch{}, chain};

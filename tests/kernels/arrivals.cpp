@@ -63,12 +63,17 @@ Arrival first_of(const std::vector<Scalar>& p, const Tokens& tokens, std::uint64
   return first;
 }
 
-// Small and large numbers, and many zeros.
+// Small and large numbers, and many zeros, some of them negative. Every second row is one of probabilities, below 1.
 template <class Scalar>
 std::vector<Scalar> some_row(std::size_t size, std::mt19937_64& rng) {
   std::vector<Scalar> p(size);
   std::normal_distribution<double> normal(0, 4);
-  for (Scalar& x : p) x = rng() % 3 == 0 ? Scalar{0} : static_cast<Scalar>(std::exp(normal(rng)));
+  const bool large = rng() % 2 == 0;
+  const double factor = large ? 1 : std::ldexp(1e-8, -static_cast<int>(rng() % 100));
+  for (Scalar& x : p) {
+    x = rng() % 3 == 0 ? Scalar{0} : static_cast<Scalar>(factor * std::exp(normal(rng)));
+    if (large && rng() % 8 == 0) x = -Scalar{0};
+  }
   return p;
 }
 
@@ -112,6 +117,16 @@ TEST_CASE("the first arrival is found at every width, at every place") {
   CHECK(found);
 }
 
+// Of tokens that are equally probable, the one with the least u is first. Its first 31 bits are compared as a float.
+TEST_CASE("no token is passed over by the first bits of its number") {
+  bool found = true;
+  for (std::uint64_t key = 0; key < 500; ++key) {
+    const std::vector<float> p(std::size_t{100} * lot, std::ldexp(1.0f, -static_cast<int>(key % 120)));
+    found = found && finds_the_first(p, ConsecutiveTokens{7}, key);
+  }
+  CHECK(found);
+}
+
 TEST_CASE(
     "among equal arrivals the earlier one stays first; zeros never arrive, and bad numbers are noticed") {
   std::vector<double> p(lot, 0.25);
@@ -128,9 +143,14 @@ TEST_CASE(
   p[20] = std::numeric_limits<double>::denorm_min();  // so small that the arrival time overflows
   ids[20] = 9;
   CHECK(run({}).token == 9);
-  for (const double bad : {std::nan(""), -0.1, std::numeric_limits<double>::infinity()}) {
+  for (const double bad :
+       {std::nan(""), -std::nan(""), -0.1, -2.0, std::numeric_limits<double>::infinity()}) {
     p[63] = bad;
     CHECK(run({}).has_bad_row);
+    const std::vector<float> floats(p.begin(), p.end());
+    CHECK(run_wide<FirstArrival<float, ConsecutiveTokens>>(floats.data(), lot, ConsecutiveTokens{0},
+                                                           std::uint64_t{1}, Arrival{})
+              .has_bad_row);
   }
 }
 

@@ -28,6 +28,16 @@ TEST_CASE("the largest number is found wherever it is, and NaN too") {
     CHECK(std::isnan(run_wide<LargestNumber<float>>(l.data(), std::ssize(l))));
     l[at] = -2;
   }
+  // A NaN that is seen is not forgotten, and only larger numbers move the stretch.
+  LargestSoFar<float> found{-2, 7, true};
+  found =
+      run_wide<FindLargest<float>>(static_cast<const float*>(l.data()), std::ssize(l), Index{1000}, found);
+  CHECK((found.number == -2 && found.stretch == 7 && found.has_nan));
+  l.assign(std::size_t{6} * lot, -2.0f);
+  l[std::size_t{5} * lot] = -1;
+  found = run_wide<FindLargest<float>>(static_cast<const float*>(l.data()), std::ssize(l), Index{1000},
+                                       LargestSoFar<float>{});
+  CHECK((found.number == -1 && found.stretch == 1000 + 4 * lot && !found.has_nan));
   CHECK(run_wide<LargestNumber<double>>(static_cast<const double*>(nullptr), Index{0}) ==
         -std::numeric_limits<double>::infinity());
 }

@@ -35,6 +35,13 @@ mutant = promise("a keyed draw is what its numbers say, at its own place")
 mutant("keyed-place-forgotten", "chance/keyed.hpp", "tests/chance/keyed",
        "SplitMix64(seed_)() + static_cast<std::uint64_t>(position_ + place)", "SplitMix64(seed_)()")
 
+mutant("arrival-passed-over", "kernels/arrivals.hpp", "tests/kernels/arrivals",
+       "more_than_rounding = 1 + 0x1p-20", "more_than_rounding = 1 - 0x1p-2")
+mutant("arrival-of-the-state-before", "kernels/arrivals.hpp", "tests/kernels/arrivals",
+       "static_cast<std::uint64_t>(first + 1) * splitmix_step", "static_cast<std::uint64_t>(first) * splitmix_step")
+mutant("arrival-of-a-negative-number", "kernels/arrivals.hpp", "tests/kernels/arrivals",
+       "std::bit_cast<Bits>(Scalar{2})", "std::bit_cast<Bits>(Scalar{-2})")
+
 mutant = promise("numbers at addresses give the law, on a device, too, however a race ends")
 mutant("address-lost-part-forgotten", "chance/race_rounds.hpp", "tests/more/device/addressed_chance",
        "return w < 1 ? (1 - w) + w * share : share;", "return share;")

@@ -14,6 +14,12 @@ mutant("view-strides-swapped", "rows/numbers.hpp", "tests/rows/kinds/dense",
        "down_(M::IsRowMajor ? matrix.outerStride() : matrix.innerStride())",
        "down_(M::IsRowMajor ? matrix.innerStride() : matrix.outerStride())")
 
+mutant = promise("argmax is the lowest id of the largest number, and sees NaN")
+mutant("argmax-of-a-piece", "kernels/reductions.hpp", "tests/kernels/reductions", "found.stretch = first + start;", "found.stretch = start;")
+mutant("argmax-of-the-last-equals", "kernels/reductions.hpp", "tests/rows/numbers", "(found.number < x);", "(found.number <= x);")
+mutant("argmax-forgets-nan", "kernels/reductions.hpp", "tests/rows/numbers tests/kernels/reductions",
+       "found.has_nan |= some != 0;", "found.has_nan = some != 0;")
+
 mutant = promise("a list of tokens is read by its ids, not by their places")
 mutant("list-row-by-place", "more/rows/list_row.hpp", "tests/more/rows/list_row",
        "if (x < size() && id_at(x) == x) return x;", "if (x < size()) return x;")

@@ -20,10 +20,18 @@ mutant("threshold-above-forgotten", "sample/threshold/threshold.hpp", "tests/sam
        "if (select(target, gathered.above)) return true;", "if (select(target, 0)) return true;")
 mutant("top-p-less", "sample/steps/top_p.hpp", "tests/sample/steps/top_p",
        "std::max(p_ * total,", "std::max(0.99 * p_ * total,")
+mutant("kept-weight-of-the-peaks", "sample/threshold/threshold.hpp", "tests/sample/threshold/threshold",
+       "kept_ = total;  // and not what the peaks weigh", "")
+mutant("live-run-one-stretch-short", "rows/kinds/stretches.hpp", "tests/rows/kinds/stretches",
+       "const Index stop = std::min(end, next(start, false));", "const Index stop = std::min(end, next(start, false) - 1);")
+mutant("peaks-of-the-last-lot", "rows/kinds/stretches.hpp", "tests/rows/kinds/logits_row",
+       "peak = peak < largest ? largest : peak;", "peak = largest;")
+mutant("cut-row-reads-all", "rows/kinds/logits_row.hpp", "tests/rows/kinds/logits_row",
+       "row.live_ = peaks.from(row.cut_);", "")
 
-mutant = promise("numbers with weights are counted, flagged and ordered exactly")
-mutant("flags-transposed", "sample/threshold/flags.hpp", "tests/sample/threshold/flags",
-       "return bit % rows * row_size + bit / rows;", "return bit % row_size * rows + bit / row_size;")
+mutant = promise("numbers with weights are counted, gathered and ordered exactly")
+mutant("kept-numbers-without-the-largest", "sample/threshold/weighed.hpp", "tests/sample/threshold/weighed",
+       "end += both(key >= low, key <= high);", "end += both(key >= low, key < high);")
 mutant("narrowed-mass-of-a-part", "sample/threshold/threshold.hpp", "tests/sample/threshold/threshold",
        "above == 0 && dropped == 0 && weighed", "above == 0 && weighed")
 

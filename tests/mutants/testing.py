@@ -57,6 +57,11 @@ mutant("c-memory-without-what-is-left", "more/c/greedy_block.hpp", "tests/more/c
 mutant("c-list-drawn-by-places", "more/c/rows.hpp", "tests/more/c/specdec",
        "if constexpr (listed<decltype(row)>) return row.support(k);", "if constexpr (false) return k;")
 
+mutant("c-floats-apart-read-as-neighbours", "more/c/rows.hpp", "tests/more/c/specdec",
+       "rows_.scalar == SPECDEC_FLOAT && rows_.element_stride == 1", "rows_.scalar == SPECDEC_FLOAT")
+mutant("c-floats-of-the-first-draft", "more/c/rows.hpp", "tests/more/c/specdec",
+       "numbers_of<float, 1>(first_ + i)", "numbers_of<float, 1>(i)")
+
 mutant = promise("the laboratory states the error of what it measures")
 mutant("gain-unpaired", "bench/acceptance/estimate.hpp", "bench/tests/acceptance_lab", "b[i] - ratio * a[i]", "b[i] - a[i]")
 

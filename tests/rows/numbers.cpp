@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
+#include <algorithm>
+#include <cmath>
 #include <limits>
+#include <random>
 #include <specdec/specdec.hpp>
 #include <vector>
 
@@ -83,19 +86,35 @@ TEMPLATE_TEST_CASE("a row that is read in several pieces is read in any stride",
 
 TEMPLATE_TEST_CASE("the first of the largest numbers is found at every place", "", float, double, Half,
                    BFloat) {
-  for (const Index size : {1, 2, 9, 1000, 1024, 1025, 3000})
-    for (const Index at : {Index{0}, size / 3, size - 1}) {
-      std::vector<TestType> row(static_cast<std::size_t>(size), of<TestType>(-5));
-      for (Index x = at; x < size; x += 7) row[static_cast<std::size_t>(x)] = of<TestType>(-3);
-      CHECK(NumberRow<TestType>(row.data(), size).first_largest() == at);
-      row[static_cast<std::size_t>(size - 1)] = std::numeric_limits<TestType>::quiet_NaN();
-      CHECK(message_of([&] { NumberRow<TestType>(row.data(), size).first_largest(); }) ==
-            "the largest entry is nan");
-    }
-  const TestType nothing = -std::numeric_limits<TestType>::infinity();
-  const std::vector<TestType> row(5, nothing);
-  CHECK(NumberRow<TestType>(row.data(), 5).first_largest() == 0);
-  CHECK(NumberRow<TestType>(row.data(), 0).first_largest() == 0);
+  const TestType least = -std::numeric_limits<TestType>::infinity();
+  const TestType nan = std::numeric_limits<TestType>::quiet_NaN();
+  std::mt19937_64 rng{5};
+  for (const Index size : {1, 2, 9, 63, 64, 65, 255, 257, 1000, 1024, 1025, 2999})
+    for (const Index stride : {1, 2})
+      for (int round = 0; round < 40; ++round) {
+        std::vector<TestType> memory(static_cast<std::size_t>(size * stride), of<TestType>(9));
+        // Ties of negative numbers, of zeros of both signs, and of numbers that all are the least.
+        const int values = round % 4 + 1, shift = round % 5 - 6;
+        std::vector<double> row;
+        const auto entry = [&](Index x) -> TestType& { return memory[static_cast<std::size_t>(x * stride)]; };
+        for (Index x = 0; x < size; ++x) {
+          const int value = static_cast<int>(rng() % static_cast<unsigned>(values)) + shift;
+          entry(x) = round == 3                     ? least
+                     : rng() % 2 == 0 && value == 0 ? -of<TestType>(0)
+                                                    : of<TestType>(value);
+          row.push_back(static_cast<double>(entry(x)));
+        }
+        const NumberRow<TestType, Eigen::Dynamic> strided(memory.data(), size, stride);
+        const auto first = std::ranges::max_element(row);
+        REQUIRE(strided.first_largest() == first - row.begin());
+        REQUIRE(static_cast<double>(strided.max(0, size)) == *first);
+        if (stride == 1)
+          REQUIRE(NumberRow<TestType>(memory.data(), size).first_largest() == first - row.begin());
+        entry(static_cast<Index>(rng() % static_cast<std::uint64_t>(size))) = round % 2 == 0 ? nan : -nan;
+        REQUIRE(message_of([&] { strided.first_largest(); }) == "the largest entry is nan");
+        REQUIRE(std::isnan(static_cast<double>(strided.max(0, size))));
+      }
+  CHECK(NumberRow<TestType>(nullptr, 0).first_largest() == 0);
 }
 
 TEST_CASE("rows by pointer are read without a copy") {

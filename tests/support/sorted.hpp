@@ -210,7 +210,7 @@ inline std::vector<std::vector<double>> hard_rows() {
     }
   for (const std::size_t size : {40'960u, 65'536u}) {
     // A sample takes entries at equal distances, and this row has no weight there.
-    const std::size_t step = size / 2048;
+    constexpr std::size_t step = 64;
     rows.emplace_back(size);
     for (std::size_t x = 0; x < size; ++x) {
       const float l = static_cast<float>(x % 977) * 0.001f;

@@ -99,18 +99,41 @@ inline void store(const Register& from, float* numbers) {
   std::memcpy(std::assume_aligned<register_bytes>(numbers), &from, sizeof(Register));
 }
 
-/// Asks the memory for the weights that stand 4 kB after these. A processor looks ahead by itself, but less far if each
-/// weight has several vectors to multiply. Then it waits for the memory, computes, and waits again. An address after the
-/// last weight does no harm: nothing is read.
+/// Asks the memory for the weights that stand a page of 4 kB after these. An address after the last weight does no harm:
+/// nothing is read.
 inline void prefetch([[maybe_unused]] const void* weights) {
 #ifdef __GNUC__
   __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(weights) + 4096));
 #endif
 }
 
-/// The most vectors that are multiplied together. A processor has 16 registers, and 32 with AVX-512. Some are left for
-/// weights.
-inline constexpr Index widest_tile = (register_bytes == 64 ? 20 : 10) / registers_a_panel;
+/// The columns of a panel in a page.
+template <class Scalar>
+inline constexpr Index columns_a_page = Index{4096} / (lanes * static_cast<Index>(sizeof(Scalar)));
+
+/// The most sums in registers. A processor has 16 registers, and 32 with AVX-512. Some are left for weights.
+inline constexpr int most_sums = register_bytes < 32 ? 10 : register_bytes < 64 ? 12 : 20;
+
+/// The most vectors that are multiplied together.
+inline constexpr Index widest_tile = most_sums / registers_a_panel;
+
+/// Whether a tile of one panel has no registers left for a number of each vector, beside its sums and a register of weights.
+template <int Count>
+inline constexpr bool short_of_registers = register_bytes == 32 && (registers_a_panel + 1) * Count + 1 > 16;
+
+/// A register full of this number. The compiler is told nothing about where it comes from: else it prepares such registers for
+/// all vectors first, and keeps sums in memory instead.
+inline Register repeat(float number) {
+#ifdef __GNUC__
+  Register result = number - Register{};
+#ifdef __AVX__
+  asm("" : "+x"(result));
+#endif
+  return result;
+#else
+  return Register::Constant(number);
+#endif
+}
 
 /// The number of sums to compute at a time: an addition takes about four cycles, and a processor begins two in each cycle.
 inline constexpr int sums_under_way = 8;
@@ -119,17 +142,19 @@ inline constexpr int sums_under_way = 8;
 template <class Scalar>
 inline constexpr bool slow_to_load = !std::is_same_v<Scalar, float> && !converts_halves;
 
-/// The panels that are multiplied together: enough for sums_under_way, and at least two if their sums fit the registers,
-/// because two streams of weights arrive faster than one. If loading fills the time, one panel is enough.
+/// The panels that are multiplied together: enough for sums_under_way. Where loading fills the time, or the sums of four
+/// vectors, one panel is enough: memory is read fastest from front to back.
 template <class Scalar, int Count>
 inline constexpr int panels_a_tile =
-    slow_to_load<Scalar>
-        ? 1
-        : std::max((sums_under_way - 1) / (Count * registers_a_panel) + 1, 2 * Count <= widest_tile ? 2 : 1);
+    slow_to_load<Scalar> || Count >= 4 ? 1 : (sums_under_way - 1) / (Count * registers_a_panel) + 1;
 
-/// Whether weights are fetched ahead. A single vector is as fast as the memory without it.
+/// When weights are fetched. A processor looks ahead by itself, but only to the end of a page: so the next page is begun while
+/// one is read. Many vectors leave the processor no room to look far ahead: then every column is fetched. A single vector
+/// is as fast as the memory without it.
 template <class Scalar, int Count>
-inline constexpr bool prefetches = Count > 1 || slow_to_load<Scalar>;
+inline constexpr bool fetches_pages = (Count > 1 && Count <= 5) || (Count == 1 && slow_to_load<Scalar>);
+template <int Count>
+inline constexpr bool fetches_columns = Count > 5;
 
 /// The sums of a tile: `Height` panels times `Count` vectors. Loops over them are fold expressions, so that the sums stay in
 /// registers at any optimisation level.
@@ -146,16 +171,24 @@ class Tile {
   static void add(const PanelView<Scalar>& w, const Vectors& x, float* y, Index y_stride) {
     Tile tile;
     tile.begin(y, y_stride, Sums{});
-    for (Index k = 0; k < w.cols; ++k) {
-      const Scalar* const column = w.data + k * lanes;
-      if constexpr (prefetches<Scalar, Count>)
-        for (int i = 0; i < Height; ++i) prefetch(column + i * w.stride * lanes);
-      tile.add_column(column, w.stride * lanes, x.data + k, x.stride, Registers{});
+    const Index page = fetches_pages<Scalar, Count> ? columns_a_page<Scalar> : w.cols;
+    for (Index k = 0; k < w.cols;) {
+      if constexpr (fetches_pages<Scalar, Count>) prefetch(w, k);
+      for (const Index end = std::min(w.cols, k + page); k < end; ++k) {
+        if constexpr (fetches_columns<Count>) prefetch(w, k);
+        tile.add_column(w.data + k * lanes, w.stride * lanes, x.data + k, x.stride, Registers{});
+      }
     }
     tile.end(y, y_stride, Sums{});
   }
 
  private:
+  // Fetches the weights a page after column k of each panel.
+  template <class Scalar>
+  static void prefetch(const PanelView<Scalar>& w, Index k) {
+    for (int i = 0; i < Height; ++i) detail::prefetch(w.data + (k + i * w.stride) * lanes);
+  }
+
   // The offset of register r, if panels are `stride` numbers apart.
   static constexpr Index offset(int r, Index stride) {
     return r / registers_a_panel * stride + r % registers_a_panel * width;
@@ -169,13 +202,31 @@ class Tile {
   template <class Scalar, int... R>
   EIGEN_ALWAYS_INLINE void add_column(const Scalar* column, Index stride, const float* x, Index x_stride,
                                       std::integer_sequence<int, R...>) {
-    (add_register<R>(load(column + offset(R, stride)), x, x_stride, Numbers<Count>{}), ...);
+    if constexpr (short_of_registers<Count>) {
+      const Register weights[] = {load(column + offset(R, stride))...};
+      add_vectors(weights, x, x_stride, Numbers<Count>{});
+    } else {
+      (add_register<R>(load(column + offset(R, stride)), x, x_stride, Numbers<Count>{}), ...);
+    }
   }
 
   template <int R, int... C>
   EIGEN_ALWAYS_INLINE void add_register(const Register& weights, const float* x, Index x_stride,
                                         std::integer_sequence<int, C...>) {
     ((sums_[R * Count + C] += weights * x[C * x_stride]), ...);
+  }
+
+  // All weights of the column times one vector after another.
+  template <int... C>
+  EIGEN_ALWAYS_INLINE void add_vectors(const Register* weights, const float* x, Index x_stride,
+                                       std::integer_sequence<int, C...>) {
+    (add_vector<C>(weights, repeat(x[C * x_stride]), Registers{}), ...);
+  }
+
+  template <int C, int... R>
+  EIGEN_ALWAYS_INLINE void add_vector(const Register* weights, const Register& number,
+                                      std::integer_sequence<int, R...>) {
+    ((sums_[R * Count + C] += weights[R] * number), ...);
   }
 
   template <int... I>

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <limits>
 #include <numbers>
+#include <type_traits>
 
 #include "specdec/kernels/machine_width.hpp"
 #include "specdec/types.hpp"
@@ -19,11 +20,15 @@ namespace specdec::inline v0_2_0::detail {
 /// The step of the state of SplitMix64 from number to number.
 inline constexpr std::uint64_t splitmix_step = 0x9e3779b97f4a7c15u;
 
-/// The number that SplitMix64 computes from its state.
+/// The number that SplitMix64 computes from its state, before its last step.
+SPECDEC_KERNEL std::uint64_t splitmix_before_last(std::uint64_t state) {
+  const std::uint64_t z = (state ^ (state >> 30)) * 0xbf58476d1ce4e5b9u;
+  return (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+}
+
+/// The number that SplitMix64 computes from its state. Its last step changes all bits but the first 31.
 SPECDEC_KERNEL std::uint64_t splitmix_of(std::uint64_t state) {
-  std::uint64_t z = state;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  const std::uint64_t z = splitmix_before_last(state);
   return z ^ (z >> 31);
 }
 
@@ -76,28 +81,37 @@ SPECDEC_KERNEL double exponential_of(std::uint64_t bits) {
   return number_of(halvings) * std::numbers::ln2 - s * twice_atanh_ratio(s);
 }
 
+/// i·splitmix_step for each i of a lot: to compute it there would be a third multiplication for each token.
+struct LotOfSteps {
+  std::uint64_t of[lot] = {};
+  constexpr LotOfSteps() {
+    for (Index i = 1; i < lot; ++i) of[i] = of[i - 1] + splitmix_step;
+  }
+};
+inline constexpr LotOfSteps splitmix_steps;
+
 /// Tokens with consecutive ids.
 struct ConsecutiveTokens {
   Index first;
 
-  /// Writes the random bits of a lot of tokens.
-  SPECDEC_KERNEL void write_bits(std::uint64_t key, Index start, std::uint64_t* bits) const {
-    const std::uint64_t state = key + static_cast<std::uint64_t>(first + start + 1) * splitmix_step;
-    for (Index i = 0; i < lot; ++i)
-      bits[i] = splitmix_of(state + static_cast<std::uint64_t>(i) * splitmix_step);
-  }
   SPECDEC_KERNEL Token operator[](Index i) const { return static_cast<Token>(first + i); }
+  /// The tokens from token i on.
+  SPECDEC_KERNEL ConsecutiveTokens from(Index i) const { return {first + i}; }
+  /// The state from which SplitMix64 computes the random bits of token i of a lot.
+  SPECDEC_KERNEL std::uint64_t state(std::uint64_t key, Index i) const {
+    return key + static_cast<std::uint64_t>(first + 1) * splitmix_step + splitmix_steps.of[i];
+  }
 };
 
 /// Tokens of a list.
 struct ListedTokens {
   const Token* ids;
 
-  SPECDEC_KERNEL void write_bits(std::uint64_t key, Index start, std::uint64_t* bits) const {
-    for (Index i = 0; i < lot; ++i)
-      bits[i] = splitmix_of(key + (static_cast<std::uint64_t>(ids[start + i]) + 1) * splitmix_step);
-  }
   SPECDEC_KERNEL Token operator[](Index i) const { return ids[i]; }
+  SPECDEC_KERNEL ListedTokens from(Index i) const { return {ids + i}; }
+  SPECDEC_KERNEL std::uint64_t state(std::uint64_t key, Index i) const {
+    return key + (static_cast<std::uint64_t>(ids[i]) + 1) * splitmix_step;
+  }
 };
 
 /// A token, and when it arrives.
@@ -110,60 +124,72 @@ struct Arrival {
 /// The first arrival among `count` tokens (whole lots) and `first`, an earlier result, which wins among equals. Token y has
 /// number y of SplitMix64 seeded with the key. Tokens of probability 0 do not arrive.
 ///
-/// Since e >= u, a token with u/p after the first arrival so far cannot be first. So logarithms are needed in few lots only.
+/// Since e >= u, a token with u/p after the first arrival so far cannot be first. The first 31 bits of u show this for nearly
+/// all tokens, so few logarithms are needed. Nothing bounds u before it is computed: every token with p > 0 costs the two
+/// multiplications of 64 bits in SplitMix64.
 template <std::floating_point Scalar, class Tokens>
 struct FirstArrival {
   static SPECDEC_KERNEL Arrival run(const Scalar* p, Index count, Tokens tokens, std::uint64_t key,
                                     Arrival first) {
     for (Index start = 0; start < count; start += lot) {
-      if (!all_are_probabilities(p + start)) {
-        first.has_bad_row = true;
-        return first;
-      }
-      if (!has_mass(p + start)) continue;  // nearly all lots of a row that was cut
-      std::uint64_t bits[lot];
-      tokens.write_bits(key, start, bits);
-      if (one_may_be_before(first.time, p + start, bits)) look_at(p, start, tokens, bits, first);
+      const Seen seen = look_over(p + start);
+      first.has_bad_row |= seen.bad;
+      if (first.has_bad_row) return first;
+      if (!seen.mass) continue;  // nearly all lots of a row that was cut
+      const Tokens those = tokens.from(start);
+      if (one_may_be_before(first.time, p + start, those, key)) look_at(p + start, those, key, first);
     }
     return first;
   }
 
  private:
-  static SPECDEC_KERNEL bool all_are_probabilities(const Scalar* p) {
-    constexpr Scalar most = std::numeric_limits<Scalar>::max();
+  static constexpr double more_than_rounding = 1 + 0x1p-20;
+
+  struct Seen {
+    bool mass, bad;
+  };
+
+  // Whether one of the numbers of a lot may be positive, and whether one is no probability. The bits of all numbers together
+  // are those of numbers in [0, 2), unless there is a rounding error, or a number that is none.
+  static SPECDEC_KERNEL Seen look_over(const Scalar* p) {
+    if constexpr (sizeof(Scalar) <= sizeof(std::uint64_t)) {
+      using Bits = std::conditional_t<sizeof(Scalar) == 4, std::uint32_t, std::uint64_t>;
+      Bits bits = 0;
+      for (Index i = 0; i < lot; ++i) bits |= std::bit_cast<Bits>(p[i]);
+      if (bits < std::bit_cast<Bits>(Scalar{2})) return {bits != 0, false};
+    }
     unsigned bad = 0;
-    for (Index i = 0; i < lot; ++i) bad |= static_cast<unsigned>(!(p[i] <= most));
-    for (Index i = 0; i < lot; ++i) bad |= static_cast<unsigned>(p[i] < 0);
-    return bad == 0;
+    for (Index i = 0; i < lot; ++i)
+      bad |= static_cast<unsigned>(!(p[i] >= 0)) |
+             static_cast<unsigned>(!(p[i] <= std::numeric_limits<Scalar>::max()));
+    return {true, bad != 0};
   }
 
-  static SPECDEC_KERNEL bool has_mass(const Scalar* p) {
-    unsigned some = 0;
-    for (Index i = 0; i < lot; ++i) some |= static_cast<unsigned>(p[i] > 0);
-    return some != 0;
-  }
-
-  // Compares with the first 52 bits of u.
-  static SPECDEC_KERNEL bool one_may_be_before(double time, const Scalar* p, const std::uint64_t* bits) {
-    constexpr double more_than_rounding = 1 + 0x1p-40;
-    const double most = time * more_than_rounding * 0x1p52;
-    std::uint64_t before = 0;
+  // Compares u·2^31, rounded down. If the product is too small for a Scalar, it is 0 at least, and so is what is compared.
+  static SPECDEC_KERNEL bool one_may_be_before(double time, const Scalar* p, const Tokens& tokens,
+                                               std::uint64_t key) {
+    const double latest = time * more_than_rounding * 0x1p31;
+    const Scalar most = latest <= static_cast<double>(std::numeric_limits<Scalar>::max())
+                            ? static_cast<Scalar>(latest)
+                            : std::numeric_limits<Scalar>::infinity();
+    unsigned before = 0;
     for (Index i = 0; i < lot; ++i) {
-      const double u = std::bit_cast<double>((bits[i] >> 12) | 0x4330000000000000u) - 0x1p52;
-      before |= static_cast<std::uint64_t>(u <= most * static_cast<double>(p[i]));
+      const auto u = static_cast<std::int32_t>(splitmix_before_last(tokens.state(key, i)) >> 33);
+      before |= static_cast<unsigned>(static_cast<Scalar>(u) <= most * p[i]);
     }
     return before != 0;
   }
 
-  static SPECDEC_KERNEL void look_at(const Scalar* p, Index start, const Tokens& tokens,
-                                     const std::uint64_t* bits, Arrival& first) {
-    double times[lot];
-    for (Index i = 0; i < lot; ++i) times[i] = exponential_of(bits[i]);
-    for (Index i = 0; i < lot; ++i) times[i] /= static_cast<double>(p[start + i]);
+  static SPECDEC_KERNEL void look_at(const Scalar* p, const Tokens& tokens, std::uint64_t key,
+                                     Arrival& first) {
     for (Index i = 0; i < lot; ++i) {
-      if (!(p[start + i] > 0) || (first.token >= 0 && !(times[i] < first.time))) continue;
-      first.time = times[i];
-      first.token = tokens[start + i];
+      const auto p_i = static_cast<double>(p[i]);
+      const std::uint64_t bits = splitmix_of(tokens.state(key, i));
+      if (!(p_i > 0) || number_of(bits) > first.time * more_than_rounding * 0x1p64 * p_i) continue;
+      const double time = exponential_of(bits) / p_i;
+      if (first.token >= 0 && !(time < first.time)) continue;
+      first.time = time;
+      first.token = tokens[i];
     }
   }
 };

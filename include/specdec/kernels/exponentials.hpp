@@ -11,7 +11,6 @@
 #include <numbers>
 
 #include "specdec/kernels/machine_width.hpp"
-#include "specdec/kernels/reductions.hpp"
 
 namespace specdec::inline v0_2_0::detail {
 
@@ -48,17 +47,18 @@ SPECDEC_KERNEL Scalar polynomial(Scalar r) {
 /// 2^x, if it is a normal number. Infinite for x just above the largest exponent. NaN stays NaN.
 ///
 /// With n the integer nearest to x, 2^x = 2^(x − n)·2^n. To get n, x is added to a number so large that it has no bits for a
-/// fraction: the last bits of the sum are then the bits of n. Added to the exponent of the number 1, they make it 2^n.
+/// fraction: the last bits of the sum are then those of n, and of the bias that a stored exponent has. Shifted to where the
+/// exponent is stored, they are the number 2^n.
 template <std::floating_point Scalar>
 SPECDEC_KERNEL Scalar power_of_two(Scalar x) {
   SPECDEC_UNFUSED
   using Bits = typename PowerOfTwo<Scalar>::Bits;
   constexpr int fraction_bits = std::numeric_limits<Scalar>::digits - 1;
-  constexpr auto no_fraction = static_cast<Scalar>(Bits{3} << (fraction_bits - 1));
+  constexpr Bits bias = std::numeric_limits<Scalar>::max_exponent - 1;
+  constexpr auto no_fraction = static_cast<Scalar>((Bits{3} << (fraction_bits - 1)) + bias);
   const Scalar sum = x + no_fraction;
   const Scalar r = x - (sum - no_fraction);
-  const Bits exponent = std::bit_cast<Bits>(sum) << fraction_bits;
-  return (polynomial<0>(r) * r + 1) * std::bit_cast<Scalar>(exponent + std::bit_cast<Bits>(Scalar{1}));
+  return (polynomial<0>(r) * r + 1) * std::bit_cast<Scalar>(std::bit_cast<Bits>(sum) << fraction_bits);
 }
 
 /// exp((l − shift)/T) of logits l; 0 for logits below `cut`.
@@ -91,8 +91,8 @@ struct Exponentials {
     return left == 0;
   }
 
-  /// Writes the exponentials of a lot.
-  SPECDEC_KERNEL void write(const Scalar* logits, Scalar* out) const {
+  /// Writes the x of a lot, where the exponentials are 2^x.
+  SPECDEC_KERNEL void write_powers(const Scalar* logits, Scalar* out) const {
     SPECDEC_UNFUSED
     const Scalar factor = inverse_temperature * std::numbers::log2e_v<Scalar>;
     const Scalar scale =
@@ -106,7 +106,6 @@ struct Exponentials {
       for (Index i = 0; i < lot; ++i) out[i] = logits[i] < cut ? least_power : out[i];
     if (!at_most_one)
       for (Index i = 0; i < lot; ++i) out[i] = out[i] > largest_power ? largest_power : out[i];
-    for (Index i = 0; i < lot; ++i) out[i] = power_of_two(out[i]);
   }
 
   /// The sum of `count` values. Zeros are written as 2^least_power: a sum that zeros alone could make is returned as 0.
@@ -116,19 +115,30 @@ struct Exponentials {
 };
 
 /// The sum of the exponentials of `count` logits, whole lots.
+/// Numeric: in the logits' own arithmetic over up to 1024, in double across.
 template <std::floating_point Scalar>
 struct SumOfExponentials {
   static SPECDEC_KERNEL double run(const Scalar* logits, Index count, Exponentials<Scalar> e) {
-    LotSum sum;
-    Scalar values[lot];
-    for (Index start = 0; start < count; start += lot) {
-      prefetch_ahead(logits + start);
-      if (e.has_cut() && e.cuts_all(logits + start)) continue;
-      e.write(logits + start, values);
-      sum.add(values);
+    double total = 0;
+    for (Index start = 0; start < count;) {
+      const Index end = count - start < 16 * lot ? count : start + 16 * lot;
+      Scalar sums[lanes] = {};
+      for (; start < end; start += lot) {
+        prefetch_ahead(logits + start);
+        if (e.has_cut() && e.cuts_all(logits + start)) continue;
+        Scalar x[lot];
+        e.write_powers(logits + start, x);
+        for (Index i = 0; i < lanes; ++i)
+          sums[i] += (power_of_two(x[i]) + power_of_two(x[i + lanes])) +
+                     (power_of_two(x[i + 2 * lanes]) + power_of_two(x[i + 3 * lanes]));
+      }
+      for (const Scalar sum : sums) total += static_cast<double>(sum);
     }
-    return e.without_negligible(sum.total(), count);
+    return e.without_negligible(total, count);
   }
+
+ private:
+  static constexpr Index lanes = lot / 4;
 };
 
 /// Writes the exponentials of `count` logits, whole lots, times a factor.
@@ -138,7 +148,8 @@ struct WriteExponentials {
                                  Scalar* out) {
     for (Index start = 0; start < count; start += lot) {
       Scalar values[lot];
-      e.write(logits + start, values);
+      e.write_powers(logits + start, values);
+      for (Index i = 0; i < lot; ++i) values[i] = power_of_two(values[i]);
       for (Index i = 0; i < lot; ++i)
         out[start + i] = values[i] < e.negligible ? Scalar{0} : values[i] * factor;
     }

@@ -76,26 +76,67 @@ struct SumOfNotBelow {
   }
 };
 
+/// The largest number so far of a row, the stretch in which it is first, and whether any number was NaN.
+template <std::floating_point Scalar>
+struct LargestSoFar {
+  static constexpr Index stretch_size = 4 * lot;
+
+  Scalar number = -std::numeric_limits<Scalar>::infinity();
+  Index stretch = 0;  ///< the first index of the stretch
+  bool has_nan = false;
+
+  SPECDEC_KERNEL Scalar or_nan() const { return has_nan ? std::numeric_limits<Scalar>::quiet_NaN() : number; }
+};
+
+/// Goes on with `count` numbers (whole lots). They have the indices from `first` on.
+template <std::floating_point Scalar>
+struct FindLargest {
+  static SPECDEC_KERNEL LargestSoFar<Scalar> run(const Scalar* numbers, Index count, Index first,
+                                                 LargestSoFar<Scalar> found) {
+    constexpr Index stretch_size = LargestSoFar<Scalar>::stretch_size;
+    Scalar largest[places];
+    unsigned nan[places] = {}, some = 0;
+    for (Scalar& x : largest) x = found.number;
+    for (Index start = 0; start < count; start += stretch_size) {
+      const Index size = count - start < stretch_size ? count - start : stretch_size;
+      for (Index i = 0; i < size; i += lot) look_at(numbers + start + i, largest, nan);
+      unsigned more = 0;
+      for (const Scalar x : largest) more |= static_cast<unsigned>(found.number < x);
+      if (more == 0) continue;  // nearly always
+      found.stretch = first + start;
+      for (const Scalar x : largest) found.number = larger(found.number, x);
+    }
+    for (const unsigned one : nan) some |= one;
+    found.has_nan |= some != 0;
+    return found;
+  }
+
+ private:
+  static constexpr Index places = 8;
+  static_assert(lot == 8 * places);
+
+  // Takes all numbers of a place in one expression, so that compilers keep the places in registers.
+  static SPECDEC_KERNEL void look_at(const Scalar* n, Scalar* largest, unsigned* nan) {
+    for (Index i = 0; i < places; ++i) {
+      const Scalar a = n[i], b = n[i + 8], c = n[i + 16], d = n[i + 24];
+      const Scalar e = n[i + 32], f = n[i + 40], g = n[i + 48], h = n[i + 56];
+      nan[i] |= (unordered(a, b) | unordered(c, d)) | (unordered(e, f) | unordered(g, h));
+      const Scalar left = larger(larger(a, b), larger(c, d)), right = larger(larger(e, f), larger(g, h));
+      largest[i] = larger(largest[i], larger(left, right));
+    }
+  }
+  static SPECDEC_KERNEL Scalar larger(Scalar a, Scalar b) { return a < b ? b : a; }
+  static SPECDEC_KERNEL unsigned unordered(Scalar a, Scalar b) {
+    return static_cast<unsigned>(std::isunordered(a, b));
+  }
+};
+
 /// The largest of `count` numbers (whole lots); NaN if one of them is NaN.
 template <std::floating_point Scalar>
 struct LargestNumber {
   static SPECDEC_KERNEL Scalar run(const Scalar* numbers, Index count) {
-    Scalar largest[half];
-    unsigned nan = 0;
-    for (Scalar& x : largest) x = -std::numeric_limits<Scalar>::infinity();
-    for (Index start = 0; start < count; start += lot) {
-      const Scalar *a = numbers + start, *b = a + half;
-      Scalar larger[half];
-      for (Index i = 0; i < half; ++i) nan |= static_cast<unsigned>(std::isunordered(a[i], b[i]));
-      for (Index i = 0; i < half; ++i) larger[i] = a[i] < b[i] ? b[i] : a[i];
-      for (Index i = 0; i < half; ++i) largest[i] = largest[i] < larger[i] ? larger[i] : largest[i];
-    }
-    for (Index i = 1; i < half; ++i) largest[0] = largest[0] < largest[i] ? largest[i] : largest[0];
-    return nan != 0 ? std::numeric_limits<Scalar>::quiet_NaN() : largest[0];
+    return FindLargest<Scalar>::run(numbers, count, 0, {}).or_nan();
   }
-
- private:
-  static constexpr Index half = lot / 2;
 };
 
 /// Σ f(p[i], q[i]) over `count` pairs, whole lots.

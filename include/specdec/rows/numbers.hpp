@@ -126,15 +126,7 @@ class NumberRow {
   }
 
   /// The largest of `count` numbers; NaN if one of them is NaN.
-  Scalar max(Index start, Index count) const {
-    constexpr Scalar least = -std::numeric_limits<Scalar>::infinity();
-    Scalar largest = least;
-    each_lots(start, count, least, [&](const Scalar* numbers, Index, Index size) {
-      const auto m = detail::run_wide<detail::LargestNumber<Scalar>>(numbers, size);
-      if (!(m <= largest)) largest = std::isnan(largest) ? largest : m;
-    });
-    return largest;
-  }
+  Scalar max(Index start, Index count) const { return largest(start, count).or_nan(); }
 
   /// Numeric: in the scalar's own arithmetic over up to 1024 numbers, in double across.
   double sum(Index start, Index count) const {
@@ -148,24 +140,24 @@ class NumberRow {
   /// The first index of the largest number; 0 for an empty row.
   ///
   /// Throws: InvalidDistribution on NaN.
-  /// Cost: one vectorised pass, and a scan of the segment that holds the largest number.
+  /// Cost: one vectorised pass, and a scan of 256 numbers.
   Index first_largest() const {
-    constexpr Index segment_size = 1024;
-    Scalar largest = 0;
-    Index holder = -1;
-    for (Index start = 0; start < size_; start += segment_size) {
-      const Scalar m = max(start, std::min(segment_size, size_ - start));
-      if (holder >= 0 && m <= largest) continue;
-      if (std::isnan(m)) detail::invalid_distribution("the largest entry is nan");
-      largest = m;
-      holder = start;
-    }
-    Index x = std::max<Index>(holder, 0);
-    while (x < size_ && (*this)[x] != largest) ++x;
+    const auto found = largest(0, size_);
+    if (found.has_nan) detail::invalid_distribution("the largest entry is nan");
+    Index x = found.stretch;
+    while (x < size_ && (*this)[x] != found.number) ++x;
     return x;
   }
 
  private:
+  detail::LargestSoFar<Scalar> largest(Index start, Index count) const {
+    detail::LargestSoFar<Scalar> found;
+    each_lots(start, count, found.number, [&](const Scalar* numbers, Index offset, Index size) {
+      found = detail::run_wide<detail::FindLargest<Scalar>>(numbers, size, offset, found);
+    });
+    return found;
+  }
+
   Index step() const {
     if constexpr (Stride == Eigen::Dynamic) return stride_;
     else return Stride;

@@ -1384,6 +1384,20 @@ TEST_CASE("a drafted token with a probability above 1 is refused") {
   }
 }
 
+TEST_CASE("a token that cannot have been drawn is found before the rule draws, as in C++") {
+  Floats f;
+  f.target.row(0).setConstant(1.0f / static_cast<float>(f.target.cols() - 1));
+  f.target(0, f.tokens[0]) = 0;  // refused
+  f.draft(1, f.tokens[1]) = 0;   // behind it
+  const auto message = "tokens[1] = " + std::to_string(f.tokens[1]);
+  for (const specdec_rule rule : {SPECDEC_TOKEN, SPECDEC_BLOCK}) {
+    const Outcome out = in_c(rule, &f.c_target, &f.c_draft, f.tokens, 1);
+    CHECK(out.status == SPECDEC_INVALID_ARGUMENT);
+    CHECK_THAT(out.error, Catch::Contains(message));
+    CHECK(out.offset == 7);
+  }
+}
+
 TEST_CASE("a list that does not sum to 1 is refused") {
   const std::array<std::int32_t, 2> ids{0, 1};
   const std::array<std::int64_t, 2> offsets{0, 2};

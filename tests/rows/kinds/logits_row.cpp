@@ -472,4 +472,66 @@ TEST_CASE("an empty sum of a row of logits is 0, also after the last segment") {
   CHECK(row.sum(65536, 0) == 0);
 }
 
+TEST_CASE("a row that reads only the stretches above its cut answers like one that reads all") {
+  std::mt19937_64 rng{12};
+  for (const Index size : {1, 64, 65, 1000, 5000, 70'000, 140'001})
+    for (const double cut : {-9.0, 3.0, 6.5}) {
+      auto logits = normal_logits<float>(size, rng);
+      logits[static_cast<std::size_t>(size / 2)] = 8;
+      for (const double temperature : {1.0, 0.7}) {
+        const auto whole = row_of(logits, temperature).above(static_cast<float>(cut));
+        const auto few = row_of(logits, temperature).above(static_cast<float>(cut), whole.peaks());
+        CHECK(few.log_sum_exp().value == Approx(whole.log_sum_exp().value).epsilon(1e-7));
+        for (Index start = 0; start < size; start += 1 + size / 7) {
+          const Index count = std::min<Index>(size - start, 900);
+          CHECK(std::abs(few.sum(start, count) - whole.sum(start, count)) < 1e-6);
+          CHECK((few.segment(start, count) - whole.segment(start, count)).abs().maxCoeff() < 1e-6f);
+        }
+        auto draw = few.sampler();
+        for (double u = 0.01; u < 1; u += 0.07) CHECK(whole.probability(draw(u)) > 0);
+        CHECK(few.above(7).probability(static_cast<Token>(size / 2)) ==
+              Approx(whole.above(7).probability(static_cast<Token>(size / 2))));
+        CHECK(few.tempered(2).sum(0, size) == Approx(1).epsilon(1e-6));
+      }
+    }
+}
+
+TEST_CASE("a row that was cut reads no stretch that has lost all its tokens") {
+  std::mt19937_64 rng{13};
+  auto logits = normal_logits<float>(5000, rng);
+  logits[100] = logits[4000] = 12;
+  const auto row = row_of(logits);
+  const auto cut = row.above(11, row.peaks());
+  for (std::size_t x = 0; x < logits.size(); ++x)  // numbers that would be an error
+    if (x / 64 != 100 / 64 && x / 64 != 4000 / 64) logits[x] = static_cast<float>(nan_value);
+  CHECK(cut.probability(100) == Approx(0.5));
+  CHECK(cut.sum(0, 5000) == Approx(1));
+  CHECK(cut.segment(3900, 1000)[100] == Approx(0.5));
+  CHECK(cut.segment(3900, 1000)[300] == 0);
+  CHECK(cut.above(11.5f).tempered(0.5).probability(4000) == Approx(0.5));
+  CHECK(cut.sampler()(0.7) == 4000);
+  CHECK(cut.peaks()[4000 / 64] == 12);
+}
+
+TEST_CASE("the peaks of a row are the largest logits of its stretches") {
+  std::mt19937_64 rng{14};
+  const auto check = [&]<class S>(S, Index size, Index stretch) {
+    const auto logits = normal_logits<S>(size, rng);
+    for (const bool normalise : {false, true}) {
+      const auto row = row_of(logits, 0.8);
+      const auto peaks = normalise ? row.peaks_and_normaliser() : row.peaks();
+      CHECK(row.is_normalised() == normalise);
+      REQUIRE(peaks.size() == (size + stretch - 1) / stretch);
+      for (Index s = 0; s < peaks.size(); ++s)
+        CHECK(peaks[s] == row.logits().max(s * stretch, std::min(stretch, size - s * stretch)));
+      CHECK(row.largest() == row.logits().max(0, size));
+    }
+  };
+  check(0.0f, 1, 64);
+  check(0.0, 1000, 64);
+  check(Eigen::half{}, 65'536, 64);
+  check(Eigen::bfloat16{}, 65'537, 128);
+  check(0.0f, 300'000, 512);
+}
+
 }  // namespace test_rows_logits_row

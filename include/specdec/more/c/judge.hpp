@@ -137,13 +137,18 @@ auto with_generator(specdec_philox& rng, F&& f) {
 /// Judges a line: by the memory's rule if there is a memory, else by the rule of this number.
 inline specdec_verdict judge_line(specdec_rule number, specdec_greedy_block* memory, const DraftOfC& given,
                                   specdec_philox& rng) {
-  given.prefetch([](Index k) { return k; });
-  const auto by = [&](auto&& rule) {
-    return with_generator(
-        rng, [&](Philox& source) { return verify(rule, given.target, given.draft, given.tokens, source); });
+  const auto judge = [&](const auto& target, const auto& draft) -> specdec_verdict {
+    const auto by = [&](auto&& rule) {
+      return with_generator(
+          rng, [&](Philox& source) { return verify(rule, target, draft, given.tokens, source); });
+    };
+    const Verdict verdict = memory != nullptr ? by(memory->rule) : with_rule_for_lines(number, by);
+    return {verdict.accepted, verdict.token};
   };
-  const Verdict verdict = memory != nullptr ? by(memory->rule) : with_rule_for_lines(number, by);
-  return {verdict.accepted, verdict.token};
+  if (given.target.are_floats() && given.draft.are_floats())
+    return judge(FloatsOfC(given.target), FloatsOfC(given.draft));
+  given.prefetch([](Index k) { return k; });
+  return judge(given.target, given.draft);
 }
 
 /// Judges a tree, and writes the path to `path`, if there is one.

@@ -1,4 +1,5 @@
-// The rows of the C interface: one C++ type for all kinds that a specdec_rows describes. So each rule is compiled once.
+// The rows of the C interface: one C++ type for all kinds that a specdec_rows describes. So each rule is compiled once. Rules for
+// lines are also compiled for rows of floats, the most frequent kind, which are judged as fast as in C++.
 // Experimental: may change in any version. See .github/CHANGELOG.md.
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -111,13 +112,18 @@ class RowOfC::Sampler {
   Sampler(const RowOfC& row, Index stretch) : places_(row), draw_(begin(row, stretch)) {}
 
   Token operator()(double u) {
+    if (auto* const draw = std::get_if<2>(&draw_)) return (*draw)(u);
     return places_.token(std::visit([u](auto& draw) { return draw(u); }, draw_));
   }
 
  private:
-  using Draw = std::variant<PrefixSampler<PlacesOfC<false>>, PrefixSampler<PlacesOfC<true>>>;
+  // A row of floats, the most frequent kind, is asked itself: each question to a row of any kind is a call through a table.
+  using Draw = std::variant<PrefixSampler<PlacesOfC<false>>, PrefixSampler<PlacesOfC<true>>,
+                            PrefixSampler<DenseRow<float>>>;
 
   static Draw begin(const RowOfC& row, Index stretch) {
+    if (const auto* const floats = std::get_if<DenseRow<float>>(&row.held()))
+      return Draw(std::in_place_index<2>, *floats);
     if (std::holds_alternative<DenseRow<Eigen::half, Eigen::Dynamic>>(row.held()))
       return Draw(std::in_place_index<1>, PlacesOfC<true>(row), stretch);
     return Draw(std::in_place_index<0>, PlacesOfC<false>(row), stretch);
@@ -168,6 +174,12 @@ class RowsOfC {
     }
   }
 
+  /// Whether all rows are probabilities in floats that lie side by side: rows as floats() returns.
+  bool are_floats() const {
+    return rows_.kind == SPECDEC_PROBABILITIES && rows_.scalar == SPECDEC_FLOAT && rows_.element_stride == 1;
+  }
+  DenseRow<float> floats(Index i) const { return DenseRow<float>(numbers_of<float, 1>(first_ + i)); }
+
   /// `count` rows from row `first` on.
   RowsOfC part(Index first, Index count) const {
     RowsOfC some = *this;
@@ -188,7 +200,11 @@ class RowsOfC {
 
   /// A hint that token x of row i will be looked up soon. Rows of another kind than probabilities are not read so.
   void prefetch(Index i, Token x) const {
-    if (rows_.kind == SPECDEC_PROBABILITIES && i < count_ && x >= 0) row(i).prefetch(x);
+    if (rows_.kind != SPECDEC_PROBABILITIES || i >= count_ || x < 0) return;
+    i += first_;
+    if (rows_.scalar == SPECDEC_FLOAT) numbers_of<float>(i).prefetch(x);
+    else if (rows_.scalar == SPECDEC_DOUBLE) numbers_of<double>(i).prefetch(x);
+    else numbers_of<Eigen::half>(i).prefetch(x);  // as large as bfloat16
   }
 
  private:
@@ -250,13 +266,18 @@ class RowsOfC {
   }
 
   template <class S, int Stride = Eigen::Dynamic>
+  NumberRow<S, Stride> numbers_of(Index i) const {
+    const auto* first = static_cast<const S*>(rows_.pointers != nullptr ? rows_.pointers[i] : rows_.data);
+    if (rows_.pointers == nullptr) first += i * rows_.row_stride;
+    return {first, rows_.vocab_size, rows_.element_stride};
+  }
+
+  template <class S, int Stride = Eigen::Dynamic>
   RowOfC row_of(Index i) const {
     if (rows_.kind == SPECDEC_LISTS) {
       if constexpr (std::floating_point<S>) return list<S>(i);
     }
-    const auto* first = static_cast<const S*>(rows_.pointers != nullptr ? rows_.pointers[i] : rows_.data);
-    if (rows_.pointers == nullptr) first += i * rows_.row_stride;
-    const NumberRow<S, Stride> numbers(first, rows_.vocab_size, rows_.element_stride);
+    const auto numbers = numbers_of<S, Stride>(i);
     if (rows_.kind == SPECDEC_PROBABILITIES) return RowOfC::holding(DenseRow<S, Stride>(numbers));
     if (rows_.kind == SPECDEC_GREEDY_LOGITS) return RowOfC::holding(LogitsRow<S, Stride>(numbers, 0.0));
     if (rows_.log_sum_exp == nullptr)
@@ -282,6 +303,18 @@ class RowsOfC {
   specdec_rows rows_ = {};
   TokenIds tokens_;
   Index first_ = 0, count_ = 0;
+};
+
+/// Rows for which are_floats() holds, as a matrix of one kind of rows. The RowsOfC must outlive it.
+class FloatsOfC {
+ public:
+  explicit FloatsOfC(const RowsOfC& rows) : rows_(&rows) {}
+  Index rows() const { return rows_->rows(); }
+  Index vocab_size() const { return rows_->vocab_size(); }
+  DenseRow<float> row(Index i) const { return rows_->floats(i); }
+
+ private:
+  const RowsOfC* rows_;
 };
 
 }  // namespace specdec::detail

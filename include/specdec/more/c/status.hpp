@@ -35,7 +35,7 @@ struct ErrorText {
 /// Calls f(), and makes a status and a text of what it throws.
 template <class F>
 specdec_status status_of(const ErrorText& error, F&& f) noexcept {
-  error.set("");
+  if (error.text != nullptr && error.size > 0) error.text[0] = '\0';
 #ifndef __cpp_exceptions
   f();
   return SPECDEC_OK;

@@ -30,7 +30,6 @@
 #include "specdec/sample/steps/temperature.hpp"
 #include "specdec/sample/steps/top_k.hpp"
 #include "specdec/sample/steps/top_p.hpp"
-#include "specdec/sample/threshold/flags.hpp"
 #include "specdec/sample/threshold/gather.hpp"
 #include "specdec/sample/threshold/threshold.hpp"
 #include "specdec/sample/threshold/token_weight.hpp"
@@ -253,7 +252,8 @@ class StepsOverRanks {
   // The k-th largest logit of this rank's part from the cut on; the cut if there are fewer.
   double largest_of(Index i, Index k) const {
     if (logits_.row(i).size() == 0) return none;
-    ThresholdSearch search(logits_.row(i), TokenCount<Scalar>{});
+    const Peaks<Scalar> peaks = row(i).peaks();
+    ThresholdSearch search(logits_.row(i), peaks, TokenCount<Scalar>{});
     return static_cast<double>(search(cut(i), static_cast<double>(k)));
   }
 
@@ -353,8 +353,8 @@ class StepsOverRanks {
     double sum = 0;
     exchange_.prepare([&] {
       search.make_room(exchange_.ranks());
-      each_chunk(logits_.row(i), [&](const Scalar* logits) {
-        for (std::size_t k = 0; k < Flags::size; ++k)
+      each_chunk(logits_.row(i), LiveStretches{}, [&](const Scalar* logits) {
+        for (std::size_t k = 0; k < chunk_size; ++k)
           if (logits[k] >= least && logits[k] <= most) search.put(logits[k]);
         sum += weight.counts ? TokenCount<Scalar>{}.sum(logits, above) : mass.sum(logits, above);
       });

@@ -61,7 +61,7 @@ class DynamicTemperature {
   static double tokens(const LogitsRow<S, Stride>& row) {
     using Scalar = Arithmetic<S>;
     double count = 0;
-    detail::each_chunk(row.logits(), [&](const Scalar* logits) {
+    detail::each_chunk(row.logits(), row.live(), [&](const Scalar* logits) {
       count += detail::TokenCount<Scalar>{}.sum(logits, row.cut());
     });
     return count;

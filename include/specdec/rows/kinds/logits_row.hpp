@@ -10,9 +10,11 @@
 
 #include "specdec/error.hpp"
 #include "specdec/kernels/exponentials.hpp"
+#include "specdec/kernels/lot_maxima.hpp"
 #include "specdec/kernels/machine_width.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/rows/distribution.hpp"
+#include "specdec/rows/kinds/stretches.hpp"
 #include "specdec/rows/numbers.hpp"
 #include "specdec/rows/read/prefix_sampler.hpp"
 
@@ -37,7 +39,7 @@ struct LogSumExp {
 /// Cost: the first call that needs the normaliser reads the row once. After it a probability is O(1), and a draw reads two
 /// small stretches of the row. A row with a given log-sum-exp is never read as a whole.
 /// Numeric: exponentials in the logits' own arithmetic (float for float, half and bfloat16), see detail::Exponentials. They
-/// are summed in this arithmetic over 64 tokens, and in double across these sums. probability(x) is computed in double.
+/// are summed in this arithmetic over 1024 tokens, and in double across these sums. probability(x) is computed in double.
 template <Real S, int Stride = 1>
 class LogitsRow {
  public:
@@ -87,12 +89,36 @@ class LogitsRow {
   /// Cost: one pass without exponentials if the row has not been read yet.
   Scalar largest() const {
     if (std::isnan(largest_)) {
-      const Scalar largest = vocab_size() > 0 ? logits_.max(0, vocab_size()) : no_logit;
-      check_number(largest);
+      Scalar largest = no_logit;
+      each_live_piece(0, vocab_size(), [&](const Scalar* l, Index start, Index size) {
+        largest = std::max(largest, largest_of(l, start, size, nullptr));
+      });
       largest_ = largest;
     }
     return largest_;
   }
+
+  /// The largest logit of each stretch that may hold tokens with mass.
+  ///
+  /// Cost: one pass without exponentials.
+  detail::Peaks<Scalar> peaks() const {
+    detail::Peaks<Scalar> peaks(vocab_size());
+    Scalar largest = no_logit;
+    each_live_piece(0, vocab_size(), [&](const Scalar* l, Index start, Index size) {
+      largest = std::max(largest, largest_of(l, start, size, &peaks));
+    });
+    largest_ = largest;
+    return peaks;
+  }
+  /// The largest logit of each stretch. If the row is not normalised yet, this pass does it.
+  detail::Peaks<Scalar> peaks_and_normaliser() const {
+    if (is_normalised()) return peaks();
+    detail::Peaks<Scalar> peaks(vocab_size());
+    normalise(&peaks);
+    return peaks;
+  }
+  /// The stretches that may hold tokens with mass.
+  const detail::LiveStretches& live() const { return live_; }
 
   /// Whether every logit is −inf. Reads the row, unless its normaliser was handed in: then it is no dead end.
   bool is_dead_end() const {
@@ -122,6 +148,7 @@ class LogitsRow {
     if (factor == 1) return *this;
     LogitsRow row(logits_, std::min(temperature_ * factor, std::numeric_limits<double>::max()), cut_);
     row.largest_ = largest_;
+    row.live_ = live_;
     return row;
   }
 
@@ -130,12 +157,19 @@ class LogitsRow {
     if (!(cut > cut_)) return *this;
     LogitsRow row(logits_, temperature_, cut);
     row.largest_ = largest_;
+    row.live_ = live_;
+    return row;
+  }
+  /// The row without the tokens below the cut. From now on only stretches with a peak above it are read.
+  LogitsRow above(Scalar cut, const detail::Peaks<Scalar>& peaks) const {
+    LogitsRow row = above(cut);
+    if (row.cut_ > no_cut) row.live_ = peaks.from(row.cut_);
     return row;
   }
 
   /// The row without the tokens below the cut, if `sum` = Σ exp((l − shift)/T) over the remaining tokens is known.
-  LogitsRow above(Scalar cut, Scalar shift, double sum) const {
-    LogitsRow row = above(cut);
+  LogitsRow above(Scalar cut, const detail::Peaks<Scalar>& peaks, Scalar shift, double sum) const {
+    LogitsRow row = above(cut, peaks);
     if (row.state_ != State::unread || row.is_argmax()) return row;
     row.shift_ = shift;
     row.scale_ = 1 / sum;
@@ -202,10 +236,11 @@ class LogitsRow {
            (state_ == State::read ? sum_of_stretches(start, count) : sum_of_exponentials(start, count));
   }
 
-  /// The length of the stretches with a known sum, which start at multiples of this length; 0 if no sums are known.
+  /// The length of the stretches with a known sum, or with few tokens, which start at multiples of this length; 0 if no sums are
+  /// known.
   Index known_stretch() const {
     read();
-    return state_ == State::read ? stretch_ : Index{0};
+    return state_ == State::read || !live_.are_all() ? stretch_ : Index{0};
   }
 
   /// The probabilities of `count` <= max_segment_size tokens from `start` on.
@@ -217,10 +252,11 @@ class LogitsRow {
       if (start <= argmax_ && argmax_ < start + count) out[argmax_ - start] = 1;
       return out;
     }
+    if (!live_.are_all()) out.setZero();
     // The array has room for whole lots, even if fewer numbers are needed.
-    logits_.each_lots(start, count, no_logit, [&](const Scalar* l, Index offset, Index size) {
-      detail::run_wide<detail::WriteExponentials<Scalar>>(l, size, shifted_exponentials(),
-                                                          static_cast<Scalar>(scale_), out.data() + offset);
+    each_live_piece(start, start + count, [&](const Scalar* l, Index first, Index size) {
+      detail::run_wide<detail::WriteExponentials<Scalar>>(
+          l, size, shifted_exponentials(), static_cast<Scalar>(scale_), out.data() + (first - start));
     });
     return out;
   }
@@ -245,11 +281,28 @@ class LogitsRow {
 
   Index stretch_size(Index start) const { return std::min(stretch_, logits_.size() - start); }
 
-  // Calls f for each piece of the stretch that begins at `start`, as NumberRow::each_lots does.
+  // Calls f(logits, number of the first, count) for pieces of whole lots, of the live tokens in [start, end).
   template <class F>
-  void each_piece(Index start, const F& f) const {
-    for (const Index end = start + stretch_size(start); start < end; start += piece)
-      logits_.each_lots(start, std::min(piece, end - start), no_logit, f);
+  void each_live_piece(Index start, Index end, const F& f) const {
+    live_.each(start, end, [&](Index first, Index count) {
+      for (const Index last = first + count; first < last; first += piece)
+        logits_.each_lots(first, std::min(piece, last - first), no_logit,
+                          [&](const Scalar* l, Index offset, Index size) { f(l, first + offset, size); });
+    });
+  }
+
+  // The largest logit of a piece, which is also put into the peaks.
+  static Scalar largest_of(const Scalar* l, Index start, Index size, detail::Peaks<Scalar>* peaks) {
+    std::array<Scalar, std::size_t{piece / detail::lot}> of_lots;
+    if (detail::run_wide<detail::LotMaxima<Scalar>>(l, size, of_lots.data())) check_number(unknown);
+    const auto lots = static_cast<std::size_t>(size / detail::lot);
+    Scalar largest = no_logit;
+    for (std::size_t i = 0; i < lots; ++i) largest = std::max(largest, of_lots[i]);
+    check_number(largest);
+    if (peaks != nullptr)
+      for (std::size_t i = 0; i < lots; ++i)
+        peaks->put(start + static_cast<Index>(i) * detail::lot, of_lots[i]);
+    return largest;
   }
 
   // A row that was read has no logit above the shift.
@@ -273,7 +326,7 @@ class LogitsRow {
 
   double sum_of_exponentials(Index start, Index count) const {
     double sum = 0;
-    logits_.each_lots(start, count, no_logit, [&](const Scalar* l, Index, Index size) {
+    each_live_piece(start, start + count, [&](const Scalar* l, Index, Index size) {
       sum += detail::run_wide<detail::SumOfExponentials<Scalar>>(l, size, shifted_exponentials());
     });
     return sum;
@@ -298,6 +351,7 @@ class LogitsRow {
     scale_ = other.scale_;
     argmax_ = other.argmax_;
     sums_ = other.sums_;
+    live_ = other.live_;
   }
 
   void read() const {
@@ -306,7 +360,7 @@ class LogitsRow {
 
   // One pass for the largest logit and the sums of exponentials, piece by piece. The sums are rescaled whenever a piece
   // holds a larger logit than all pieces before it.
-  void normalise() const {
+  void normalise(detail::Peaks<Scalar>* peaks = nullptr) const {
     if (is_argmax()) {
       argmax_ = first_largest();
       state_ = State::read;
@@ -317,8 +371,8 @@ class LogitsRow {
     std::size_t stretches = 0;
     for (Index start = 0; start < vocab_size(); start += stretch_, ++stretches) {
       double sum = 0;
-      each_piece(start, [&](const Scalar* l, Index, Index size) {
-        const auto largest = detail::run_wide<detail::LargestNumber<Scalar>>(l, size);
+      each_live_piece(start, start + stretch_size(start), [&](const Scalar* l, Index first, Index size) {
+        const Scalar largest = largest_of(l, first, size, peaks);
         if (!(largest <= shift_)) {
           const double factor = raise_shift(largest, stretches);
           total *= factor;
@@ -358,7 +412,6 @@ class LogitsRow {
 
   // Sets the shift to a larger logit. Returns the factor by which the sums so far shrink.
   double raise_shift(Scalar largest, std::size_t stretches) const {
-    check_number(largest);
     const double factor =
         shift_ == no_logit
             ? 1.0
@@ -384,6 +437,7 @@ class LogitsRow {
   mutable double scale_ = 1;
   mutable Token argmax_ = -1;
   mutable std::array<Scalar, max_stretches> sums_ = {};
+  detail::LiveStretches live_;
 };
 
 }  // namespace specdec

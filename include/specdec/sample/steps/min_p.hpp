@@ -17,7 +17,7 @@ namespace specdec::inline v0_2_0 {
 ///
 /// Source: Nguyen et al., arXiv:2407.01082. Hugging Face transformers and llama.cpp define it in this way, too.
 /// Throws: InvalidArgument unless 0 <= p <= 1; InvalidDistribution on a NaN or a logit of +inf.
-/// Cost: one pass without exponentials if the largest logit is not known yet.
+/// Cost: one pass without exponentials over the tokens that are left. Afterwards only stretches with a kept token are read.
 class MinP {
  public:
   explicit MinP(double p) : p_(p) {
@@ -29,7 +29,8 @@ class MinP {
   template <Real S, int Stride>
   LogitsRow<S, Stride> operator()(const LogitsRow<S, Stride>& row) const {
     if (p_ == 0 || row.is_argmax()) return row;
-    return row.above(least(row.largest(), row.temperature()));
+    const auto peaks = row.peaks();
+    return row.above(least(row.largest(), row.temperature()), peaks);
   }
 
   /// The smallest logit that stays, given the largest logit of the row.

@@ -14,8 +14,8 @@ namespace specdec::inline v0_2_0 {
 /// Ties: all tokens equal to the k-th largest stay, in Hugging Face transformers and vLLM, too; llama.cpp keeps
 /// exactly k tokens.
 /// Throws: InvalidArgument if k is negative; InvalidDistribution on a NaN or a logit of +inf.
-/// Cost: about one pass of comparisons, see ThresholdSearch. For k up to a few thousand this pass normalises the
-/// row, too.
+/// Cost: one pass without exponentials over the tokens that are left, and for k up to a few hundred a few per cent of the row
+/// once more, which also normalises it; see ThresholdSearch. Afterwards only stretches with a kept token are read.
 class TopK {
  public:
   explicit TopK(Index k) : k_(k) {
@@ -28,11 +28,12 @@ class TopK {
   LogitsRow<S, Stride> operator()(const LogitsRow<S, Stride>& row) const {
     using Scalar = Arithmetic<S>;
     if (k_ == 0 || k_ >= row.vocab_size() || row.is_argmax()) return row;
-    detail::ThresholdSearch search(row.logits(), detail::TokenCount<Scalar>{});
+    const detail::Peaks<Scalar> peaks = row.peaks();
+    detail::ThresholdSearch search(row.logits(), peaks, detail::TokenCount<Scalar>{});
     const Scalar cut = search(row.cut(), static_cast<double>(k_));
     if (const auto kept = search.mass(row.inverse_temperature()))
-      return row.above(cut, kept->shift, kept->sum);
-    return row.above(cut);
+      return row.above(cut, peaks, kept->shift, kept->sum);
+    return row.above(cut, peaks);
   }
 
  private:

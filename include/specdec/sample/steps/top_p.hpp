@@ -23,7 +23,8 @@ namespace specdec::inline v0_2_0 {
 /// was handed in is NaN, infinite or beyond all logits.
 /// Numeric: if the mass of a set is within about 1e-6 of p (float logits), this set or the next larger one may
 /// stay.
-/// Cost: normalises the row if that is not done yet, then see ThresholdSearch. The resulting row is normalised.
+/// Cost: normalises the row if that is not done yet. Reads a few per cent of it once more if few tokens share the mass p, else
+/// about all of it; see ThresholdSearch. The resulting row is normalised. Afterwards only stretches with a kept token are read.
 class TopP {
  public:
   explicit TopP(double p) : p_(p) {
@@ -36,20 +37,17 @@ class TopP {
   LogitsRow<S, Stride> operator()(const LogitsRow<S, Stride>& row) const {
     using Scalar = Arithmetic<S>;
     if (p_ == 1 || row.is_argmax()) return row;
-    detail::ThresholdSearch search(row.logits(), detail::TokenMass<Scalar>{0, row.inverse_temperature()});
-    // Saves the normalising pass if many tokens share the mass.
-    if (!row.is_normalised() && row.cut() == row.no_cut)
-      if (const auto cut = search.cut_of_share(p_))
-        return row.above(*cut, search.weight().shift, *search.kept());
+    const detail::Peaks<Scalar> peaks = row.peaks_and_normaliser();
     if (row.is_dead_end()) return row;
     const auto e = row.exponentials();
     const double total = 1 / row.scale();
     check_normaliser(e.shift, total);
-    search.weigh_by({e.shift, e.inverse_temperature});
     // A tiny share must not round to 0: then no token would be needed to reach it.
     const double target = std::max(p_ * total, std::numeric_limits<double>::min());
+    detail::ThresholdSearch search(row.logits(), peaks,
+                                   detail::TokenMass<Scalar>{e.shift, e.inverse_temperature});
     const Scalar cut = search(row.cut(), target, total);
-    return row.above(cut, e.shift, search.kept().value_or(total));
+    return row.above(cut, peaks, e.shift, search.kept().value_or(total));
   }
 
  private:

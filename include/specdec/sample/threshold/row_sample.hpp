@@ -1,6 +1,6 @@
 // A sample of a row's logits, and the bracket that it gives: two values with the row's cut probably between them.
 //
-// The sample is a few hundred to two thousand logits at equal distances. Its own cut is near the row's cut. How near
+// The sample is a few hundred to fifteen hundred logits at equal distances. Its own cut is near the row's cut. How near
 // follows from how much the weights in the sample vary. A wrong bracket costs time and nothing else.
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -12,7 +12,6 @@
 #include <limits>
 
 #include "specdec/rows/numbers.hpp"
-#include "specdec/sample/threshold/flags.hpp"
 #include "specdec/sample/threshold/ordered_key.hpp"
 #include "specdec/sample/threshold/token_weight.hpp"
 #include "specdec/sample/threshold/weighed.hpp"
@@ -77,7 +76,7 @@ class RowSample {
   static constexpr Index few = 2048;  // logits that are gathered without a sample
 
   // The larger the sample, the fewer logits have to be gathered.
-  Index size() const { return std::clamp<Index>(row_.size() / 64, 256, 2048); }
+  Index size() const { return std::clamp<Index>(row_.size() / 64, 256, 1536); }
 
   Key cut(double aim) const { return near_.largest_cut(near_.smallest(), near_.largest(), whole_units(aim)); }
 

@@ -1,13 +1,16 @@
 // Finds the cut of a row of logits: the largest c such that the tokens with logit >= c weigh enough.
 //
-// The search does not sort. It has three steps:
+// The search does not sort. It begins with the peaks of the row, the largest logit of each stretch. Peaks are logits: if those
+// from some value on weigh enough, the cut does not lie below this value. Only stretches with such a peak are read again,
+// usually a few per cent of the row:
 //
-//   row_sample.hpp    a sample of the row gives a bracket: two values with the cut probably between them
-//   gather.hpp        one pass weighs the logits above the bracket and gathers the logits in it
-//   weighed.hpp       the exact cut is found among the few thousand gathered logits
+//   gather.hpp        copies the logits from the bound on to a buffer
+//   weighed.hpp       the exact cut is found among them
 //
-// If the bracket was wrong, the pass has shown on which side of it the cut lies, and the search goes on there. So the
-// sample decides how long the search takes, never what it finds.
+// If the peaks give no bound, or too many logits lie above it, a sample of the row gives a bracket: two values with the cut
+// probably between them (row_sample.hpp). One pass weighs the logits above the bracket and gathers the logits in it. If
+// the bracket was wrong, the pass has shown on which side of it the cut lies, and the search goes on there. So the sample
+// decides how long the search takes, never what it finds.
 // SPDX-License-Identifier: MIT
 #pragma once
 
@@ -19,9 +22,8 @@
 #include <optional>
 
 #include "specdec/error.hpp"
-#include "specdec/rows/kinds/logits_row.hpp"
+#include "specdec/rows/kinds/stretches.hpp"
 #include "specdec/rows/numbers.hpp"
-#include "specdec/sample/threshold/flags.hpp"
 #include "specdec/sample/threshold/gather.hpp"
 #include "specdec/sample/threshold/ordered_key.hpp"
 #include "specdec/sample/threshold/row_sample.hpp"
@@ -30,31 +32,29 @@
 
 namespace specdec::inline v0_2_0::detail {
 
-/// Finds the cut of one row. One object does one search, or a second one where cut_of_share() returned nothing: two objects
-/// would take twice the stack. Tokens of equal logit stay or go together.
+/// Finds the cut of one row. One object does one search. Tokens of equal logit stay or go together.
 ///
-/// Cost: one pass over the row (comparisons only if few tokens lie above the cut, else also their exponentials),
-/// and some ten microseconds for the sample. Each wrong sample costs a further pass; at worst there are as many passes as a
-/// logit has bits. No allocation: 32 KiB on the stack.
+/// Cost: where the peaks give a bound, the stretches above it. Else one pass over the row (comparisons only if few tokens lie
+/// above the cut, else also their exponentials), and some ten microseconds for the sample. Each wrong sample costs a further
+/// pass; at worst there are as many passes as a logit has bits. No allocation: 24 KiB on the stack.
 template <Real S, int Stride, class TokenWeight>
 class ThresholdSearch {
  public:
   using Scalar = Arithmetic<S>;
 
-  ThresholdSearch(const NumberRow<S, Stride>& row, const TokenWeight& weight) : row_(row), weight_(weight) {}
+  ThresholdSearch(const NumberRow<S, Stride>& row, const Peaks<Scalar>& peaks, const TokenWeight& weight)
+      : row_(row), peaks_(peaks), weight_(weight) {}
   ThresholdSearch(const ThresholdSearch&) = delete;  // sample_ refers to near_
   ThresholdSearch& operator=(const ThresholdSearch&) = delete;
-
-  /// Weighs by another unit from now on.
-  void weigh_by(const TokenWeight& weight) { weight_ = weight; }
 
   /// The largest cut from `floor` on such that the tokens that it keeps weigh at least `target`. If all tokens from the
   /// floor on weigh less, the result is floor. `total` is the weight of these tokens, if known. With `total`, the sample
   /// estimates only the many light tokens, which it does well, not the few heavy ones.
-  /// Throws: InvalidDistribution on a NaN and on a logit of +inf.
   Scalar operator()(Scalar floor, double target, std::optional<double> total = {}) {
     open_ = {ordered_key(floor), highest};
     kept_ = total;
+    if (try_from_peaks(target)) return from_ordered_key<Scalar>(open_.low);
+    live_ = peaks_.from(floor);
     Range bracket = sampled_bracket(floor, target, total, 2.5, true);
     for (int attempt = 0; open_.low < open_.high && !try_within(still_open(bracket), target); ++attempt) {
       if (overflow_) {
@@ -65,33 +65,6 @@ class ThresholdSearch {
     }
     return from_ordered_key<Scalar>(open_.low);
   }
-
-  /// The cut that keeps the given share of the whole row's weight. The weight is not known before: the single pass
-  /// computes it, too. Returns nothing if few tokens share the weight, so that the sample cannot tell how it is
-  /// spread, or if the sample was wrong.
-  std::optional<Scalar> cut_of_share(double share) {
-    constexpr double many = 10;
-    constexpr Scalar lowest = std::numeric_limits<Scalar>::lowest();
-    open_ = {ordered_key(lowest), highest};
-    if (!sample_.take(lowest, weight_)) return {};
-    if (sample_.weight() < std::ldexp(many, TokenWeight::bits)) return {};  // the largest weighs 2^bits
-    const Range bracket = sample_.bracket({share * sample_.weight(), true, 2.5, true}, open_);
-    if (bracket.high == open_.high) return {};
-    weight_.shift = from_ordered_key<Scalar>(near_.largest());
-    double total = 0;
-    const GatherResult gathered = gather(row_, bracket, near_, [&](const Scalar* logits, bool) {
-      const auto [all, above_bracket] = weight_.sums(logits, above(bracket));
-      total += all;
-      return above_bracket;
-    });
-    const double target = share * total;
-    if (gathered.overflow || !(gathered.above < target) || !std::isfinite(total)) return {};
-    if (!select(target, gathered.above)) return {};
-    return from_ordered_key<Scalar>(open_.low);
-  }
-
-  /// The TokenWeight that was used. The search may have chosen its shift.
-  const TokenWeight& weight() const { return weight_; }
 
   /// The weight of the tokens that the cut keeps, if the search found it.
   std::optional<double> kept() const { return kept_; }
@@ -112,6 +85,23 @@ class ThresholdSearch {
   using Range = KeyRange<Scalar>;
   using Key = OrderedKey<Scalar>;
   static constexpr Key highest = ordered_key(std::numeric_limits<Scalar>::max());
+
+  // Looks for the cut from the bound on that the peaks give. If it is not found there, nothing has changed.
+  bool try_from_peaks(double target) {
+    near_.size = static_cast<std::size_t>(peaks_.size());
+    for (std::size_t s = 0; s < near_.size; ++s) near_.keys[s] = ordered_key(peaks_[static_cast<Index>(s)]);
+    if (near_.size == 0) return false;
+    near_.fill_up();
+    const Range all = open_;
+    const std::optional<double> total = kept_;
+    const bool bounded = select(target, 0);
+    const Range from_bound{std::max(open_.low, all.low), highest};
+    open_ = all;
+    kept_ = total;  // and not what the peaks weigh
+    holds_all_kept_ = false;
+    live_ = peaks_.from(from_ordered_key<Scalar>(from_bound.low));
+    return bounded && try_within(from_bound, target);
+  }
 
   // A bracket from a sample, `deviations` standard deviations wide on each side. With `fit` it may be narrower, so that its
   // logits fit into the buffer. Without a sample, the whole open range.
@@ -134,8 +124,8 @@ class ThresholdSearch {
 
   // Looks for the cut in a bracket. If it is not found, open_ is narrower or overflow_ is set.
   bool try_within(const Range& bracket, double target) {
-    const GatherResult gathered = gather(row_, bracket, near_, [&](const Scalar* logits, bool any) {
-      return any ? weight_.sum(logits, above(bracket)) : 0.0;
+    const GatherResult gathered = gather(row_, live_, bracket, near_, [&](const Scalar* logits) {
+      return weight_.sum(logits, above(bracket));
     });
     overflow_ = gathered.overflow;
     if (gathered.above >= target) {
@@ -178,7 +168,7 @@ class ThresholdSearch {
     if (open_.low >= open_.high) return;
     const Key cut = next_guess();
     double above = 0;
-    each_chunk(row_,
+    each_chunk(row_, live_,
                [&](const Scalar* logits) { above += weight_.sum(logits, from_ordered_key<Scalar>(cut)); });
     if (above >= target) {
       open_.low = cut;
@@ -195,6 +185,8 @@ class ThresholdSearch {
   }
 
   NumberRow<S, Stride> row_;
+  const Peaks<Scalar>& peaks_;
+  LiveStretches live_;  // those that are read
   TokenWeight weight_;
   // The open range: the cut lies in [low, high]. Tokens from low on weigh kept_, if that is known, and this is enough.
   // Tokens above high do not weigh enough.

@@ -1,7 +1,7 @@
 // The weight of a token in the search for a cut: 1 for top-k, its exponential for top-p.
 //
-//   sum(l, c)          the total weight of the logits >= c among Flags::size logits; c is not −inf
-//   weigh(l, top, w)   writes the weights of Flags::size logits as integers, in a unit that depends on `top`, the largest
+//   sum(l, c)          the total weight of the logits >= c among chunk_size logits; c is not −inf
+//   weigh(l, top, w)   writes the weights of chunk_size logits as integers, in a unit that depends on `top`, the largest
 //                      logit; a logit of −inf weighs 0
 //   unit(top)          that unit
 //   bits               how many bits the integers take
@@ -14,12 +14,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <utility>
 
 #include "specdec/kernels/exponentials.hpp"
 #include "specdec/kernels/machine_width.hpp"
-#include "specdec/kernels/reductions.hpp"
-#include "specdec/sample/threshold/flags.hpp"
 #include "specdec/sample/threshold/ordered_key.hpp"
 #include "specdec/sample/threshold/weighed.hpp"
 #include "specdec/types.hpp"
@@ -35,14 +32,14 @@ struct TokenCount {
 
   double sum(const Scalar* logits, Scalar cut) const {
     std::int32_t n = 0;
-    for (std::size_t i = 0; i < Flags::size; ++i) n += logits[i] >= cut ? 1 : 0;
+    for (std::size_t i = 0; i < chunk_size; ++i) n += logits[i] >= cut ? 1 : 0;
     return n;
   }
 
   double unit(Scalar) const { return 1; }
 
   void weigh(const Scalar* logits, Scalar, Weight* weights) const {
-    for (std::size_t i = 0; i < Flags::size; ++i)
+    for (std::size_t i = 0; i < chunk_size; ++i)
       weights[i] = logits[i] >= std::numeric_limits<Scalar>::lowest() ? 1 : 0;
   }
 };
@@ -62,13 +59,6 @@ struct TokenMass {
                                                Exponentials<Scalar>{shift, inverse_temperature, cut});
   }
 
-  /// The total weight of Flags::size logits, and the weight of the logits >= cut among them.
-  std::pair<double, double> sums(const Scalar* logits, Scalar cut) const {
-    const std::array<Scalar, Flags::size> w = exponentials(logits, shift, 1);
-    return {run_wide<SumOfNumbers<Scalar>>(w.data(), size),
-            run_wide<SumOfNotBelow<Scalar>>(w.data(), logits, size, cut)};
-  }
-
   double unit(Scalar top) const {
     return std::ldexp(std::exp((static_cast<double>(top) - static_cast<double>(shift)) *
                                static_cast<double>(inverse_temperature)),
@@ -76,28 +66,27 @@ struct TokenMass {
   }
 
   void weigh(const Scalar* logits, Scalar top, Weight* weights) const {
-    const std::array<Scalar, Flags::size> w =
+    const std::array<Scalar, chunk_size> w =
         exponentials(logits, top, static_cast<Scalar>(std::uint64_t{1} << bits));
-    for (std::size_t i = 0; i < Flags::size; ++i) weights[i] = static_cast<Weight>(w[i]);
+    for (std::size_t i = 0; i < chunk_size; ++i) weights[i] = static_cast<Weight>(w[i]);
   }
 
  private:
-  static constexpr auto size = static_cast<Index>(Flags::size);
+  static constexpr auto size = static_cast<Index>(chunk_size);
 
   // factor · exp((l − relative_to)/T). `relative_to` is not always the largest logit.
-  std::array<Scalar, Flags::size> exponentials(const Scalar* logits, Scalar relative_to,
-                                               Scalar factor) const {
-    std::array<Scalar, Flags::size> w;
+  std::array<Scalar, chunk_size> exponentials(const Scalar* logits, Scalar relative_to, Scalar factor) const {
+    std::array<Scalar, chunk_size> w;
     const Exponentials<Scalar> e{relative_to, inverse_temperature};
     run_wide<WriteExponentials<Scalar>>(logits, size, e, factor, w.data());
     return w;
   }
 };
 
-/// Calls f(logits, start) for each Flags::size of the numbers, from `start` on. The last chunk is filled up with −inf.
+/// Calls f(logits, start) for each chunk_size of the numbers, from `start` on. The last chunk is filled up with −inf.
 template <class Scalar, class F>
 void each_chunk(const WeighedNumbers<Scalar>& numbers, const F& f) {
-  std::array<Scalar, Flags::size> values;
+  std::array<Scalar, chunk_size> values;
   for (std::size_t start = 0; start < numbers.size; start += values.size()) {
     const std::size_t count = std::min(values.size(), numbers.size - start);
     for (std::size_t i = 0; i < count; ++i) values[i] = from_ordered_key<Scalar>(numbers.keys[start + i]);
@@ -121,12 +110,12 @@ std::uint64_t weight_from(const WeighedNumbers<Scalar>& numbers, const TokenWeig
                           OrderedKey<Scalar> cut) {
   using Weight = typename WeighedNumbers<Scalar>::Weight;
   std::uint64_t sum = 0;
-  std::array<Weight, Flags::size> weights;
+  std::array<Weight, chunk_size> weights;
   each_chunk(numbers, [&](const Scalar* logits, std::size_t start) {
     weight.weigh(logits, top, weights.data());
     sum += run_wide<WeightAtLeast<OrderedKey<Scalar>, Weight>>(
         numbers.keys.data() + start, static_cast<const Weight*>(weights.data()),
-        static_cast<Index>(std::min(Flags::size, numbers.whole_lots() - start)), cut);
+        static_cast<Index>(std::min(chunk_size, numbers.whole_lots() - start)), cut);
   });
   return sum;
 }

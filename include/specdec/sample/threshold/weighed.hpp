@@ -6,41 +6,62 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <type_traits>
+#include <utility>
 
 #include "specdec/kernels/keyed_weights.hpp"
 #include "specdec/kernels/machine_width.hpp"
-#include "specdec/sample/threshold/flags.hpp"
 #include "specdec/sample/threshold/ordered_key.hpp"
 
 namespace specdec::inline v0_2_0::detail {
+
+/// How many numbers are weighed at a time.
+inline constexpr std::size_t chunk_size = 512;
+
+/// 1 if both are true, else 0; without a branch.
+constexpr std::size_t both(bool a, bool b) {
+  return static_cast<std::size_t>(static_cast<unsigned>(a) & static_cast<unsigned>(b));
+}
 
 /// Numbers, stored as their ordered keys, and their weights. The code that fills in the weights chooses their unit. All are
 /// integers: so a sum is exact in any order, and each function is a few vectorised passes over a small buffer.
 ///
 /// Keys and weights share one buffer, because it lies on the stack: keys alone may fill it, and keys with weights take half of
 /// it each. What is said of weights holds for up to `most_weighed` numbers; narrow() makes more numbers so few.
-template <class Scalar, std::size_t words = std::size_t{32768} / sizeof(Scalar)>
+template <class Scalar>
 struct WeighedNumbers {
   using Key = OrderedKey<Scalar>;
   using Weight = std::make_unsigned_t<Key>;
 
-  /// How many numbers there is room for, beside the excess of Flags.
-  static constexpr std::size_t capacity = words - Flags::excess;
+  /// How many numbers there is room for.
+  static constexpr std::size_t capacity = std::size_t{24576} / sizeof(Scalar);
   /// How many numbers there is room for with their weights.
-  static constexpr std::size_t most_weighed = words / 2;
+  static constexpr std::size_t most_weighed = capacity / 2;
 
   /// How many bits a stored weight may have. The sum of all weights is then less than 2^63.
   static constexpr int weight_bits = sizeof(Scalar) == 4 ? 31 : 50;
 
   std::size_t size = 0;
-  alignas(64) std::array<Key, words> keys;
+  alignas(64) std::array<Key, capacity> keys;
 
   /// The weights. (C++ allows to read and write an integer as the unsigned type of its size.)
   Weight* weights() { return reinterpret_cast<Weight*>(keys.data() + most_weighed); }
   const Weight* weights() const { return reinterpret_cast<const Weight*>(keys.data() + most_weighed); }
+
+  /// Appends those of `count` keys that lie in [low, high]. Pre: there is room for all. (Every key is written, and the next one
+  /// over it if it is not to be kept: a branch could not be predicted, and would cost more.)
+  void append(const Key* from, std::size_t count, Key low, Key high) {
+    std::size_t end = size;
+    for (std::size_t i = 0; i < count; ++i) {
+      const Key key = from[i];
+      keys[end] = key;
+      end += both(key >= low, key <= high);
+    }
+    size = end;
+  }
 
   /// Call this when all numbers are there. The functions below read whole lots, so this fills up the last lot. The filler is
   /// a key that is there already: the smallest and the largest key do not change.
@@ -69,10 +90,8 @@ struct WeighedNumbers {
 
   /// The largest key in [low, high] with at_least(key) >= target; low if there is none.
   Key largest_cut(Key low, Key high, std::uint64_t target) const {
-    constexpr std::size_t few = most_weighed / 8;
     for (int step = 0; low < high; ++step) {
-      if constexpr (few >= 32)
-        if (count(low, high) <= few) return within<few>(low, high).largest_cut(low, high, rest(target, high));
+      if (count(low, high) <= few) return cut_of_few(low, high, rest(target, high));
       const Key middle = middle_of(low, high, step);
       if (at_least(middle) >= target) low = middle;
       else high = middle - 1;
@@ -113,6 +132,8 @@ struct WeighedNumbers {
   }
 
  private:
+  static constexpr std::size_t few = 64;  // numbers that are sorted
+
   Index lots() const { return static_cast<Index>(whole_lots()); }
 
   // The middle of the numbers, not of their keys: numbers are spread more evenly, and half of all keys stand for numbers
@@ -129,42 +150,27 @@ struct WeighedNumbers {
     return target > above ? target - above : 0;
   }
 
-  // Flags those of Flags::size keys, the first of which is number `start`, that lie in [low, high].
-  Flags inside(const Key* chunk, std::size_t start, Key low, Key high) const {
-    Flags flags;
-    for (std::size_t i = 0; i < Flags::size; ++i)
-      flags[i] = both(both(chunk[i] >= low, chunk[i] <= high) != 0, start + i < size);
-    return flags;
-  }
-
-  // Drops the numbers outside [low, high]. Takes a copy of each chunk, because pick() does not go through it in order.
+  // Drops the numbers outside [low, high].
   void keep(Key low, Key high) {
-    std::size_t kept = 0;
-    std::array<Key, Flags::size> chunk;
-    for (std::size_t start = 0; start < size; start += Flags::size) {
-      std::copy_n(keys.data() + start, Flags::size, chunk.begin());
-      kept = inside(chunk.data(), start, low, high).pick(kept, [&](std::size_t k, std::size_t i) {
-        keys[k] = chunk[i];
-      });
-    }
-    size = kept;
+    const std::size_t count = std::exchange(size, 0);
+    append(keys.data(), count, low, high);
     fill_up();
   }
 
-  // The numbers in [low, high], with their weights. There must be no more than `few`.
-  template <std::size_t few>
-  auto within(Key low, Key high) const {
-    WeighedNumbers<Scalar, 2 * (few + lot)> out;  // pick() needs room between keys and weights
-    for (std::size_t start = 0; start < size; start += Flags::size) {
-      out.size =
-          inside(keys.data() + start, start, low, high).pick(out.size, [&](std::size_t k, std::size_t i) {
-            out.keys[k] = keys[start + i];
-            out.weights()[k] = weights()[start + i];
-          });
+  // The largest cut in [low, high], where few numbers lie. `target` is what these have to weigh.
+  Key cut_of_few(Key low, Key high, std::uint64_t target) const {
+    if (target == 0) return high;
+    std::array<std::pair<Key, Weight>, few + 1> those;  // one more is written than kept
+    std::size_t n = 0;
+    for (std::size_t i = 0; i < size; ++i) {
+      those[n] = {keys[i], weights()[i]};
+      n += both(keys[i] >= low, keys[i] <= high);
     }
-    out.fill_up();
-    out.fill_up_weights();
-    return out;
+    std::sort(those.begin(), those.begin() + static_cast<std::ptrdiff_t>(n), std::greater<>());
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < n; ++i)
+      if ((sum += those[i].second) >= target) return those[i].first;
+    return low;
   }
 };
 
