@@ -60,6 +60,8 @@ using generate::Tokens;
 // ---- What can be set --------------------------------------------------------------------------------
 
 struct Settings {
+  static constexpr Index usual = 3;  ///< drafted tokens, where calls are not measured
+
   std::string prompt = "The white whale";
   std::string model = SPECDEC_EXAMPLES "/transformer/weights/target.bin";
   std::string draft_model = SPECDEC_EXAMPLES "/transformer/weights/draft.bin";
@@ -82,7 +84,8 @@ struct Settings {
   std::optional<Index> exit_layer;
   std::vector<std::string> skip;
   std::optional<Index> draft_window;
-  std::string gamma = "3";
+  std::string gamma = "auto";
+  bool gamma_given = false;  // if not, trees and the table have 3
   std::optional<Index> most_gamma;
   std::string verifier = "block";
   std::string tree = "none";
@@ -124,8 +127,13 @@ struct Settings {
   Index most() const { return most_gamma.value_or(compare == "trees" ? 4 : 16); }
   generate::Gamma draft_length() const {
     if (drafter == "none") return {false, 0};
+    if (!gamma_given && tree != "none") return {false, usual};
     if (gamma == "auto" || gamma == "early") return {true, most(), gamma == "early"};
     return {false, std::stoi(gamma, nullptr, 0)};
+  }
+  /// The draft length of the table's ways.
+  generate::Gamma table_length() const {
+    return gamma_given || drafter == "none" ? draft_length() : generate::Gamma{false, usual};
   }
   /// The draft tree of the text that is written out; empty if drafts are linear.
   std::optional<generate::Tree> drafted_tree() const {
@@ -167,7 +175,8 @@ void add_options(CLI::App& app, Settings& settings) {
       app.add_option(
              "--gamma", settings.gamma,
              "Tokens drafted per target call, one after another; 'auto' for the number that is measured "
-             "to be fastest; 'early' to go on while the draft model's rows promise enough, also for --tree "
+             "to be fastest here (without --gamma, trees and the table draft 3); 'early' to go on while the "
+             "draft model's rows promise enough, also for --tree "
              "confident, without-replacement and independent")
           ->check(CLI::IsMember({"auto", "early"}) | CLI::Range(1, 64));
   app.add_option("--most-gamma", settings.most_gamma,
@@ -291,7 +300,8 @@ void check_tree(const Settings& settings) {
       generate::tree_kind_named(settings.tree).siblings != generate::Siblings::drawn)
     throw std::invalid_argument(
         "--gamma early is for lines and for trees that grow by the draft model's rows, not for " + option);
-  if (settings.gamma == "auto") throw std::invalid_argument("--gamma auto is for lines, not for " + option);
+  if (settings.gamma_given && settings.gamma == "auto")
+    throw std::invalid_argument("--gamma auto is for lines, not for " + option);
   const bool draws =
       generate::draft_temperature(generate::rule_named(settings.verifier), settings.temperature) > 0;
   const std::string_view objection =
@@ -406,7 +416,7 @@ std::string drafted(const Settings& settings) {
   const generate::Gamma gamma = settings.draft_length();
   if (const auto tree = settings.drafted_tree())
     return "tree " + settings.tree + (gamma.automatic ? ", auto" : " of " + std::to_string(tree->nodes));
-  return "\u03b3 = " + settings.gamma;
+  return "\u03b3 = " + (gamma.automatic ? settings.gamma : std::to_string(gamma.most));
 }
 
 /// Names the models and the drafter, for the notes below a picture.
@@ -436,6 +446,13 @@ void draw(std::ofstream& picture, const generate::ShownText& text, const std::st
   if (!picture.flush()) throw std::runtime_error("cannot write to '" + settings.svg + "'");
 }
 
+/// Says how much was drafted where that was measured.
+std::string by_cost(const specdec::Stats& stats) {
+  const double calls = static_cast<double>(stats.target_calls);
+  return "; by what calls cost here, " + generate::fixed(static_cast<double>(stats.drafted) / calls, 1) +
+         " tokens drafted a call";
+}
+
 /// Returns false if an audit was asked for, and convicts the text.
 bool stream(generate::Pair& pair, const Settings& settings, Prepared& prepared) {
   generate::ShownText text(settings.prompt, prepared.prompt.back(), pair.decode);
@@ -455,6 +472,7 @@ bool stream(generate::Pair& pair, const Settings& settings, Prepared& prepared) 
   printer.end();
   if (settings.shows()) printer.print_legend(text.counts());
   std::cout << '[' << (prepared.way.tree ? settings.tree + ", " : "") << settings.verifier << ": " << counted
+            << (prepared.way.gamma.automatic && !prepared.way.tree ? by_cost(result.stats) : "")
             << (result.stop_reason == specdec::StopReason::context ? "; the context is full" : "") << "]\n";
   if (!settings.svg.empty()) draw(prepared.picture, text, counted, settings);
   if (!settings.audit) return true;
@@ -467,12 +485,12 @@ std::vector<generate::Way> ways(generate::Pair& pair, const Settings& settings,
                                 const generate::Texts& texts) {
   const generate::Rule& rule = generate::rule_named(settings.verifier);
   const generate::DrafterKind& drafter = generate::drafter_named(settings.drafter);
-  if (settings.compare == "vocabularies") return vocabulary_ways(rule, settings.draft_length());
-  if (settings.compare == "drafters") return drafter_ways(pair, rule, settings.draft_length(), texts);
+  if (settings.compare == "vocabularies") return vocabulary_ways(rule, settings.table_length());
+  if (settings.compare == "drafters") return drafter_ways(pair, rule, settings.table_length(), texts);
   if (settings.compare == "lengths") return length_ways(rule, drafter, settings.most());
   if (settings.compare == "trees")
     return generate::TreeWays(pair, rule, drafter, texts).up_to(settings.most());
-  return rule_ways(drafter, settings.draft_length(), settings.temperature);
+  return rule_ways(drafter, settings.table_length(), settings.most(), settings.temperature);
 }
 
 bool run(generate::Pair pair, const Settings& settings) {
@@ -526,6 +544,7 @@ int generate_as_told(int argc, char** argv) {
   add_options(app, settings);
   try {
     app.parse(argc, argv);
+    settings.gamma_given = app.count("--gamma") > 0;
   } catch (const CLI::CallForHelp& help) {
     return app.exit(help);
   }

@@ -54,6 +54,7 @@ class Run {
   double accepted_fraction() const { return ratio(stats_.accepted, stats_.drafted); }
   double tokens_per_second() const { return static_cast<double>(stats_.emitted) / time_.count(); }
   double seconds_per_target_call() const { return mean(stats_.target_time, stats_.target_calls); }
+  double seconds_per_step_drafting() const { return mean(stats_.draft_time, stats_.target_calls); }
   double seconds_per_drafted_token() const { return mean(stats_.draft_time, stats_.drafted); }
 
   /// The standard error of block_efficiency(), over the steps.
@@ -113,14 +114,17 @@ inline void add_way(std::vector<Way>& ways, Way way) {
     ways.push_back(std::move(way));
 }
 
-/// Every rule with one drafter. Argmax verification decodes greedily at any temperature, so it is left out above
+/// Every rule with one drafter, and block verification with drafts of the length that is measured to be fastest, up to `most`,
+/// beside a fixed one. Argmax verification decodes greedily at any temperature, so it is left out above
 /// temperature 0.
-inline std::vector<Way> rule_ways(const DrafterKind& drafter, const Gamma& gamma, double temperature) {
+inline std::vector<Way> rule_ways(const DrafterKind& drafter, const Gamma& gamma, Index most,
+                                  double temperature) {
   std::vector<Way> ways{target_alone()};
   if (drafter.option == "none") return ways;
   for (const Rule& rule : rules)
     if (temperature == 0 || rule.option != "argmax")
       add_way(ways, {std::string(rule.title), &rule, &drafter, gamma});
+  if (!gamma.automatic) ways.push_back({"block, auto", &rule_named("block"), &drafter, {true, most}});
   if (drafter.option == "model")
     ways.push_back({"prompt lookup + block", &rule_named("block"), &drafter_named("prompt-lookup"), gamma});
   return ways;
@@ -249,6 +253,18 @@ inline void print_costs(const Way& way, const Run& run, const Run& alone) {
             << fixed(run.seconds_per_drafted_token() / call, 3) << '.';
 }
 
+/// Says what decides the speed-up of the other rows, and what a length that measures it made of it.
+inline void print_auto_by_cost(const Run& block, const Run& automatic, const Run& alone) {
+  const auto calls = [&](const Run& run) {
+    const double step = run.seconds_per_target_call() + run.seconds_per_step_drafting();
+    return fixed(step / alone.seconds_per_target_call(), 2);
+  };
+  std::cout << " So " << fixed(block.block_efficiency(), 2) << " tokens cost " << calls(block)
+            << " calls;\nwith " << fixed(automatic.drafted_per_call(), 1)
+            << " tokens drafted a call, by 'auto', " << fixed(automatic.block_efficiency(), 2)
+            << " tokens cost " << calls(automatic) << '.';
+}
+
 /// The index of the linear draft with as many sequential calls of the draft model; ways.size() if there is none.
 inline std::size_t linear_beside(const std::vector<Way>& ways, std::size_t row) {
   if (ways[row].gamma.automatic) return ways.size();
@@ -342,8 +358,9 @@ inline bool compare(Pair& pair, const Topic& topic, const std::vector<Way>& ways
   const Run *token = run_of("token"), *block = run_of("block");
   if (topic.option == "rules" && block) {
     if (block->drafted_any()) print_costs(*std::ranges::find(ways, "block", &Way::title), *block, alone);
+    if (const Run* automatic = run_of("block, auto")) print_auto_by_cost(*block, *automatic, alone);
     if (alone.outputs().size() > 1 && texts.temperature > 0)
-      std::cout << " Block over token verification, by prompt: "
+      std::cout << "\nBlock over token verification, by prompt: "
                 << gain(token->efficiencies(), block->efficiencies()) << "; on equal drafts, "
                 << gain_on_equal_drafts(*token, *block) << '.';
   }

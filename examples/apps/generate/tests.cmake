@@ -6,6 +6,11 @@ specdec_expects(example/generate/deepened generate OUTPUT "deepened to 9 layers.
   ARGUMENTS --target-layers 9 --temperature 0 --tokens 1 --table-tokens 10)
 add_test(NAME example/generate/ngram COMMAND generate --ngram --tokens 50 --table-tokens 100)
 
+# Without --gamma the text is drafted by what calls cost, and the table has a fixed length, and a row that is not.
+specdec_expects(example/generate/by_cost generate
+  OUTPUT "target calls; by what calls cost here, [0-9.]+ tokens drafted a call.*block +3 .*block, auto +[0-9]+\\.[0-9].* 'auto', [0-9.]+ tokens cost [0-9.]+\\..*token for token: yes"
+  ARGUMENTS --temperature 0 --tokens 20 --table-tokens 5)
+
 # On equal drafts block verification emits at least as much as token verification, and more of long drafts.
 specdec_expects(example/generate/equal_drafts generate
   OUTPUT "Block over token verification, by prompt: [^\n]* on equal drafts, [1-9][0-9]*\\.[0-9] % \\+- "
@@ -35,12 +40,12 @@ foreach(drafter_and_calls model:${recorded_calls} speculator:16 eagle:19 medusa:
   list(POP_FRONT drafter_and_calls drafter calls)
   specdec_expects(example/generate/${drafter} generate
     OUTPUT "${recorded_text}.*40 tokens in ${calls} target calls"
-    ARGUMENTS --drafter ${drafter} --tokens 40 --temperature 0 --table-tokens 0 --prompt "The white whale")
+    ARGUMENTS --drafter ${drafter} --gamma 3 --tokens 40 --temperature 0 --table-tokens 0 --prompt "The white whale")
 endforeach()
 
 # Also recorded: with only the last 8 tokens, the draft model guesses worse.
 specdec_expects(example/generate/window generate OUTPUT "block: 40 tokens in 27 target calls.*token for token: yes"
-  ARGUMENTS --draft-window 8 --half --tokens 40 --temperature 0 --table-tokens 10 --prompt "The white whale")
+  ARGUMENTS --draft-window 8 --gamma 3 --half --tokens 40 --temperature 0 --table-tokens 10 --prompt "The white whale")
 
 # Trees write that text, too, in fewer calls. Their numbers of calls are also recorded.
 foreach(tree_and_calls spares:16 likeliest:15 confident:15 suffix:23)
@@ -86,10 +91,10 @@ specdec_expects(example/generate/trees generate OUTPUT "${every_tree}"
 string(ASCII 27 escape)
 # The counts are recorded. In a right run the accepted, correction and bonus tokens sum up to the 75 tokens of the text. Each
 # of the 26 calls has one correction or bonus token.
-set(shown --temperature 0 --tokens 75 --table-tokens 0 --prompt "The Secretary of the Treasury")
+set(shown --gamma 3 --temperature 0 --tokens 75 --table-tokens 0 --prompt "The Secretary of the Treasury")
 specdec_expects(example/generate/show generate NEVER "${escape}"
   OUTPUT "Treasury has, however, been received from.*49 accepted, 11 corrected, 15 bonus.\n.block: 75 tokens in 26"
-  ARGUMENTS --show "The Secretary of the Treasury" --temperature 0 --tokens 75 --table-tokens 0)
+  ARGUMENTS --show --gamma 3 "The Secretary of the Treasury" --temperature 0 --tokens 75 --table-tokens 0)
 specdec_expects(example/generate/show_rejected generate NEVER "${escape}"
   OUTPUT "has .-been re-., .-in the T-. however.*15 bonus, 27 rejected.\n" ARGUMENTS ${shown} --show-rejected)
 specdec_expects(example/generate/show_in_colours generate
@@ -164,7 +169,7 @@ specdec_refuses(generate medusa_of_another_target "states of 256 numbers, found 
   --model ${specdec_apps}/transformer/weights/draft.bin)
 specdec_refuses(generate medusa_of_many_q "greedy block" --drafter medusa --verifier greedy-block)
 specdec_refuses(generate head_of_many_q "greedy block" --drafter speculator --verifier greedy-block)
-specdec_refuses(generate limit_of_nothing "--gamma auto" --most-gamma 3)
+specdec_refuses(generate limit_of_nothing "--gamma auto" --gamma 2 --most-gamma 3)
 specdec_refuses(generate early_for_a_rule_that_remembers "does not depend on what was drafted" --gamma early
   --verifier greedy-block)
 specdec_refuses(generate early_tree "for trees that grow by" --gamma early --tree spares)
