@@ -89,13 +89,7 @@ class LogitsRow {
   ///
   /// Cost: one pass without exponentials if the row has not been read yet.
   Scalar largest() const {
-    if (std::isnan(largest_)) {
-      Scalar largest = no_logit;
-      each_live_piece(0, vocab_size(), [&](const Scalar* l, Index start, Index size) {
-        largest = std::max(largest, largest_of(l, start, size, nullptr));
-      });
-      largest_ = largest;
-    }
+    if (std::isnan(largest_)) find_largest(nullptr);
     return largest_;
   }
 
@@ -104,11 +98,7 @@ class LogitsRow {
   /// Cost: one pass without exponentials.
   detail::Peaks<Scalar> peaks() const {
     detail::Peaks<Scalar> peaks(vocab_size());
-    Scalar largest = no_logit;
-    each_live_piece(0, vocab_size(), [&](const Scalar* l, Index start, Index size) {
-      largest = std::max(largest, largest_of(l, start, size, &peaks));
-    });
-    largest_ = largest;
+    find_largest(&peaks);
     return peaks;
   }
   /// The largest logit of each stretch. If the row is not normalised yet, this pass does it.
@@ -308,6 +298,14 @@ class LogitsRow {
     for (std::size_t i = 0; i < lots; ++i)
       peaks->put(start + static_cast<Index>(i) * detail::lot, of_lots[i]);
     return largest;
+  }
+
+  void find_largest(detail::Peaks<Scalar>* peaks) const {
+    Scalar largest = no_logit;
+    each_live_piece(0, vocab_size(), [&](const Scalar* l, Index start, Index size) {
+      largest = std::max(largest, largest_of(l, start, size, peaks));
+    });
+    largest_ = largest;
   }
 
   // A row that was read has no logit above the shift.
