@@ -5,7 +5,8 @@
 //   sample_<step>      the step of the library, from a new row to its first probability
 //   reference_<step>   the step as CPU samplers commonly do it: a list of candidates, sorted as far as needed (for
 //                      top-p, ever more of the list until the mass is reached)
-//   lse_<step>         one log-sum-exp of the row, vectorised. No step can take less, except top-k
+//   lse_<step>         one log-sum-exp of the row, by the library: what a verification takes without a step
+//   read_<step>        one vectorised sum of the row
 //
 //   <step>             top_p (0.95), top_k (40), min_p (0.05), chain (temperature 0.8, then top-k, top-p, min-p)
 //   vocab:1000|32000|128256|256000
@@ -215,9 +216,12 @@ void time_reference(benchmark::State& state, const SampleSetting& setting) {
 
 void time_lse(benchmark::State& state, const SampleSetting& setting) {
   time_rows(state, rows_of(setting), [](const Row& row) {
-    const float largest = row.maxCoeff();
-    return largest + std::log((row - largest).exp().sum());
+    return specdec::LogitsRow<float>(specdec::NumberRow<float>(row.data(), row.size())).log_sum_exp().value;
   });
+}
+
+void time_read(benchmark::State& state, const SampleSetting& setting) {
+  time_rows(state, rows_of(setting), [](const Row& row) { return row.sum(); });
 }
 
 template <class Step>
@@ -231,6 +235,7 @@ void add(const SampleSetting& setting) {
   };
   add_one("sample_", time_sample<Step>);
   add_one("lse_", time_lse);
+  add_one("read_", time_read);
   add_one("reference_", time_reference<Step>);
 }
 

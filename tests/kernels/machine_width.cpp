@@ -32,8 +32,6 @@ void check_reductions(const std::vector<Scalar>& a, const std::vector<Scalar>& b
   const auto size = std::ssize(a);
   CHECK(same_at_all_widths([&](auto width) { return run_at<LargestNumber<Scalar>>(width, a.data(), size); }));
   CHECK(same_at_all_widths([&](auto width) { return run_at<SumOfNumbers<Scalar>>(width, a.data(), size); }));
-  CHECK(same_at_all_widths(
-      [&](auto width) { return run_at<SumOfNotBelow<Scalar>>(width, a.data(), b.data(), size, Scalar{1}); }));
   CHECK(same_at_all_widths([&](auto width) {
     return run_at<PairSum<Excess, Scalar, Scalar>>(width, Excess{}, a.data(), b.data(), size);
   }));

@@ -60,22 +60,6 @@ struct SumOfNumbers {
   static constexpr Index lanes = lot / 8;
 };
 
-/// The sum of the numbers with a key that is not below a threshold. Each of the `count` numbers (whole lots) has a key.
-template <std::floating_point Scalar>
-struct SumOfNotBelow {
-  static SPECDEC_KERNEL double run(const Scalar* numbers, const Scalar* keys, Index count, Scalar threshold) {
-    LotSum sum;
-    Scalar those[lot];
-    for (Index start = 0; start < count; start += lot) {
-      for (Index i = 0; i < lot; ++i)
-        those[i] = numbers[start + i];  // all of them: to choose which to read would be a branch
-      for (Index i = 0; i < lot; ++i) those[i] = keys[start + i] < threshold ? Scalar{0} : those[i];
-      sum.add(those);
-    }
-    return sum.total();
-  }
-};
-
 /// The largest number so far of a row, the stretch in which it is first, and whether any number was NaN.
 template <std::floating_point Scalar>
 struct LargestSoFar {

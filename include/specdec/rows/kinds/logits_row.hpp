@@ -12,6 +12,7 @@
 #include "specdec/kernels/exponentials.hpp"
 #include "specdec/kernels/lot_maxima.hpp"
 #include "specdec/kernels/machine_width.hpp"
+#include "specdec/kernels/reductions.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/stretches.hpp"
@@ -88,13 +89,7 @@ class LogitsRow {
   ///
   /// Cost: one pass without exponentials if the row has not been read yet.
   Scalar largest() const {
-    if (std::isnan(largest_)) {
-      Scalar largest = no_logit;
-      each_live_piece(0, vocab_size(), [&](const Scalar* l, Index start, Index size) {
-        largest = std::max(largest, largest_of(l, start, size, nullptr));
-      });
-      largest_ = largest;
-    }
+    if (std::isnan(largest_)) find_largest(nullptr);
     return largest_;
   }
 
@@ -103,11 +98,7 @@ class LogitsRow {
   /// Cost: one pass without exponentials.
   detail::Peaks<Scalar> peaks() const {
     detail::Peaks<Scalar> peaks(vocab_size());
-    Scalar largest = no_logit;
-    each_live_piece(0, vocab_size(), [&](const Scalar* l, Index start, Index size) {
-      largest = std::max(largest, largest_of(l, start, size, &peaks));
-    });
-    largest_ = largest;
+    find_largest(&peaks);
     return peaks;
   }
   /// The largest logit of each stretch. If the row is not normalised yet, this pass does it.
@@ -291,18 +282,30 @@ class LogitsRow {
     });
   }
 
-  // The largest logit of a piece, which is also put into the peaks.
+  // The largest logit of a piece. Those of its lots are put into the peaks, if they are wanted.
   static Scalar largest_of(const Scalar* l, Index start, Index size, detail::Peaks<Scalar>* peaks) {
+    if (peaks == nullptr) {
+      const auto largest = detail::run_wide<detail::LargestNumber<Scalar>>(l, size);
+      check_number(largest);
+      return largest;
+    }
     std::array<Scalar, std::size_t{piece / detail::lot}> of_lots;
     if (detail::run_wide<detail::LotMaxima<Scalar>>(l, size, of_lots.data())) check_number(unknown);
     const auto lots = static_cast<std::size_t>(size / detail::lot);
     Scalar largest = no_logit;
     for (std::size_t i = 0; i < lots; ++i) largest = std::max(largest, of_lots[i]);
     check_number(largest);
-    if (peaks != nullptr)
-      for (std::size_t i = 0; i < lots; ++i)
-        peaks->put(start + static_cast<Index>(i) * detail::lot, of_lots[i]);
+    for (std::size_t i = 0; i < lots; ++i)
+      peaks->put(start + static_cast<Index>(i) * detail::lot, of_lots[i]);
     return largest;
+  }
+
+  void find_largest(detail::Peaks<Scalar>* peaks) const {
+    Scalar largest = no_logit;
+    each_live_piece(0, vocab_size(), [&](const Scalar* l, Index start, Index size) {
+      largest = std::max(largest, largest_of(l, start, size, peaks));
+    });
+    largest_ = largest;
   }
 
   // A row that was read has no logit above the shift.

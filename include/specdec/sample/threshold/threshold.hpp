@@ -21,7 +21,6 @@
 #include <numeric>
 #include <optional>
 
-#include "specdec/error.hpp"
 #include "specdec/rows/kinds/stretches.hpp"
 #include "specdec/rows/numbers.hpp"
 #include "specdec/sample/threshold/gather.hpp"
