@@ -167,6 +167,18 @@ SPECDEC_BENCH_NOINLINE void block_logits(const Block& block, std::mt19937_64& ge
   verdict = verifier(specdec::Logits(block.target), specdec::Logits(block.draft), block.tokens, generator);
 }
 
+SPECDEC_BENCH_NOINLINE void argmax_dense(const Block& block, std::mt19937_64&, Verdict& verdict) {
+  verdict = {};
+  for (Index i = 0; i < block.target.rows(); ++i)
+    verdict = {i, specdec::distributions(block.target).row(i).argmax()};
+}
+
+SPECDEC_BENCH_NOINLINE void keyed_dense(const Block& block, std::mt19937_64&, Verdict& verdict) {
+  static specdec::Keyed keyed(1);
+  for (Index i = 0; i < block.target.rows(); ++i)
+    verdict = {i, keyed.draw(specdec::distributions(block.target).row(i))};
+}
+
 SPECDEC_BENCH_NOINLINE void tree_chosen(const Block& block, std::mt19937_64& generator, Verdict& verdict) {
   const Tree tree = Tree::of_chosen(block);
   verdict = tree.judge(specdec::TraversalVerifier{}, generator);
@@ -209,11 +221,16 @@ struct Call {
   void (*function)(const Block&, std::mt19937_64&, Verdict&);
 };
 
-constexpr Call calls[] = {
-    {"token_dense", 32000, false, token_dense}, {"block_dense", 32000, false, block_dense},
-    {"block_logits", 4000, true, block_logits}, {"top_p_logits", 4000, true, top_p_logits},
-    {"tree_chosen", 32000, false, tree_chosen}, {"tree_spares", 32000, false, tree_spares},
-    {"loop_one", 16, false, loop_one},          {"loop_batch", 16, false, loop_batch}};
+constexpr Call calls[] = {{"token_dense", 32000, false, token_dense},
+                          {"block_dense", 32000, false, block_dense},
+                          {"argmax_dense", 32000, false, argmax_dense},
+                          {"keyed_dense", 32000, false, keyed_dense},
+                          {"block_logits", 4000, true, block_logits},
+                          {"top_p_logits", 4000, true, top_p_logits},
+                          {"tree_chosen", 32000, false, tree_chosen},
+                          {"tree_spares", 32000, false, tree_spares},
+                          {"loop_one", 16, false, loop_one},
+                          {"loop_batch", 16, false, loop_batch}};
 
 constexpr Index drafts = 20;
 
