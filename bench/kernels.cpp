@@ -111,7 +111,8 @@ void residual_of_logits(benchmark::State& state) {
 }
 
 void argmax(benchmark::State& state) {
-  time<float>(state, Numbers::probabilities, [](const auto& row, const auto&) { return DenseRow(row).argmax(); });
+  time<float>(state, Numbers::probabilities,
+              [](const auto& row, const auto&) { return DenseRow(row).argmax(); });
 }
 
 void keyed_draw(benchmark::State& state, Numbers numbers) {
