@@ -149,7 +149,7 @@ struct WriteExponentials {
     for (Index start = 0; start < count; start += lot) {
       Scalar values[lot];
       e.write_powers(logits + start, values);
-      for (Index i = 0; i < lot; ++i) values[i] = power_of_two(values[i]);
+      for (Scalar& value : values) value = power_of_two(value);
       for (Index i = 0; i < lot; ++i)
         out[start + i] = values[i] < e.negligible ? Scalar{0} : values[i] * factor;
     }
