@@ -72,6 +72,7 @@ struct OneOf {
   void observe(StepRecord step) {
     step.draft_time = std::chrono::milliseconds(step.drafted);
     step.target_time = std::chrono::milliseconds(10 + step.fed);
+    step.verify_time = {};
     std::visit([&](auto& p) { p.observe(step); }, policy);
   }
 };

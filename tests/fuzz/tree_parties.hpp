@@ -117,6 +117,7 @@ class AnyNodes {
   void observe(specdec::StepRecord step) {
     step.draft_time = std::chrono::microseconds(2 * step.depth());
     step.target_time = std::chrono::microseconds(20 + step.fed);
+    step.verify_time = {};
     early_.observe(step);
   }
 
