@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -511,6 +512,29 @@ TEST_CASE("a row that was cut reads no stretch that has lost all its tokens") {
   CHECK(cut.above(11.5f).tempered(0.5).probability(4000) == Approx(0.5));
   CHECK(cut.sampler()(0.7) == 4000);
   CHECK(cut.peaks()[4000 / 64] == 12);
+}
+
+TEST_CASE("a row that was cut shows the same segment from wherever it begins") {
+  std::vector<float> logits(4096, -50.0f);
+  for (std::size_t x = 64; x < 2048; ++x) logits[x] = 1 + 1e-4f * static_cast<float>(x);
+  const auto row = row_of(logits);
+  const auto cut = row.above(0, row.peaks());
+  for (Index start = 0; start < 64; ++start) {  // the live tokens do not begin at a lot of the segment
+    const auto segment = cut.segment(start, max_segment_size);
+    double worst = 0;
+    for (Index i = 0; i < max_segment_size; ++i)
+      worst = std::max(worst, std::abs(segment[i] - cut.probability(static_cast<Token>(start + i))));
+    CHECK(worst < 1e-9);
+  }
+}
+
+TEST_CASE("a cut that no logit reaches is an error, also where the peaks are known") {
+  std::vector<float> logits(300, -50.0f);
+  const LogitsRow row(NumberRow<float>(logits.data(), 300), 1.0, 100.0f);
+  CHECK_THROWS_AS(row.above(101, row.peaks()).probability(0), InvalidDistribution);
+  for (float& l : logits) l = -static_cast<float>(infinity);
+  const LogitsRow dead = row_of(logits);
+  CHECK(dead.above(-1, dead.peaks()).is_dead_end());
 }
 
 TEST_CASE("the peaks of a row are the largest logits of its stretches") {

@@ -151,10 +151,10 @@ class LogitsRow {
     row.live_ = live_;
     return row;
   }
-  /// The row without the tokens below the cut. From now on only stretches with a peak above it are read.
+  /// The row without the tokens below the cut. From now on only stretches with a peak above it are read, if there are any.
   LogitsRow above(Scalar cut, const detail::Peaks<Scalar>& peaks) const {
     LogitsRow row = above(cut);
-    if (row.cut_ > no_cut) row.live_ = peaks.from(row.cut_);
+    if (row.cut_ > no_cut && peaks.largest() >= row.cut_) row.live_ = peaks.from(row.cut_);
     return row;
   }
 
@@ -244,10 +244,14 @@ class LogitsRow {
       return out;
     }
     if (!live_.are_all()) out.setZero();
-    // The array has room for whole lots, even if fewer numbers are needed.
-    each_live_piece(start, start + count, [&](const Scalar* l, Index first, Index size) {
-      detail::run_wide<detail::WriteExponentials<Scalar>>(
-          l, size, shifted_exponentials(), static_cast<Scalar>(scale_), out.data() + (first - start));
+    // The array has room for whole lots from its beginning on. So each run begins at a lot of the array, with tokens before it
+    // that are below the cut, whose probabilities are 0.
+    live_.each(start, start + count, [&](Index first, Index size) {
+      const Index begin = first - (first - start) % detail::lot;
+      logits_.each_lots(begin, first + size - begin, no_logit, [&](const Scalar* l, Index offset, Index n) {
+        detail::run_wide<detail::WriteExponentials<Scalar>>(
+            l, n, shifted_exponentials(), static_cast<Scalar>(scale_), out.data() + (begin - start) + offset);
+      });
     });
     return out;
   }
