@@ -193,24 +193,31 @@ const std::vector<Machine> machines{
      {{210, 360, 430, 600, 740, 900, 1050, 1200}, 25}},
 };
 
+void check(const Machine& machine, const Neighbour& neighbour) {
+  const auto [gamma, best] = best_fixed(machine, neighbour);
+  const ByState knowing{best_fixed(machine, none).first, best_fixed(machine, always).first};
+  const double by_cost = gain(CostOptimalLength{}, machine, neighbour),
+               early = gain(EarlyStoppingLength{}, machine, neighbour);
+  INFO(machine.name << " beside " << neighbour.name << ": best fixed " << gamma << ' ' << best
+                    << ", knowing the neighbour " << gain(knowing, machine, neighbour) << ", auto " << by_cost
+                    << ", early " << early);
+  CHECK(by_cost > 0.98);
+  CHECK(early > 0.98);
+  CHECK(by_cost > 0.95 * best);
+  CHECK(early > 0.94 * best);
+}
+
 }  // namespace
+
+TEST_CASE(
+    "alone on a machine drafts whose length is measured are no slower than no drafts, and near the best") {
+  check(machines[0], none);
+}
 
 TEST_CASE("beside neighbours drafts whose length is measured are no slower than no drafts, and near the best",
           "[long]") {
   for (const Machine& machine : machines)
-    for (const Neighbour& neighbour : neighbours) {
-      const auto [gamma, best] = best_fixed(machine, neighbour);
-      const ByState knowing{best_fixed(machine, none).first, best_fixed(machine, always).first};
-      const double by_cost = gain(CostOptimalLength{}, machine, neighbour),
-                   early = gain(EarlyStoppingLength{}, machine, neighbour);
-      INFO(machine.name << " beside " << neighbour.name << ": best fixed " << gamma << ' ' << best
-                        << ", knowing the neighbour " << gain(knowing, machine, neighbour) << ", auto "
-                        << by_cost << ", early " << early);
-      CHECK(by_cost > 0.98);
-      CHECK(early > 0.98);
-      CHECK(by_cost > 0.95 * best);
-      CHECK(early > 0.94 * best);
-    }
+    for (const Neighbour& neighbour : neighbours) check(machine, neighbour);
 }
 
 }  // namespace test_law_neighbours
