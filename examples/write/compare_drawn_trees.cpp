@@ -60,6 +60,7 @@ class Told : public Length {
     levels += step.depth();
     step.draft_time = time(costs_.draft_call * static_cast<double>(step.depth()));
     step.target_time = time(1 + costs_.fed_token * static_cast<double>(step.drafted));
+    step.verify_time = {};
     Length::observe(step);
   }
 

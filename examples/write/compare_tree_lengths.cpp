@@ -170,6 +170,7 @@ class Told : public Length {
   void observe(specdec::StepRecord step) {
     step.draft_time = time(costs_.draft_call * static_cast<double>(calls - calls_before_));
     step.target_time = time(1 + costs_.fed_token * static_cast<double>(step.drafted));
+    step.verify_time = {};
     calls_before_ = calls;
     Length::observe(step);
   }
