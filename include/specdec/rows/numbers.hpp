@@ -4,10 +4,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <concepts>
 #include <cstddef>
-#include <limits>
 #include <span>
 #include <type_traits>
 #include <utility>

@@ -51,7 +51,7 @@ void fill(WeighedNumbers& out, const std::vector<Pair>& pairs) {
     out.weights()[i] = pairs[i].weight;
   }
   out.fill_up();
-  out.fill_up_weights();
+  std::fill(out.weights() + out.size, out.weights() + out.whole_lots(), 0u);
 }
 
 std::uint64_t weight_at_least(const std::vector<Pair>& pairs, Key cut) {

@@ -5,9 +5,8 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdio>
+#include <cstring>
 #include <exception>
-#include <limits>
 #include <new>
 
 #include "specdec/error.hpp"
@@ -23,8 +22,10 @@ struct ErrorText {
   std::size_t size;
 
   void set(const char* message) const {
-    constexpr std::size_t most = std::numeric_limits<int>::max();  // snprintf counts in ints
-    if (text != nullptr && size > 0) std::snprintf(text, std::min(size, most), "%s", message);
+    if (text == nullptr || size == 0) return;
+    const std::size_t length = std::min(std::strlen(message), size - 1);
+    std::copy_n(message, length, text);
+    text[length] = '\0';
   }
   /// The buffer of draft i of many.
   ErrorText of(Index i) const {
@@ -35,7 +36,7 @@ struct ErrorText {
 /// Calls f(), and makes a status and a text of what it throws.
 template <class F>
 specdec_status status_of(const ErrorText& error, F&& f) noexcept {
-  if (error.text != nullptr && error.size > 0) error.text[0] = '\0';
+  error.set("");
 #ifndef __cpp_exceptions
   f();
   return SPECDEC_OK;

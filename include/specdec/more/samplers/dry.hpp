@@ -94,9 +94,9 @@ class Dry {
   // Sets repeats_[k] to how many tokens before place k from the end agree with the end of the text. This is the Z function of
   // the reversed text: what is known of one repetition is used for those inside it, so that each token is compared once.
   void find_repetitions(Index size) {
-    if (std::ssize(repeats_) < size)
-      detail::resize(repeats_, size);  // assign() would leave no room for the next
-    Index from = 0, to = 0;            // the places that the repetition reaching furthest back covers
+    // assign() would leave no room for the next token.
+    if (std::ssize(repeats_) < size) detail::resize(repeats_, size);
+    Index from = 0, to = 0;  // the places that the repetition reaching furthest back covers
     for (Index k = 1; k < size; ++k) {
       Index n = k < to ? std::min(to - k, detail::at(repeats_, k - from)) : 0;
       while (k + n < size && at(n) == at(k + n)) ++n;

@@ -151,10 +151,10 @@ class LogitsRow {
     row.live_ = live_;
     return row;
   }
-  /// The row without the tokens below the cut. From now on only stretches with a peak above it are read, if there are any.
+  /// The row without the tokens below the cut, given its own peaks. From now on only stretches with a peak above the cut are read.
   LogitsRow above(Scalar cut, const detail::Peaks<Scalar>& peaks) const {
     LogitsRow row = above(cut);
-    if (row.cut_ > no_cut && peaks.largest() >= row.cut_) row.live_ = peaks.from(row.cut_);
+    if (row.cut_ > no_cut && largest_ >= row.cut_) row.live_ = peaks.from(row.cut_);
     return row;
   }
 

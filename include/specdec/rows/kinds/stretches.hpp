@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <numeric>
 
 #include "specdec/kernels/machine_width.hpp"
 #include "specdec/types.hpp"
@@ -88,12 +87,6 @@ class Peaks {
 
   Index size() const { return size_; }
   Scalar operator[](Index s) const { return largest_[static_cast<std::size_t>(s)]; }
-  /// The largest logit of the row; -inf for an empty one.
-  Scalar largest() const {
-    return std::accumulate(largest_.begin(), largest_.begin() + size_,
-                           -std::numeric_limits<Scalar>::infinity(),
-                           [](Scalar a, Scalar b) { return a < b ? b : a; });
-  }
   /// The stretches that hold a logit of at least `cut`.
   LiveStretches from(Scalar cut) const {
     return {vocab_size_, [&](Index s) { return (*this)[s] >= cut; }};

@@ -87,10 +87,11 @@ class ThresholdSearch {
 
   // Looks for the cut from the bound on that the peaks give. If it is not found there, nothing has changed.
   bool try_from_peaks(double target) {
-    if (!(peaks_.largest() > -std::numeric_limits<Scalar>::infinity())) return false;
     near_.size = static_cast<std::size_t>(peaks_.size());
     for (std::size_t s = 0; s < near_.size; ++s) near_.keys[s] = ordered_key(peaks_[static_cast<Index>(s)]);
+    if (near_.size == 0) return false;
     near_.fill_up();
+    if (near_.largest() == ordered_key(-std::numeric_limits<Scalar>::infinity())) return false;
     const Range all = open_;
     const std::optional<double> total = kept_;
     const bool bounded = select(target, 0);

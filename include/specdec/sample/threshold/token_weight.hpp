@@ -66,21 +66,15 @@ struct TokenMass {
   }
 
   void weigh(const Scalar* logits, Scalar top, Weight* weights) const {
-    const std::array<Scalar, chunk_size> w =
-        exponentials(logits, top, static_cast<Scalar>(std::uint64_t{1} << bits));
+    std::array<Scalar, chunk_size> w;
+    const Exponentials<Scalar> e{top, inverse_temperature};  // `top` is not always the largest logit
+    constexpr auto most = static_cast<Scalar>(std::uint64_t{1} << bits);
+    run_wide<WriteExponentials<Scalar>>(logits, size, e, most, w.data());
     for (std::size_t i = 0; i < chunk_size; ++i) weights[i] = static_cast<Weight>(w[i]);
   }
 
  private:
   static constexpr auto size = static_cast<Index>(chunk_size);
-
-  // factor · exp((l − relative_to)/T). `relative_to` is not always the largest logit.
-  std::array<Scalar, chunk_size> exponentials(const Scalar* logits, Scalar relative_to, Scalar factor) const {
-    std::array<Scalar, chunk_size> w;
-    const Exponentials<Scalar> e{relative_to, inverse_temperature};
-    run_wide<WriteExponentials<Scalar>>(logits, size, e, factor, w.data());
-    return w;
-  }
 };
 
 /// Calls f(logits, start) for each chunk_size of the numbers, from `start` on. The last chunk is filled up with −inf.

@@ -66,8 +66,6 @@ struct WeighedNumbers {
   /// Call this when all numbers are there. The functions below read whole lots, so this fills up the last lot. The filler is
   /// a key that is there already: the smallest and the largest key do not change.
   void fill_up() { std::fill(keys.data() + size, keys.data() + whole_lots(), keys[0]); }
-  /// Call this when all weights are there, unless those after the last number are 0 already.
-  void fill_up_weights() { std::fill(weights() + size, weights() + whole_lots(), Weight{0}); }
 
   /// The size, rounded up to whole lots.
   std::size_t whole_lots() const {
