@@ -36,9 +36,8 @@
 #define SPECDEC_UNFUSED
 #endif
 
-// Attributes of a function that runs a kernel. GCC vectorises, also at -O1, and does not fuse. Both compilers use full
-// vectors instead of halves. Clang tunes for a processor that likes full vectors, whatever -march says. (Tuned for "x86-64",
-// Clang 19 takes one number at a time if -march names a Zen 3 or 4.)
+// Attributes of a function that runs a kernel. GCC vectorises, also at -O1, and does not fuse. Both use full vectors: Clang
+// where it tunes for a Zen 4. (Tuned for x86-64, Clang 19 takes one number at a time if -march names such a processor.)
 #if defined(__clang__)
 #define SPECDEC_RUNS_KERNEL
 #define SPECDEC_AVX512 \
