@@ -76,7 +76,7 @@ Scalar likely_cut(const Peaks<Scalar>& stretches, const Exponentials<Scalar>& e,
     const double limit = stretch * std::exp(static_cast<double>((cut - e.shift) * e.inverse_temperature));
     const StretchLevel& below = levels[k + 1];
     const double rest = below.count > 0 ? std::min(limit, below.sum / below.count) : limit;
-    if (std::max(above.largest, above.sum - above.count * rest) >= aim) return cut;
+    if (above.largest >= target || above.sum - above.count * rest >= aim) return cut;  // sure, or likely
   }
   return -std::numeric_limits<Scalar>::infinity();
 }
