@@ -140,6 +140,14 @@ TEST_CASE("top-p refuses a log-sum-exp that no logits can have") {
     CHECK(message_of<InvalidDistribution>([&] { TopP(0.9)(row); }) ==
           "the log-sum-exp handed in cannot be that of its logits");
   }
+  // One that is wrong, but that logits may have, is not noticed. No token, or any, may be kept.
+  for (const double handed_in : {-300.0, -1.0, 1.0, 300.0})
+    for (const float l : {-static_cast<float>(infinity), 0.0f}) {
+      const std::vector<float> wrong(5000, l);
+      const LogitsRow<float> row(NumberRow<float>(wrong.data(), 5000), 1.0, LogSumExp{handed_in});
+      const auto kept = TopP(0.9)(row);
+      CHECK((kept.cut() == row.cut() || kept.possible(7)));
+    }
 }
 
 }  // namespace test_sample_top_p

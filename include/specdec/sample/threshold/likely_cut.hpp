@@ -57,11 +57,13 @@ inline double stretches_held(double tokens, double size, double stretch) {
 
 /// Such a logit, for a mass of `target` of `total`, measured as Σ exp((l − shift)/T). It is a little lower than the guess, because
 /// the search that follows is cheap where the cut is above it. −inf if stretches do not tell, or if probably more than `room`
-/// tokens lie above the logit. Without sums of stretches, only their largest logits are sure. Pre: one of these is finite.
+/// tokens lie above the logit. Without sums of stretches, only their largest logits are sure.
 template <std::floating_point Scalar>
 Scalar likely_cut(const Peaks<Scalar>& stretches, const Exponentials<Scalar>& e, double target, double total,
                   std::size_t room) {
+  constexpr Scalar none = -std::numeric_limits<Scalar>::infinity();
   const Scalar top = stretches.of_rank(1);
+  if (top == none) return none;
   const StretchLevels levels = levels_of(stretches, e, top);
   const auto stretch = static_cast<double>(stretches.stretch());
   const double most =
@@ -78,7 +80,7 @@ Scalar likely_cut(const Peaks<Scalar>& stretches, const Exponentials<Scalar>& e,
     const double rest = below.count > 0 ? std::min(limit, below.sum / below.count) : limit;
     if (above.largest >= target || above.sum - above.count * rest >= aim) return cut;  // sure, or likely
   }
-  return -std::numeric_limits<Scalar>::infinity();
+  return none;
 }
 
 }  // namespace specdec::detail
