@@ -493,6 +493,40 @@ TEST_CASE("a twin that waits for a text may leave: it reads for itself, here or 
   CHECK(texts_of(batch).at(b) == alone(models, {}, prompt, options, 0, 0, 2));
 }
 
+TEST_CASE("a twin that leaves while it waits leaves the others waiting, and who waits for it goes on") {
+  const Models models = models_of(12);
+  const Tokens prompt(20, 1);
+  for (const bool paused : {false, true}) {
+    Forking target(models.target);
+    Forking small(models.small);
+    Lines<Forking> batch{target, Together{small}, {}, {.tokens_per_call = 6}};
+    const Index first = batch.add(prompt, options, std::mt19937_64{0});
+    const auto twin_of = [&](Index text, std::uint64_t seed) {
+      return batch.fork(text, std::mt19937_64{seed});
+    };
+    const Index gone = twin_of(first, 1), a = twin_of(first, 2), orphan = twin_of(gone, 3),
+                b = twin_of(first, 4);
+    const Index over = batch.fork(
+        first, {.source = std::mt19937_64{5}, .options = Options{.max_new_tokens = 0, .gamma = 3}});
+    batch.propose();
+    if (paused) batch.pause(gone);
+    else CHECK(batch.cancel(gone).tokens.empty());
+    const auto finished = batch.step();
+    REQUIRE(finished.size() == 1);
+    CHECK(finished[0].sequence == over);
+    CHECK(target.forks == 0);  // a and b still wait
+    const auto texts = texts_of(batch);
+    CHECK(target.forks == 2);
+    CHECK(texts.size() == 4);
+    CHECK(texts.at(first) == alone(models, {}, prompt, options, 0, 0, 0));
+    CHECK(texts.at(a) == alone(models, {}, prompt, options, 0, 0, 2));
+    CHECK(texts.at(orphan) == alone(models, {}, prompt, options, 0, 0, 3));
+    CHECK(texts.at(b) == alone(models, {}, prompt, options, 0, 0, 4));
+    CHECK(target.contexts.empty());
+    CHECK(small.contexts.empty());
+  }
+}
+
 TEST_CASE("a twin takes over no more than what its text still has in common with it") {
   const Models models = models_of(9);
   const Tokens prompt{0, 1, 2, 1}, turn{3, 2, 0};

@@ -189,7 +189,6 @@ class Batch {
     core().take_over_contexts();  // its twins
     std::unique_ptr<Entry> entry = core().remove(sequence);
     entry->seat().target_holds(0);
-    entry->twin_of = -1;
     if constexpr (called_here) core().target.release(sequence);
     return {std::move(entry), detail::take_state(core().drafter(), sequence)};
   }
