@@ -421,6 +421,31 @@ TEST_CASE("a draft length for all texts does not hear of texts that have ended a
   CHECK(told.most == std::vector<Index>{options.gamma});
 }
 
+TEST_CASE("a draft length for all texts hears of the texts that decode, not of those that read") {
+  const Models models = models_of(6);
+  support::ForkingBookkeeper target(models.target);
+  Bookkeeper small(models.small);
+  Told told;
+  Batch batch{target, Together{small}, Rule{}, told, BatchOptions{.tokens_per_call = 8}};
+  batch.add(Tokens(30, 1), {.max_new_tokens = 30, .gamma = 5}, std::mt19937_64{1});
+  batch.fork(0, std::mt19937_64{2});  // it waits for a copy of the context
+  for (int part = 0; part < 2; ++part) batch.step();
+  CHECK(batch.sequence(0).kept() == 16);
+  CHECK(told.texts.empty());
+  CHECK(told.most.empty());
+  batch.add(Tokens{0}, {.max_new_tokens = 30, .gamma = 1}, std::mt19937_64{3});
+  while (batch.sequence(0).kept() < 29) {
+    told = {};
+    batch.step();
+    CHECK(told.texts == std::vector<Index>{1});
+    CHECK(told.most == std::vector<Index>{1});
+  }
+  told = {};
+  batch.step();
+  CHECK(told.texts == std::vector<Index>{3});
+  CHECK(told.most == std::vector<Index>{5});
+}
+
 TEST_CASE("a turn that is refused leaves the text as before, with its proposal") {
   const Models models = models_of(7);
   const Tokens prompt{0, 1, 2};

@@ -35,6 +35,11 @@ mutant = promise("a draft length of a batch is told what drafts cost")
 mutant("draft-time-told-to-nobody", "loop/round.hpp", "tests/law_clock",
        "std::forward<Draft>(draft), time)", "std::forward<Draft>(draft), std::chrono::nanoseconds{0})")
 
+mutant = promise("a draft length of a batch is told how many texts decode")
+mutant("readers-counted-as-drafting", "loop/batch_core.hpp", "tests/loop/requests_turns",
+       "        entry->fit_into(tokens_per_call);\n        if (entry->uncached() > 0) continue;\n",
+       "        entry->fit_into(tokens_per_call);\n")
+
 mutant = promise("what was judged of a text is told to the drafter of this text")
 mutant("judged-of-another-text-told", "loop/round.hpp", "tests/draft/lifted_drafter",
        "tell_drafter(drafter_, seat.number,", "tell_drafter(drafter_, 0 * seat.number,")

@@ -257,7 +257,7 @@ class BatchCore {
     if (entry.twin_of >= 0) return true;  // it waits
     auto& seat = entry.seat();
     if constexpr (shares_length) seat.forget_limits();
-    entry.fit_into(tokens_per_call);
+    else entry.fit_into(tokens_per_call);
     const bool is_part = entry.uncached() > 0;
     const Index count = is_part ? std::min(entry.uncached(), left)
                                 : entry.most_fed([&](Index most) { return wanted(entry, most); });
@@ -271,16 +271,18 @@ class BatchCore {
 
   void ask_shared_length() {
     if constexpr (shares_length) {
-      if (size() == 0) return;
-      Index most = 0;
+      Index most = 0, drafting = 0;
       DraftedText text{.room = 0};
       for (const auto& entry : texts) {
-        if (entry->over() || entry->waits_for_turn()) continue;
+        if (entry->over() || entry->waits_for_turn() || entry->twin_of >= 0) continue;
+        entry->fit_into(tokens_per_call);
+        if (entry->uncached() > 0) continue;
         const DraftedText own = entry->seat().drafted_text();
         most = std::max(most, entry->seat().most());
         text = {std::max(text.context, own.context), std::max(text.room, own.room)};
+        ++drafting;
       }
-      wanted_ = next_length(lengths_.of_all(size()), most, text);
+      if (drafting > 0) wanted_ = next_length(lengths_.of_all(drafting), most, text);
     }
   }
 
