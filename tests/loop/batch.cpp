@@ -1091,6 +1091,51 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("the context of a text that is over holds the text without its last token") {
+  std::mt19937_64 rng(22);
+  const Models models = models_of(rng, 5);
+  const auto check = [&](auto drafter, const auto& rule) {
+    specdec::Batch batch{specdec::ExternalTarget{.vocabulary = 5}, std::move(drafter), rule};
+    Bookkeeper engine(models.target);
+    const Tokens prompt{0, 2, 1};
+    std::map<Index, std::vector<Index>> kept;
+    for (Index i = 0; i < 8; ++i)
+      batch.add({.prompt = prompt,
+                 .options = {.max_new_tokens = 3 + i, .gamma = 4, .stop_tokens = {i % 5}},
+                 .source = std::mt19937_64(static_cast<std::uint64_t>(i)),
+                 .on_step =
+                     [&, i](std::span<const Token>) {
+                       const auto path = batch.sequence(i).kept_path();
+                       kept[i].assign(path.begin(), path.end());
+                     },
+                 .number = i});
+    Index over = 0;
+    while (!batch.empty()) {
+      const auto proposed = batch.propose();
+      const std::vector<specdec::BatchFeed> feeds(proposed.begin(), proposed.end());
+      const auto finished = batch.accept(engine.forward(proposed));
+      for (const specdec::BatchFeed& feed : feeds)
+        if (engine.keeps_path(feed.sequence)) engine.keep(feed.sequence, kept[feed.sequence]);
+        else engine.keep(feed.sequence, feed.from + std::ssize(kept[feed.sequence]));
+      for (const Finished& done : finished) {
+        REQUIRE_FALSE(done.error);
+        Tokens text = prompt;
+        text.insert(text.end(), done.result.tokens.begin(), done.result.tokens.end());
+        text.pop_back();
+        CHECK(engine.contexts.at(done.sequence) == text);
+        ++over;
+      }
+    }
+    CHECK(over == 8);
+  };
+  Bookkeeper small(models.small);
+  check(Together{small}, BlockVerifier{});
+  Bookkeeper small_of_trees(models.small);
+  check(ModelDrafter{small_of_trees,
+                     specdec::Tree{specdec::TreeShape::of_widths({2, 2}), specdec::Independent{}}},
+        specdec::TraversalVerifier{});
+}
+
 TEST_CASE("a sequence's own draft length is asked once a step, even if the step fails or has to wait") {
   std::mt19937_64 rng(17);
   const Models models = models_of(rng, 5);

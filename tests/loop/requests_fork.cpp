@@ -527,6 +527,35 @@ TEST_CASE("a twin that leaves while it waits leaves the others waiting, and who 
   }
 }
 
+TEST_CASE("a result tells how many tokens of its prompt were there already") {
+  const Models models = models_of(13);
+  const Tokens prompt{0, 1, 2, 1, 0, 3, 3, 1}, turn{2};
+  const auto size = std::ssize(prompt);
+  const auto check = [&](auto target, Index copied, Index copied_late) {
+    Forking small(models.small);
+    Lines<decltype(target)> batch{target, Together{small}};
+    const Index first =
+        batch.add({.prompt = prompt, .options = options, .source = std::mt19937_64{0}, .stays = true});
+    const Index twin = batch.fork(first, std::mt19937_64{1});
+    CHECK(batch.cancel(batch.fork(first, std::mt19937_64{1})).cached == 0);
+    batch.step();
+    const Index late = batch.fork(first, std::mt19937_64{2});
+    std::map<Index, Index> cached;
+    Index tokens = 0;
+    for (const Finished& done : batch.run()) {
+      cached[done.sequence] = done.result.cached;
+      if (done.sequence == first) tokens = std::ssize(done.result.tokens);
+    }
+    CHECK(cached == std::map<Index, Index>{{first, 0}, {twin, copied}, {late, copied_late}});
+    batch.add_turn(first, turn, options);
+    const auto finished = batch.run();
+    REQUIRE_FALSE(finished.empty());
+    CHECK(finished[0].result.cached == size + tokens - 1);
+  };
+  check(Forking(models.target), size - 1, size);
+  check(Bookkeeper(models.target), 0, 0);
+}
+
 TEST_CASE("a twin takes over no more than what its text still has in common with it") {
   const Models models = models_of(9);
   const Tokens prompt{0, 1, 2, 1}, turn{3, 2, 0};

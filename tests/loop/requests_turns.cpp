@@ -99,6 +99,7 @@ TEST_CASE("a prompt that the target holds in part is read from there on") {
         REQUIRE(finished.size() == 1);
         CHECK(finished[0].result.tokens == alone(models, prompt, 5, {.max_new_tokens = 1, .gamma = 0}));
         CHECK(target.fed == std::max<Index>(std::ssize(prompt) - cached, 1));
+        CHECK(finished[0].result.cached == std::ssize(prompt) - target.fed);
       }
 }
 
@@ -122,7 +123,9 @@ TEST_CASE("a paused text goes on from what the target holds of it") {
     check_message([&] { other.add(std::move(paused)); }, {"added before"});
     other.step();
     CHECK(there.fed <= 1 + 3);
-    CHECK(other.run()[0].result.tokens == alone(models, prompt, 5));
+    const auto finished = other.run();
+    CHECK(finished[0].result.tokens == alone(models, prompt, 5));
+    CHECK(finished[0].result.cached == 0);  // before the pause
   }
 }
 

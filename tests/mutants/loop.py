@@ -35,6 +35,14 @@ mutant = promise("a draft length of a batch is told what drafts cost")
 mutant("draft-time-told-to-nobody", "loop/round.hpp", "tests/law_clock",
        "std::forward<Draft>(draft), time)", "std::forward<Draft>(draft), std::chrono::nanoseconds{0})")
 
+mutant = promise("a result tells how many tokens of its prompt were there already")
+mutant("part-counted-as-cached", "loop/step_base.hpp", "tests/loop/requests_turns",
+       "    if (!begun_) begun_ = cached_;\n    offered_.feed_only(count);", "    offered_.feed_only(count);")
+mutant("turn-counted-from-the-first", "loop/step_base.hpp", "tests/loop/requests_fork",
+       "    begun_.reset();\n    observers_", "    observers_")
+mutant("twin-counted-as-its-text", "loop/step_base.hpp", "tests/loop/requests_fork",
+       "    begun_.reset();\n    if (tokens().empty()) owe_prompt();", "    if (tokens().empty()) owe_prompt();")
+
 mutant = promise("a draft length of a batch is told how many texts decode")
 mutant("readers-counted-as-drafting", "loop/batch_core.hpp", "tests/loop/requests_turns",
        "        entry->fit_into(tokens_per_call);\n        if (entry->uncached() > 0) continue;\n",

@@ -68,8 +68,6 @@ struct Options {
   /// propose and that verify.
   std::function<bool(std::span<const Token>)> ends = nullptr;
   LogProbabilityOptions log_probabilities = {};  ///< which log-probabilities to record; by default none
-
-  bool stops_at(Token x) const { return stop_tokens.contains(x); }
 };
 
 /// Why a generation ended.
@@ -94,6 +92,9 @@ struct Result {
   Stats stats = {};
   StopReason stop_reason = StopReason::length;
   std::optional<StopMatch> stop_match = {};  ///< the place of the stop string that ended the text, if one did
+  /// How many tokens of the prompt the target was not fed, because its context held them when the text was first fed: a prefix that
+  /// was filled, a copy for a fork, the turns before.
+  Index cached = 0;
   /// One value for each token, for the rows that Options::log_probabilities asks for.
   LogProbabilities log_probabilities = {}, raw_log_probabilities = {};
   /// If LogProbabilityOptions::prompt is set: one value for each of the last tokens of the prompt, given all tokens before it.
@@ -109,20 +110,6 @@ struct Result {
     std::string out;
     for (const Token x : tokens) out += bytes(x);
     if (stop_match) out.resize(static_cast<std::size_t>(stop_match->begin));
-    return out;
-  }
-
-  /// The tokens as ids of another type.
-  /// Throws: InvalidArgument for an id that the type cannot hold.
-  template <std::integral Id>
-  std::vector<Id> ids() const {
-    std::vector<Id> out;
-    out.reserve(tokens.size());
-    for (const Token x : tokens) {
-      out.push_back(static_cast<Id>(x));
-      if (static_cast<Token>(out.back()) != x)
-        detail::invalid_argument("tokens[", out.size() - 1, "] = ", x, " is no number of the type asked for");
-    }
     return out;
   }
 };
