@@ -92,15 +92,16 @@ struct Result {
   Stats stats = {};
   StopReason stop_reason = StopReason::length;
   std::optional<StopMatch> stop_match = {};  ///< the place of the stop string that ended the text, if one did
-  /// How many tokens of the prompt the target was not fed, because its context held them when the text was first fed: a prefix that
-  /// was filled, a copy for a fork, the turns before.
-  Index cached = 0;
   /// One value for each token, for the rows that Options::log_probabilities asks for.
   LogProbabilities log_probabilities = {}, raw_log_probabilities = {};
   /// If LogProbabilityOptions::prompt is set: one value for each of the last tokens of the prompt, given all tokens before it.
   /// That is each token but the first; where a part of the prompt was cached, at the start or after a pause, each token after the
   /// first one that was read from there on.
   LogProbabilities prompt_log_probabilities = {}, raw_prompt_log_probabilities = {};
+  /// How many tokens of the prompt the target was not fed, because its context held them when the text was first fed: a prefix that
+  /// was filled, a copy for a fork, the turns before.
+  Index cached = 0;
+  std::vector<bool> drafted = {};  ///< whether each token was drafted, if an observer of yours writes it
 
   /// The text of the tokens, cut before a stop string.
   /// Throws: what `bytes` throws.
