@@ -102,7 +102,7 @@ inline std::optional<End> end_of(std::span<const Token> tokens, const specdec::O
   const auto strings = options.stop_strings.strings();
   std::string all;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
-    if (options.stops_at(tokens[i])) return End{.tokens = i + 1};
+    if (options.stop_tokens.contains(tokens[i])) return End{.tokens = i + 1};
     const std::string_view piece = Pieces{}(tokens[i]);
     for (const char byte : piece) {
       all += byte;

@@ -718,6 +718,78 @@ TEST_CASE("sequences take turns where a call has no room for all of them") {
   }
 }
 
+TEST_CASE("who comes or leaves while a call is under way changes nobody's turn") {
+  std::mt19937_64 rng(14);
+  const Models models = models_of(rng, 5);
+  const auto texts_of = [](std::span<const specdec::BatchFeed> feeds) {
+    std::vector<Index> numbers;
+    for (const specdec::BatchFeed& feed : feeds) numbers.push_back(feed.sequence);
+    return numbers;
+  };
+  for (const Index room : {4, 10})  // for two texts, or for all of them
+    for (Index leaves = -1; leaves < 5; ++leaves)
+      for (const bool back : {false, true})
+        for (const bool comes : {false, true}) {
+          INFO("room " << room << ", " << leaves << " leaves" << (back ? " and comes back" : ""));
+          Bookkeeper target(models.target), small(models.small);
+          Lines batch{target, Together{small}, block, BatchOptions{.tokens_per_call = room}};
+          const auto add = [&] {
+            return batch.add(Tokens{1}, {.max_new_tokens = 100, .gamma = 1}, std::mt19937_64(1));
+          };
+          for (int i = 0; i < 5; ++i) add();
+          const auto feeds = batch.propose();
+          const std::vector<Index> served = texts_of(feeds);
+          REQUIRE(std::ssize(served) == room / 2);
+          const auto rows = target.forward(feeds);
+          std::vector<Index> order;  // first those that had no turn
+          for (Index i = room / 2; i < 5; ++i) order.push_back(i);
+          if (leaves >= 0) {
+            auto paused = batch.pause(leaves);
+            std::erase(order, leaves);
+            if (back) order.push_back(batch.add(std::move(paused)));
+          }
+          if (comes) order.push_back(add());
+          for (const Index i : served)
+            if (i != leaves) order.push_back(i);
+          batch.accept(rows);
+          for (std::size_t turn = 0; turn < order.size();) {
+            const auto next = batch.propose();
+            REQUIRE_FALSE(next.empty());
+            for (const Index number : texts_of(next))
+              if (turn < order.size()) CHECK(number == order[turn++]);
+            batch.accept(target.forward(next));
+          }
+        }
+}
+
+namespace {
+
+// A text that counts how often it is asked who it is.
+struct Numbered {
+  Index own;
+  int* asked;
+
+  Index number() const { return ++*asked, own; }
+};
+
+}  // namespace
+
+TEST_CASE("a text is taken out of a batch without a look at the others") {
+  for (const Index size : {8, 4096}) {
+    int asked = 0;
+    specdec::detail::BatchTexts<Numbered> texts;
+    for (Index i = 0; i < size; ++i) texts.enter(std::make_unique<Numbered>(Numbered{i, &asked}));
+    texts.served(texts.end());
+    asked = 0;
+    CHECK(texts.remove(size / 2)->own == size / 2);
+    CHECK(asked <= 1);
+    CHECK(texts.size() == size - 1);
+    texts.end_turn();
+    CHECK((*texts.begin())->own == 0);
+    CHECK_THROWS_AS(texts.find(size / 2), specdec::InvalidArgument);
+  }
+}
+
 TEST_CASE("finished sequences are reported in the order of their numbers, whatever the order of waiting") {
   std::mt19937_64 rng(18);
   const Models models = models_of(rng, 5);
@@ -1017,6 +1089,51 @@ TEST_CASE(
     CHECK(before == by_itself(seed, 40));
     CHECK(texts[late] == by_itself(seed + 100, 30));
   }
+}
+
+TEST_CASE("the context of a text that is over holds the text without its last token") {
+  std::mt19937_64 rng(22);
+  const Models models = models_of(rng, 5);
+  const auto check = [&](auto drafter, const auto& rule) {
+    specdec::Batch batch{specdec::ExternalTarget{.vocabulary = 5}, std::move(drafter), rule};
+    Bookkeeper engine(models.target);
+    const Tokens prompt{0, 2, 1};
+    std::map<Index, std::vector<Index>> kept;
+    for (Index i = 0; i < 8; ++i)
+      batch.add({.prompt = prompt,
+                 .options = {.max_new_tokens = 3 + i, .gamma = 4, .stop_tokens = {i % 5}},
+                 .source = std::mt19937_64(static_cast<std::uint64_t>(i)),
+                 .on_step =
+                     [&, i](std::span<const Token>) {
+                       const auto path = batch.sequence(i).kept_path();
+                       kept[i].assign(path.begin(), path.end());
+                     },
+                 .number = i});
+    Index over = 0;
+    while (!batch.empty()) {
+      const auto proposed = batch.propose();
+      const std::vector<specdec::BatchFeed> feeds(proposed.begin(), proposed.end());
+      const auto finished = batch.accept(engine.forward(proposed));
+      for (const specdec::BatchFeed& feed : feeds)
+        if (engine.keeps_path(feed.sequence)) engine.keep(feed.sequence, kept[feed.sequence]);
+        else engine.keep(feed.sequence, feed.from + std::ssize(kept[feed.sequence]));
+      for (const Finished& done : finished) {
+        REQUIRE_FALSE(done.error);
+        Tokens text = prompt;
+        text.insert(text.end(), done.result.tokens.begin(), done.result.tokens.end());
+        text.pop_back();
+        CHECK(engine.contexts.at(done.sequence) == text);
+        ++over;
+      }
+    }
+    CHECK(over == 8);
+  };
+  Bookkeeper small(models.small);
+  check(Together{small}, BlockVerifier{});
+  Bookkeeper small_of_trees(models.small);
+  check(ModelDrafter{small_of_trees,
+                     specdec::Tree{specdec::TreeShape::of_widths({2, 2}), specdec::Independent{}}},
+        specdec::TraversalVerifier{});
 }
 
 TEST_CASE("a sequence's own draft length is asked once a step, even if the step fails or has to wait") {

@@ -1,6 +1,9 @@
 // Observers see each step once, and what was taken back does not count.
 // SPDX-License-Identifier: MIT
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <random>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
@@ -104,6 +107,78 @@ TEST_CASE("each text of a batch has its own observers, and a twin begins anew") 
     CHECK(listener.steps == 2);
     CHECK(listener.forks == (text == &of_twin ? 1 : 0));
   }
+}
+
+namespace {
+
+// Writes into the result whether each token was drafted. The cookbook has this observer, too.
+struct DraftedTokens : Observer {
+  std::vector<bool> drafted = {};
+
+  void weighed(const auto& step) {
+    for (std::size_t i = 0; i < step.emitted.size(); ++i) drafted.push_back(i < step.path.size());
+  }
+  void withdrawn(Index tokens) noexcept { drafted.resize(static_cast<std::size_t>(tokens)); }
+  void report(auto& result) const { result.drafted = drafted; }
+};
+
+// Fails at each second verdict.
+struct Fickle : Observer {
+  int verdicts = 0;
+
+  void weighed(const auto&) {
+    if (++verdicts % 2 == 0) throw std::runtime_error("not now");
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a result says of each token whether it was drafted, if an observer writes it") {
+  const auto check = [](auto drafter, auto rule) {
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+      SpecDec decoder{PathByPath{model(1)}, drafter(), rule, FixedLength{},
+                      Observers{DraftedTokens{}, StatsObserver{}, Fickle{}}};
+      auto sequence = decoder.start(prompt, {.max_new_tokens = 21, .gamma = 4, .stop_tokens = {3}});
+      std::mt19937_64 rng{seed};
+      std::vector<bool> expected;
+      for (int tries = 0; !sequence.done() && tries < 100; ++tries) {
+        const Index accepted = sequence.stats().accepted;
+        try {
+          const auto emitted = std::ssize(sequence.step(rng));
+          for (Index i = 0; i < emitted; ++i) expected.push_back(i < sequence.stats().accepted - accepted);
+        } catch (const std::runtime_error&) {
+        }
+      }
+      CHECK(sequence.result().drafted == expected);
+      sequence.resume(prompt, {});
+      CHECK(sequence.result().drafted.empty());
+    }
+  };
+  check([] { return ModelDrafter{model(2)}; }, BlockVerifier{});
+  check(
+      [] {
+        return ModelDrafter{PathByPath{model(2)}, Tree{TreeShape::of_widths({2, 2}), Independent{}}};
+      },
+      TraversalVerifier{});
+
+  Batch batch{ModelPerSequence{model(1)},
+              ModelDrafter{model(2)},
+              BlockVerifier{},
+              FixedLength{},
+              BatchOptions{},
+              Observers{DraftedTokens{}, StatsObserver{}}};
+  batch.add(prompt, {.max_new_tokens = 20, .gamma = 3}, std::mt19937_64{3});
+  batch.step();
+  batch.fork(0, std::mt19937_64{4});
+  for (const Finished& done : batch.run()) {
+    CHECK(done.result.drafted.size() == done.result.tokens.size());
+    if (done.sequence == 0)
+      CHECK(std::count(done.result.drafted.begin(), done.result.drafted.end(), true) ==
+            done.result.stats.accepted);
+  }
+  SpecDec by_default{model(1), ModelDrafter{model(2)}, BlockVerifier{}};
+  std::mt19937_64 rng{3};
+  CHECK(by_default.generate(prompt, {}, rng).drafted.empty());
 }
 
 TEST_CASE("log-probabilities that nobody observes are refused") {

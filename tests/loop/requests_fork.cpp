@@ -493,6 +493,69 @@ TEST_CASE("a twin that waits for a text may leave: it reads for itself, here or 
   CHECK(texts_of(batch).at(b) == alone(models, {}, prompt, options, 0, 0, 2));
 }
 
+TEST_CASE("a twin that leaves while it waits leaves the others waiting, and who waits for it goes on") {
+  const Models models = models_of(12);
+  const Tokens prompt(20, 1);
+  for (const bool paused : {false, true}) {
+    Forking target(models.target);
+    Forking small(models.small);
+    Lines<Forking> batch{target, Together{small}, {}, {.tokens_per_call = 6}};
+    const Index first = batch.add(prompt, options, std::mt19937_64{0});
+    const auto twin_of = [&](Index text, std::uint64_t seed) {
+      return batch.fork(text, std::mt19937_64{seed});
+    };
+    const Index gone = twin_of(first, 1), a = twin_of(first, 2), orphan = twin_of(gone, 3),
+                b = twin_of(first, 4);
+    const Index over = batch.fork(
+        first, {.source = std::mt19937_64{5}, .options = Options{.max_new_tokens = 0, .gamma = 3}});
+    batch.propose();
+    if (paused) batch.pause(gone);
+    else CHECK(batch.cancel(gone).tokens.empty());
+    const auto finished = batch.step();
+    REQUIRE(finished.size() == 1);
+    CHECK(finished[0].sequence == over);
+    CHECK(target.forks == 0);  // a and b still wait
+    const auto texts = texts_of(batch);
+    CHECK(target.forks == 2);
+    CHECK(texts.size() == 4);
+    CHECK(texts.at(first) == alone(models, {}, prompt, options, 0, 0, 0));
+    CHECK(texts.at(a) == alone(models, {}, prompt, options, 0, 0, 2));
+    CHECK(texts.at(orphan) == alone(models, {}, prompt, options, 0, 0, 3));
+    CHECK(texts.at(b) == alone(models, {}, prompt, options, 0, 0, 4));
+    CHECK(target.contexts.empty());
+    CHECK(small.contexts.empty());
+  }
+}
+
+TEST_CASE("a result tells how many tokens of its prompt were there already") {
+  const Models models = models_of(13);
+  const Tokens prompt{0, 1, 2, 1, 0, 3, 3, 1}, turn{2};
+  const auto size = std::ssize(prompt);
+  const auto check = [&](auto target, Index copied, Index copied_late) {
+    Forking small(models.small);
+    Lines<decltype(target)> batch{target, Together{small}};
+    const Index first =
+        batch.add({.prompt = prompt, .options = options, .source = std::mt19937_64{0}, .stays = true});
+    const Index twin = batch.fork(first, std::mt19937_64{1});
+    CHECK(batch.cancel(batch.fork(first, std::mt19937_64{1})).cached == 0);
+    batch.step();
+    const Index late = batch.fork(first, std::mt19937_64{2});
+    std::map<Index, Index> cached;
+    Index tokens = 0;
+    for (const Finished& done : batch.run()) {
+      cached[done.sequence] = done.result.cached;
+      if (done.sequence == first) tokens = std::ssize(done.result.tokens);
+    }
+    CHECK(cached == std::map<Index, Index>{{first, 0}, {twin, copied}, {late, copied_late}});
+    batch.add_turn(first, turn, options);
+    const auto finished = batch.run();
+    REQUIRE_FALSE(finished.empty());
+    CHECK(finished[0].result.cached == size + tokens - 1);
+  };
+  check(Forking(models.target), size - 1, size);
+  check(Bookkeeper(models.target), 0, 0);
+}
+
 TEST_CASE("a twin takes over no more than what its text still has in common with it") {
   const Models models = models_of(9);
   const Tokens prompt{0, 1, 2, 1}, turn{3, 2, 0};

@@ -99,6 +99,7 @@ TEST_CASE("a prompt that the target holds in part is read from there on") {
         REQUIRE(finished.size() == 1);
         CHECK(finished[0].result.tokens == alone(models, prompt, 5, {.max_new_tokens = 1, .gamma = 0}));
         CHECK(target.fed == std::max<Index>(std::ssize(prompt) - cached, 1));
+        CHECK(finished[0].result.cached == std::ssize(prompt) - target.fed);
       }
 }
 
@@ -122,7 +123,9 @@ TEST_CASE("a paused text goes on from what the target holds of it") {
     check_message([&] { other.add(std::move(paused)); }, {"added before"});
     other.step();
     CHECK(there.fed <= 1 + 3);
-    CHECK(other.run()[0].result.tokens == alone(models, prompt, 5));
+    const auto finished = other.run();
+    CHECK(finished[0].result.tokens == alone(models, prompt, 5));
+    CHECK(finished[0].result.cached == 0);  // before the pause
   }
 }
 
@@ -419,6 +422,31 @@ TEST_CASE("a draft length for all texts does not hear of texts that have ended a
   batch.step();
   CHECK(told.texts == std::vector<Index>{1});
   CHECK(told.most == std::vector<Index>{options.gamma});
+}
+
+TEST_CASE("a draft length for all texts hears of the texts that decode, not of those that read") {
+  const Models models = models_of(6);
+  support::ForkingBookkeeper target(models.target);
+  Bookkeeper small(models.small);
+  Told told;
+  Batch batch{target, Together{small}, Rule{}, told, BatchOptions{.tokens_per_call = 8}};
+  batch.add(Tokens(30, 1), {.max_new_tokens = 30, .gamma = 5}, std::mt19937_64{1});
+  batch.fork(0, std::mt19937_64{2});  // it waits for a copy of the context
+  for (int part = 0; part < 2; ++part) batch.step();
+  CHECK(batch.sequence(0).kept() == 16);
+  CHECK(told.texts.empty());
+  CHECK(told.most.empty());
+  batch.add(Tokens{0}, {.max_new_tokens = 30, .gamma = 1}, std::mt19937_64{3});
+  while (batch.sequence(0).kept() < 29) {
+    told = {};
+    batch.step();
+    CHECK(told.texts == std::vector<Index>{1});
+    CHECK(told.most == std::vector<Index>{1});
+  }
+  told = {};
+  batch.step();
+  CHECK(told.texts == std::vector<Index>{3});
+  CHECK(told.most == std::vector<Index>{5});
 }
 
 TEST_CASE("a turn that is refused leaves the text as before, with its proposal") {

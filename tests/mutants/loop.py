@@ -35,6 +35,19 @@ mutant = promise("a draft length of a batch is told what drafts cost")
 mutant("draft-time-told-to-nobody", "loop/round.hpp", "tests/law_clock",
        "std::forward<Draft>(draft), time)", "std::forward<Draft>(draft), std::chrono::nanoseconds{0})")
 
+mutant = promise("a result tells how many tokens of its prompt were there already")
+mutant("part-counted-as-cached", "loop/step_base.hpp", "tests/loop/requests_turns",
+       "    if (!begun_) begun_ = cached_;\n    offered_.feed_only(count);", "    offered_.feed_only(count);")
+mutant("turn-counted-from-the-first", "loop/step_base.hpp", "tests/loop/requests_fork",
+       "    begun_.reset();\n    observers_", "    observers_")
+mutant("twin-counted-as-its-text", "loop/step_base.hpp", "tests/loop/requests_fork",
+       "    begun_.reset();\n    if (tokens().empty()) owe_prompt();", "    if (tokens().empty()) owe_prompt();")
+
+mutant = promise("a draft length of a batch is told how many texts decode")
+mutant("readers-counted-as-drafting", "loop/batch_core.hpp", "tests/loop/requests_turns",
+       "        entry->fit_into(tokens_per_call);\n        if (entry->uncached() > 0) continue;\n",
+       "        entry->fit_into(tokens_per_call);\n")
+
 mutant = promise("what was judged of a text is told to the drafter of this text")
 mutant("judged-of-another-text-told", "loop/round.hpp", "tests/draft/lifted_drafter",
        "tell_drafter(drafter_, seat.number,", "tell_drafter(drafter_, 0 * seat.number,")
@@ -67,7 +80,7 @@ mutant("drafts-as-long-as-for-another-target", "loop/step_base.hpp", "tests/loop
 mutant("refused-turn-leaves-another-target", "loop/batch.hpp", "tests/loop/requests_turns",
        "[&] { entry.seat().move_to(before); }", "[] {}")
 mutant("named-text-keeps-its-proposal", "loop/batch_core.hpp", "tests/loop/requests_turns",
-       "if (entry(i).seat().in_flight.value > 0) withdraw(entry(i));", ";")
+       "if (entry(one).seat().in_flight.value > 0) withdraw(entry(one));", ";")
 
 mutant = promise("a stop string ends the text in the token that completes it, wherever tokens break it")
 mutant("stop-string-begins-anew-each-token", "loop/text.hpp", "tests/text/stop_strings",
@@ -143,4 +156,9 @@ mutant("twin-of-another-family", "draft/model_drafter.hpp", "tests/draft/model_d
 
 mutant = promise("a twin never gets the context of another text that has its parent's number now")
 mutant("orphan-waits-for-a-number", "loop/batch_core.hpp", "tests/loop/requests_fork",
-       "if (entry->twin_of >= 0 && !texts.contains(entry->twin_of)) entry->twin_of = -1;", ";")
+       "if (twin->twin_of == gone.number() || twin == &gone) twin->twin_of = -1;", "if (twin == &gone) twin->twin_of = -1;")
+
+mutant = promise("who comes or leaves while a call is under way changes nobody's turn, and takes only its own rows")
+mutant("turn-lost-to-who-came", "loop/batch_texts.hpp", "tests/loop/batch", "if (waiting_ == texts_.end()) waiting_ = last.begin();", ";")
+mutant("rows-of-another-left-out", "loop/batch_core.hpp", "tests/loop/requests_turns",
+       "      entry->place = std::ssize(out_.call.feeds());", "      entry->place = 0;")

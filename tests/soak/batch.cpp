@@ -289,7 +289,7 @@ class World {
       processor.push(x);
       all.push_back(x);
       letters += Letters{}(x);
-      if (job.options.stops_at(x)) break;
+      if (job.options.stop_tokens.contains(x)) break;
       if (!job.options.stop_strings.empty() && (letters.ends_with("cab") || letters.ends_with("dd"))) break;
     }
     return {all.begin() + std::ssize(job.prompt), all.end()};

@@ -148,7 +148,7 @@ class Text final : public Author {
   bool ends(std::span<const Token> more) const override {
     Tokens tokens(sequence.tokens().begin(), sequence.tokens().end());
     tokens.insert(tokens.end(), more.begin(), more.end());
-    const auto stops = [this](Token x) { return options_.stops_at(x); };
+    const auto stops = [this](Token x) { return options_.stop_tokens.contains(x); };
     return std::ssize(tokens) >= options_.max_new_tokens || std::ranges::any_of(more, stops) ||
            (!options_.stop_strings.empty() && stop_string_in(tokens));
   }
@@ -170,7 +170,7 @@ class Text final : public Author {
             "the prompt has changed");
     require(std::ssize(tokens) <= options_.max_new_tokens, "beyond the budget");
     for (std::size_t i = 0; i + 1 < tokens.size(); ++i)
-      require(!options_.stops_at(tokens[i]), "beyond a stop token");
+      require(!options_.stop_tokens.contains(tokens[i]), "beyond a stop token");
     require(sequence.stats().emitted == emitted_ + std::ssize(tokens), "tokens that were not counted");
     require(kept() <= std::ssize(context), "more kept than there is");
     if (!options_.stop_strings.empty()) {

@@ -65,6 +65,8 @@ class Bookkeeper {
       contexts.at(sequence).push_back(tree.tokens.at(static_cast<std::size_t>(node)));
     tree = {};
   }
+  // Whether a tree is open after the sequence's context.
+  bool keeps_path(Index sequence) { return !trees_[sequence].tokens.empty(); }
   void release(Index sequence) {
     contexts.erase(sequence);
     trees_.erase(sequence);

@@ -138,9 +138,7 @@ void fork_state(D& drafter, Index from, Index to) {
   if constexpr (requires { drafter.fork(from, to); }) drafter.fork(from, to);
 }
 
-/// Whether twins of a text can begin with copies of contexts of the drafter's models.
-template <class D>
-inline constexpr bool forks_draft_contexts = requires(D& drafter, Index n) { drafter.fork_context(n, n, n); };
+/// A twin of a text begins with copies of contexts of the drafter's models, if the drafter can copy them.
 template <class D>
 void fork_draft_context(D& drafter, Index from, Index to, Index length) {
   if constexpr (requires { drafter.fork_context(from, to, length); }) drafter.fork_context(from, to, length);

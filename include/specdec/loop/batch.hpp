@@ -68,6 +68,9 @@ namespace specdec::inline v0_2_0 {
 ///     // cut each sequence to batch.sequence(number).kept() tokens, or keep its kept_path()
 ///   }
 ///
+/// A text that is over has left the batch. Of its last feed the context keeps what makes it the prompt and the new tokens without the
+/// last one: that much may serve other requests. For a tree, on_step asks sequence(number).kept_path().
+///
 /// It may say which sequences take part, with propose_for(sequences) and accept_for(sequences, rows). Then several calls may be
 /// under way at a time, for different sequences.
 ///
@@ -189,7 +192,6 @@ class Batch {
     core().take_over_contexts();  // its twins
     std::unique_ptr<Entry> entry = core().remove(sequence);
     entry->seat().target_holds(0);
-    entry->twin_of = -1;
     if constexpr (called_here) core().target.release(sequence);
     return {std::move(entry), detail::take_state(core().drafter(), sequence)};
   }

@@ -39,8 +39,6 @@ class BatchCore {
   static constexpr bool forks_contexts = called_here && can_fork<Target>;
   using Policy = typename Lengths::Policy;
   using Round = detail::Round<DraftSource, V, Policy, O>;
-  /// Whether twins take over any context.
-  static constexpr bool shares_contexts = forks_contexts || forks_draft_contexts<typename Round::Drafter>;
   using Entry = BatchEntry<typename Round::Seat, typename Lengths::Own, V>;
 
   BatchCore(TargetModel&& t, DraftSource&& drafter, Length&& length, Index most)
@@ -126,21 +124,23 @@ class BatchCore {
   /// Takes in a twin of text `of`, with a copy of what the drafter keeps for `of`. If it throws, the batch is as before.
   void enter_twin(std::unique_ptr<Entry> twin, Index of, FilledContext filled) {
     const Index number = twin->number();
-    if constexpr (shares_contexts) {
-      twin->twin_of = of;
-      twin->waits = forks_contexts && filled.cached == 0;
-    }
+    twins_.push_back(twin.get());
+    twin->twin_of = of;
+    twin->waits = forks_contexts && filled.cached == 0;
     const auto enter_both = [&] {
       fork_state(drafter(), of, number);
       enter(std::move(twin), filled);
     };
-    undo_on_error(enter_both, [&] { drafter().release(number); });
+    undo_on_error(enter_both, [&] {
+      drafter().release(number);
+      twins_.pop_back();
+    });
   }
 
   std::unique_ptr<Entry> remove(Index number) {
     std::unique_ptr<Entry> entry = texts.remove(number);
     leave_call(*entry);
-    free_orphans();
+    leave_twins(*entry);
     return entry;
   }
 
@@ -155,19 +155,20 @@ class BatchCore {
   /// Chooses the sequences of the step: those that have waited longest come first. The call must have room for the most
   /// tokens that each may be fed. Drafts are drawn after the choice, so no drawn token influences it.
   void admit() {
-    texts.served(choose(texts.size(), [this](Index i) -> Entry& { return texts[i]; }));
+    texts.served(choose(texts, [](const auto& entry) -> Entry& { return *entry; }));
   }
   /// Chooses among these sequences.
   void admit(std::span<const Index> sequences) {
     for (std::size_t i = 0; i < sequences.size(); ++i)
       texts.find(sequences, i);  // all, before anything changes
-    texts.served(0);
-    choose(std::ssize(sequences), [&](Index i) -> Entry& { return *texts.find(at(sequences, i)); });
+    texts.served(texts.begin());
+    choose(sequences, [&](Index number) -> Entry& { return *texts.find(number); });
   }
 
   /// The rows that are on their way are for a text that is no more.
   void leave_call(Entry& entry) {
-    std::replace(out_.entries.begin(), out_.entries.end(), &entry, static_cast<Entry*>(nullptr));
+    const auto place = static_cast<std::size_t>(entry.place);
+    if (place < out_.entries.size() && out_.entries[place] == &entry) out_.entries[place] = nullptr;
   }
 
   /// A proposal may be out, or the last step may have failed.
@@ -188,6 +189,7 @@ class BatchCore {
     std::erase_if(out_.entries, [](const Entry* entry) { return entry->seat().error != nullptr; });
     out_.call.clear();
     for (Entry* entry : out_.entries) {
+      entry->place = std::ssize(out_.call.feeds());
       out_.call.add(entry->seat().next_feed, entry->number());
       entry->seat().in_flight.value = 1;
     }
@@ -217,14 +219,13 @@ class BatchCore {
   /// Twins of a text that has been read by now get copies of its contexts. If a copy fails, they read for themselves. Not at
   /// once in fork(): a model may ask for what belongs to the twin's number, which the caller does not know yet.
   void take_over_contexts() {
-    if constexpr (shares_contexts)
-      for (const auto& twin : texts) {
-        if (twin->twin_of < 0) continue;
-        const Entry& other = *texts.find(twin->twin_of);
-        if (twin->waits && !other.over() && other.seat().unread() > 0) continue;
-        if (!other.seat().error) take_over_contexts(other, *twin);
-        twin->twin_of = -1;
-      }
+    std::erase_if(twins_, [this](Entry* twin) {
+      const Entry& other = *texts.find(twin->twin_of);
+      if (twin->waits && !other.over() && other.seat().unread() > 0) return false;
+      if (!other.seat().error) take_over_contexts(other, *twin);
+      twin->twin_of = -1;
+      return true;
+    });
   }
 
   void forget(Index sequence) {
@@ -235,17 +236,18 @@ class BatchCore {
  private:
   using Requests = std::vector<typename Round::template Request<typename Entry::Source>>;
 
-  // Returns how many of these entries it has looked at before the call was full.
-  template <class EntryOf>
-  Index choose(Index count, const EntryOf& entry) {
-    for (Index i = 0; i < count; ++i)
-      if (entry(i).seat().in_flight.value > 0) withdraw(entry(i));
+  // Returns the first of these entries for which the call has no room.
+  template <class Range, class EntryOf>
+  auto choose(const Range& all, const EntryOf& entry) {
+    for (const auto& one : all)
+      if (entry(one).seat().in_flight.value > 0) withdraw(entry(one));
     take_over_contexts();
     ask_shared_length();
     out_.entries.clear();
-    Index left = tokens_per_call, i = 0;
-    while (i < count && admit(entry(i), left)) ++i;
-    return i;
+    Index left = tokens_per_call;
+    auto next = all.begin();
+    while (next != all.end() && admit(entry(*next), left)) ++next;
+    return next;
   }
 
   // Whether there may be room for another sequence after this one.
@@ -255,7 +257,7 @@ class BatchCore {
     if (entry.twin_of >= 0) return true;  // it waits
     auto& seat = entry.seat();
     if constexpr (shares_length) seat.forget_limits();
-    entry.fit_into(tokens_per_call);
+    else entry.fit_into(tokens_per_call);
     const bool is_part = entry.uncached() > 0;
     const Index count = is_part ? std::min(entry.uncached(), left)
                                 : entry.most_fed([&](Index most) { return wanted(entry, most); });
@@ -269,16 +271,18 @@ class BatchCore {
 
   void ask_shared_length() {
     if constexpr (shares_length) {
-      if (size() == 0) return;
-      Index most = 0;
+      Index most = 0, drafting = 0;
       DraftedText text{.room = 0};
       for (const auto& entry : texts) {
-        if (entry->over() || entry->waits_for_turn()) continue;
+        if (entry->over() || entry->waits_for_turn() || entry->twin_of >= 0) continue;
+        entry->fit_into(tokens_per_call);
+        if (entry->uncached() > 0) continue;
         const DraftedText own = entry->seat().drafted_text();
         most = std::max(most, entry->seat().most());
         text = {std::max(text.context, own.context), std::max(text.room, own.room)};
+        ++drafting;
       }
-      wanted_ = next_length(lengths_.of_all(size()), most, text);
+      if (drafting > 0) wanted_ = next_length(lengths_.of_all(drafting), most, text);
     }
   }
 
@@ -365,20 +369,19 @@ class BatchCore {
     undo_on_error(collect, [&] {
       while (std::ssize(finished) > before) finished.pop_back();
     });
-    texts.remove_if([&](Entry& entry) {
-      if (!ends(entry)) return false;
-      if (entry.stays()) return entry.reported(), false;
-      forget(entry.number());
-      return true;
-    });
-    free_orphans();
+    for (Index i = before; i < std::ssize(finished); ++i) {
+      const Index number = at(finished, i).sequence;
+      if (texts.find(number)->stays()) texts.find(number)->reported();
+      else forget(number), remove(number);
+    }
   }
 
-  // Twins of a text that is gone read for themselves. Its number may soon be another text's.
-  void free_orphans() {
-    if constexpr (shares_contexts)
-      for (const auto& entry : texts)
-        if (entry->twin_of >= 0 && !texts.contains(entry->twin_of)) entry->twin_of = -1;
+  // Twins of a text that is gone read for themselves. Its number may soon be another text's. It waits for no text, either.
+  void leave_twins(Entry& gone) {
+    std::erase_if(twins_, [&](Entry* twin) {
+      if (twin->twin_of == gone.number() || twin == &gone) twin->twin_of = -1;
+      return twin->twin_of < 0;
+    });
   }
 
   // A call and its texts; null for one that has left since.
@@ -396,7 +399,8 @@ class BatchCore {
   Index wanted_ = 0;  // what the draft length of all texts asks for
   bool telling_ = false;
   Requests requests_;
-  Proposal out_, taken_;  // taken_: a call that is being looked at
+  Proposal out_, taken_;       // taken_: a call that is being looked at
+  std::vector<Entry*> twins_;  // those that are to take over contexts
 };
 
 }  // namespace specdec::detail

@@ -102,6 +102,7 @@ class BatchEntry {
 
   Index twin_of = -1;  ///< the text whose contexts this one is to take over; −1: none
   bool waits = false;  ///< whether it waits until that text is read: the target copies its context, too
+  Index place = 0;     ///< of its feed in the last call that it took part in
 
  private:
   Source source_;

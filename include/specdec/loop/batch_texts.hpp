@@ -6,31 +6,31 @@
 #include <cstddef>
 #include <iterator>
 #include <limits>
+#include <list>
 #include <memory>
 #include <span>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "specdec/error.hpp"
-#include "specdec/lists.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0::detail {
 
 /// The texts that are in a batch. Each Entry has a number(). The text that has waited longest comes first.
+/// Cost: O(1) for a text that comes or leaves, however many there are.
 template <class Entry>
 class BatchTexts {
+  using Texts = std::list<std::unique_ptr<Entry>>;
+
  public:
   auto begin() const { return texts_.begin(); }
   auto end() const { return texts_.end(); }
   Index size() const { return std::ssize(texts_); }
-  Entry& operator[](Index i) const { return *at(texts_, i); }
-  bool contains(Index number) const { return by_number_.contains(number); }
   Entry* find(Index number) const {
     const auto found = by_number_.find(number);
     if (found == by_number_.end()) invalid_argument("there is no sequence ", number, " in the batch");
-    return found->second;
+    return found->second->get();
   }
   /// The i-th of these sequences, which must not be among those before it.
   Entry* find(std::span<const Index> sequences, std::size_t i) const {
@@ -40,7 +40,7 @@ class BatchTexts {
     const auto before = sequences.first(i);
     if (std::find(before.begin(), before.end(), sequences[i]) != before.end())
       invalid_argument("sequences[", i, "] = ", sequences[i], " occurs twice");
-    return found->second;
+    return found->second->get();
   }
 
   /// −1: a number that was never used. Throws if the number is out of range, or in use.
@@ -52,45 +52,41 @@ class BatchTexts {
     return number;
   }
   void check_number(Index number) const {
-    if (contains(number)) invalid_argument("there is a sequence ", number, " in the batch already");
+    if (by_number_.contains(number))
+      invalid_argument("there is a sequence ", number, " in the batch already");
   }
 
   /// Takes an entry in. If it throws, nothing has changed and the entry is still the caller's.
   void enter(std::unique_ptr<Entry>&& entry) {
-    if (texts_.size() == texts_.capacity()) texts_.reserve(2 * texts_.size() + 1);
+    Texts last(1);
     const Index number = entry->number();
-    by_number_.emplace(number, entry.get());
+    by_number_.emplace(number, last.begin());
     next_ = std::max(next_, number + 1);  // nothing throws from here on
-    texts_.push_back(std::move(entry));
+    last.front() = std::move(entry);
+    if (waiting_ == texts_.end()) waiting_ = last.begin();
+    texts_.splice(texts_.end(), last);
   }
   std::unique_ptr<Entry> remove(Index number) {
-    const auto place = std::find_if(texts_.begin(), texts_.end(),
-                                    [=](const auto& entry) { return entry->number() == number; });
+    const auto place = by_number_.extract(number).mapped();
     std::unique_ptr<Entry> entry = std::move(*place);
-    served_ -= place - texts_.begin() < served_;
+    if (waiting_ == place) ++waiting_;
     texts_.erase(place);
-    by_number_.erase(number);
     return entry;
   }
-  template <class F>
-  void remove_if(const F& leaves) {
-    std::erase_if(texts_, [&](const auto& entry) {
-      const Index number = entry->number();
-      if (!leaves(*entry)) return false;
-      by_number_.erase(number);
-      return true;
-    });
+
+  /// The texts before this one have had their turn, or are over.
+  void served(typename Texts::const_iterator next) { waiting_ = next; }
+  /// They come after the others from here on.
+  void end_turn() {
+    texts_.splice(texts_.end(), texts_, texts_.begin(), waiting_);
+    waiting_ = texts_.begin();
   }
 
-  /// The first `count` texts have had their turn, or are over.
-  void served(Index count) { served_ = count; }
-  /// They come after the others from here on.
-  void end_turn() { std::rotate(texts_.begin(), texts_.begin() + std::exchange(served_, 0), texts_.end()); }
-
  private:
-  std::vector<std::unique_ptr<Entry>> texts_;
-  std::unordered_map<Index, Entry*> by_number_;
-  Index next_ = 0, served_ = 0;
+  Texts texts_;
+  typename Texts::const_iterator waiting_ = texts_.begin();  // the first that has not had its turn
+  std::unordered_map<Index, typename Texts::iterator> by_number_;
+  Index next_ = 0;
 };
 
 }  // namespace specdec::detail

@@ -68,8 +68,6 @@ struct Options {
   /// propose and that verify.
   std::function<bool(std::span<const Token>)> ends = nullptr;
   LogProbabilityOptions log_probabilities = {};  ///< which log-probabilities to record; by default none
-
-  bool stops_at(Token x) const { return stop_tokens.contains(x); }
 };
 
 /// Why a generation ended.
@@ -100,6 +98,10 @@ struct Result {
   /// That is each token but the first; where a part of the prompt was cached, at the start or after a pause, each token after the
   /// first one that was read from there on.
   LogProbabilities prompt_log_probabilities = {}, raw_prompt_log_probabilities = {};
+  /// How many tokens of the prompt the target was not fed, because its context held them when the text was first fed: a prefix that
+  /// was filled, a copy for a fork, the turns before.
+  Index cached = 0;
+  std::vector<bool> drafted = {};  ///< whether each token was drafted, if an observer of yours writes it
 
   /// The text of the tokens, cut before a stop string.
   /// Throws: what `bytes` throws.
@@ -109,20 +111,6 @@ struct Result {
     std::string out;
     for (const Token x : tokens) out += bytes(x);
     if (stop_match) out.resize(static_cast<std::size_t>(stop_match->begin));
-    return out;
-  }
-
-  /// The tokens as ids of another type.
-  /// Throws: InvalidArgument for an id that the type cannot hold.
-  template <std::integral Id>
-  std::vector<Id> ids() const {
-    std::vector<Id> out;
-    out.reserve(tokens.size());
-    for (const Token x : tokens) {
-      out.push_back(static_cast<Id>(x));
-      if (static_cast<Token>(out.back()) != x)
-        detail::invalid_argument("tokens[", out.size() - 1, "] = ", x, " is no number of the type asked for");
-    }
     return out;
   }
 };

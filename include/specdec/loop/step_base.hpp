@@ -88,7 +88,8 @@ class StepBase {
   Result result() const {
     Result out{.tokens = {tokens().begin(), tokens().end()},
                .stop_reason = !text_.done() && room() < 0 ? StopReason::context : text_.stop_reason(),
-               .stop_match = text_.stop_match()};
+               .stop_match = text_.stop_match(),
+               .cached = std::min(begun_.value_or(cached_), text_.size() - std::ssize(tokens()))};
     observers_.each([&](const auto& observer) { observer.report(out); });
     return out;
   }
@@ -125,6 +126,7 @@ class StepBase {
   bool reads_prompt() const { return wants_prompt() && cached_ + 1 < text_.size(); }
   /// In place of a draft the target is fed the next `count` tokens of the text alone.
   Feed next_part(Index count) {
+    if (!begun_) begun_ = cached_;
     offered_.feed_only(count);
     return {part(text_.context(), cached_, count), cached_, wants_prompt() ? count : 0};
   }
@@ -156,6 +158,7 @@ class StepBase {
       limits_.reset();  // nothing throws from here on
     }
     cached_ = filled_ = 0;
+    begun_.reset();
     if (tokens().empty()) owe_prompt();
     observers_.each([](auto& observer) { observer.forked(); });
     recorder_.forget();
@@ -211,6 +214,7 @@ class StepBase {
     const Index longest = offered_.longest(branches, *limits_);
     observers_.each([&](auto& observer) { observer.reserve(longest); });
     recorder_.reserve(longest);
+    if (!begun_) begun_ = cached_;
     offered_.place();
     recorder_.begin_target_call(draft_time);
     return feed;
@@ -276,6 +280,7 @@ class StepBase {
     limits_.reset();
     cached_ = std::min({cached_, common, text_.size() - 1});
     filled_ = std::min(filled_, common);
+    begun_.reset();
     observers_.each([](auto& observer) { observer.restarted(); });
     owe_prompt();
   }
@@ -313,6 +318,7 @@ class StepBase {
   Text text_;
   Index cached_ = 0;                   // how many tokens of the text the target's context holds
   Index filled_ = 0;                   // how many of these the caller has filled in
+  std::optional<Index> begun_;         // cached_ when the text of this turn was first fed
   std::optional<DraftLimits> limits_;  // of the step's draft, once limits() was called
   OfferedDraft offered_;
   StepRecorder recorder_;

@@ -50,7 +50,7 @@ inline constexpr bool rates_tokens = reads_rows<P> && requires(P& policy, const 
 ///   next(most)       how many tokens to ask for in the next step, 0..most. `most` is always Options::gamma, which may be
 ///                    `unlimited`. Where the budget or a context has room for fewer tokens, the loop cuts the number;
 ///                    StepRecord::asked is the number after the cut. Called once for a step, even if the step is tried
-///                    several times; where one draft length serves all sequences of a Batch, once for each Batch::step().
+///                    several times; where one draft length serves all sequences of a Batch, once for each Batch::step() with drafts.
 ///   next(most, text) in place of next(most): sees the text, too (DraftedText). Where it serves all texts, it sees the
 ///                    longest context and the largest room
 ///   observe(step)    called after every step with its StepRecord. Must not throw.

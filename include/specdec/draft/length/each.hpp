@@ -19,11 +19,11 @@ struct Each {
 ///
 ///   specdec::Batch batch{target, drafter, verifier, specdec::each(specdec::ScheduledLength{3})};
 ///
-/// Without each(), one draft length serves all texts. A Batch then calls next() once for each step (for each propose_for(),
-/// if texts take part in turn), and batch(n) before it, with the number of texts, if the draft length has that function. A
-/// CascadeDrafter calls next() for each text and each step of its inner loop, and batch(n) once before. observe() is called for the
-/// steps of all texts. A draft length with batch(n) that may also be copied for each text says so with a member
-/// `static constexpr bool serves_one_text = true`.
+/// Without each(), one draft length serves all texts. A Batch then calls next() once for each step (for each propose_for(), if texts
+/// take part in turn), and batch(n) before it, if the draft length has that function: n texts decode. A text that is fed its prompt
+/// in parts, or waits for a copy of a context, does not count, and is not asked for. A CascadeDrafter calls next() for each text
+/// and each step of its inner loop, and batch(n) once before. observe() is called for the steps of all texts. A draft length with
+/// batch(n) that may also be copied for each text says so with a member `static constexpr bool serves_one_text = true`.
 /// If the draft length looks at rows (more(), acceptance()) and drafts are made on several threads, these functions must be
 /// safe to call for several drafts at a time.
 template <class Policy>
@@ -72,7 +72,7 @@ class LengthOfTexts {
     if constexpr (for_each_text) return own;
     else return length_;
   }
-  /// The draft length of all texts. It learns how many there are, if it counts them.
+  /// The draft length of all texts. It learns how many decode, if it counts them.
   Policy& of_all(Index texts)
     requires(!for_each_text)
   {
