@@ -59,8 +59,8 @@ mutant("c-numbers-apart-read-as-neighbours", "more/c/rows.hpp", "tests/more/c/sp
 mutant("c-rows-of-the-first-draft", "more/c/rows.hpp", "tests/more/c/specdec", "made(type, first_ + i)", "made(type, i)")
 mutant("c-draft-read-as-the-target", "more/c/judge.hpp", "tests/more/c/specdec",
        "if (draft.are<R>()) return judge(", "return judge(")
-mutant("c-list-out-of-order-believed", "more/c/rows.hpp", "tests/more/c/specdec", "ascending == size && ", "")
-mutant("c-negative-of-a-list-believed", "more/c/rows.hpp", "tests/more/c/specdec", "p.minCoeff() >= 0 && ", "")
+mutant("c-list-out-of-order-believed", "more/c/rows.hpp", "tests/more/c/specdec", "ascending == static_cast<Token>(size) && ", "")
+mutant("c-negative-of-a-list-believed", "more/c/rows.hpp", "tests/more/c/specdec", "p.minCoeff() >= 0 &&", "")
 
 mutant = promise("the laboratory states the error of what it measures")
 mutant("gain-unpaired", "bench/acceptance/estimate.hpp", "bench/tests/acceptance_lab", "b[i] - ratio * a[i]", "b[i] - a[i]")

@@ -242,10 +242,11 @@ class RowsOfC {
   bool is_clearly_right(std::span<const Token> ids, std::span<const S> numbers) const {
     const std::size_t size = ids.size();
     if (size == 0 || size > max_segment_size || ids[0] < 0 || ids[size - 1] >= rows_.vocab_size) return false;
-    std::size_t ascending = 1;
+    Token ascending = 1;  // as wide as the ids, so that a compiler counts whole vectors
     for (std::size_t k = 1; k < size; ++k) ascending += ids[k - 1] < ids[k] ? 1 : 0;
     const Eigen::Map<const Eigen::Array<S, Eigen::Dynamic, 1>> p(numbers.data(), std::ssize(numbers));
-    return ascending == size && p.minCoeff() >= 0 && std::abs(static_cast<double>(p.sum()) - 1) < 9e-4;
+    return ascending == static_cast<Token>(size) && p.minCoeff() >= 0 &&
+           std::abs(static_cast<double>(p.sum()) - 1) < 9e-4;
   }
 
   const char* name_;
