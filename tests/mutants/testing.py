@@ -54,13 +54,13 @@ mutant("c-draft-at-the-targets-temperature", "more/c/batch.hpp", "tests/more/c/s
        "given.draft.at_temperature(in.draft_temperatures[i], i)", "given.draft.at_temperature(in.target_temperatures[i], i)")
 mutant("c-memory-without-what-is-left", "more/c/greedy_block.hpp", "tests/more/c/specdec",
        "bytes = write_number(static_cast<std::uint64_t>(m.left), bytes);", "bytes = write_number(1, bytes);")
-mutant("c-list-drawn-by-places", "more/c/rows.hpp", "tests/more/c/specdec",
-       "if constexpr (listed<decltype(row)>) return row.support(k);", "if constexpr (false) return k;")
-
-mutant("c-floats-apart-read-as-neighbours", "more/c/rows.hpp", "tests/more/c/specdec",
-       "rows_.scalar == SPECDEC_FLOAT && rows_.element_stride == 1", "rows_.scalar == SPECDEC_FLOAT")
-mutant("c-floats-of-the-first-draft", "more/c/rows.hpp", "tests/more/c/specdec",
-       "numbers_of<float, 1>(first_ + i)", "numbers_of<float, 1>(i)")
+mutant("c-numbers-apart-read-as-neighbours", "more/c/rows.hpp", "tests/more/c/specdec",
+       "const bool neighbours = rows.element_stride == 1;", "const bool neighbours = true;")
+mutant("c-rows-of-the-first-draft", "more/c/rows.hpp", "tests/more/c/specdec", "made(type, first_ + i)", "made(type, i)")
+mutant("c-draft-read-as-the-target", "more/c/judge.hpp", "tests/more/c/specdec",
+       "if (draft.are<R>()) return judge(", "return judge(")
+mutant("c-list-out-of-order-believed", "more/c/rows.hpp", "tests/more/c/specdec", "ascending == static_cast<Token>(size) && ", "")
+mutant("c-negative-of-a-list-believed", "more/c/rows.hpp", "tests/more/c/specdec", "p.minCoeff() >= 0 &&", "")
 
 mutant = promise("the laboratory states the error of what it measures")
 mutant("gain-unpaired", "bench/acceptance/estimate.hpp", "bench/tests/acceptance_lab", "b[i] - ratio * a[i]", "b[i] - a[i]")

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <string_view>
 #include <utility>
 
 #include "specdec/error.hpp"
@@ -16,7 +15,7 @@ inline bool is_probability(double value) { return value >= 0 && value <= 1 + 0x1
 
 /// Calls f(). An InvalidDistribution from f is rethrown with the row's name, unless it names a row already.
 template <class F>
-auto in_row(std::string_view matrix, Index i, F&& f) {
+auto in_row(const auto& matrix, Index i, F&& f) {
   return with_error(std::forward<F>(f),
                     [&](const InvalidDistribution& error) { return error.in(matrix, i); });
 }

@@ -168,7 +168,7 @@ void check_kind(const auto& target, const auto& draft, const specdec_rows& c_tar
   check_rows(rows_of(target), rows_of(draft), c_target, c_draft);
 }
 
-// The rule for lines on the rows of C++ as they are.
+// A rule for lines and one for trees, on the rows of C++ as they are.
 void check_as_they_are(const auto& target, const auto& draft, const specdec_rows& c_target,
                        const specdec_rows& c_draft) {
   const std::vector<CppRow> drawn = rows_of(draft);
@@ -177,6 +177,8 @@ void check_as_they_are(const auto& target, const auto& draft, const specdec_rows
     const std::vector<Token> tokens = drawn_from(drawn, rng);
     check_same(in_c(SPECDEC_BLOCK, &c_target, &c_draft, tokens, seed),
                in_cpp(BlockVerifier{}, target, draft, tokens, seed));
+    check_same(in_c(SPECDEC_TRAVERSAL, &c_target, &c_draft, tokens, seed, &tree),
+               in_cpp(TraversalVerifier{}, target, draft, tokens, seed, tree));
   }
 }
 
@@ -271,8 +273,7 @@ void check_lists(specdec_scalar scalar) {
   const Lists<S> target(gamma + 1, 1), draft(gamma, 2);
   const RowSpan p{target.rows_of_cpp, vocabulary}, q{draft.rows_of_cpp, vocabulary};
   check_kind(p, q, target.described(scalar), draft.described(scalar));
-  if constexpr (std::same_as<S, float>)
-    check_as_they_are(p, q, target.described(scalar), draft.described(scalar));
+  check_as_they_are(p, q, target.described(scalar), draft.described(scalar));
 }
 
 }  // namespace
@@ -293,6 +294,26 @@ TEST_CASE("rows by strides and by pointers get the verdicts of C++") {
 TEST_CASE("lists get the verdicts of C++") {
   check_lists<float>(SPECDEC_FLOAT);
   check_lists<double>(SPECDEC_DOUBLE);
+}
+
+TEST_CASE("rows of two kinds get the verdicts of C++") {
+  const Pair pair;
+  const RowMajor<float> floats = pair.target.cast<float>(), draft_floats = pair.draft.cast<float>(),
+                        logits = pair.draft.array().log().cast<float>();
+  const specdec_rows c_floats = described(SPECDEC_PROBABILITIES, SPECDEC_FLOAT, gamma + 1, floats.data()),
+                     c_doubles = described(SPECDEC_PROBABILITIES, SPECDEC_DOUBLE, gamma, pair.draft.data());
+  specdec_rows c_logits = described(SPECDEC_LOGITS, SPECDEC_FLOAT, gamma, logits.data());
+  c_logits.temperature = 1;
+  check_kind(floats, pair.draft, c_floats, c_doubles);
+  check_kind(floats, Logits{logits, {.temperature = 1}}, c_floats, c_logits);
+  check_kind(pair.target, draft_floats,
+             described(SPECDEC_PROBABILITIES, SPECDEC_DOUBLE, gamma + 1, pair.target.data()),
+             described(SPECDEC_PROBABILITIES, SPECDEC_FLOAT, gamma, draft_floats.data()));
+  const Lists<float> target(gamma + 1, 1);
+  const Lists<double> draft(gamma, 2);
+  check_kind(RowSpan{target.rows_of_cpp, vocabulary}, RowSpan{draft.rows_of_cpp, vocabulary},
+             target.described(SPECDEC_FLOAT), draft.described(SPECDEC_DOUBLE));
+  check_kind(floats, RowSpan{draft.rows_of_cpp, vocabulary}, c_floats, draft.described(SPECDEC_DOUBLE));
 }
 
 TEST_CASE("logits of known log-sum-exp, greedy logits and one-hot rows get the verdicts of C++") {
@@ -320,14 +341,22 @@ TEST_CASE("logits of known log-sum-exp, greedy logits and one-hot rows get the v
   specdec_rows one_hot = {};
   one_hot.kind = SPECDEC_ONE_HOT;
   const RowMajor<float> p = pair.target.cast<float>();
-  c_target = described(SPECDEC_PROBABILITIES, SPECDEC_FLOAT, gamma + 1, p.data());
+  const Lists<float> listed(gamma + 1, 1);
   const std::vector<Token> tokens{1, 2, 3, 4, 5};
-  for (std::uint64_t seed = 0; seed < 100; ++seed) {
-    check_same(in_c(SPECDEC_TOKEN, &c_target, &one_hot, tokens, seed),
-               in_cpp(TokenVerifier{}, p, OneHotRows(tokens), tokens, seed));
-    check_same(in_c(SPECDEC_TRAVERSAL, &c_target, &one_hot, tokens, seed, &tree),
-               in_cpp(TraversalVerifier{}, p, OneHotRows(tokens), tokens, seed, tree));
-  }
+  const auto check_chosen = [&](const auto& rows, const specdec_rows& c_rows) {
+    for (std::uint64_t seed = 0; seed < 100; ++seed) {
+      check_same(in_c(SPECDEC_TOKEN, &c_rows, &one_hot, tokens, seed),
+                 in_cpp(TokenVerifier{}, rows, OneHotRows(tokens), tokens, seed));
+      check_same(in_c(SPECDEC_TRAVERSAL, &c_rows, &one_hot, tokens, seed, &tree),
+                 in_cpp(TraversalVerifier{}, rows, OneHotRows(tokens), tokens, seed, tree));
+    }
+  };
+  check_chosen(p, described(SPECDEC_PROBABILITIES, SPECDEC_FLOAT, gamma + 1, p.data()));
+  check_chosen(pair.target, described(SPECDEC_PROBABILITIES, SPECDEC_DOUBLE, gamma + 1, pair.target.data()));
+  check_chosen(RowSpan{listed.rows_of_cpp, vocabulary}, listed.described(SPECDEC_FLOAT));
+  c_target = described(SPECDEC_LOGITS, SPECDEC_FLOAT, gamma + 1, target.data());
+  c_target.temperature = 0.75;
+  check_chosen(Logits{target, {.temperature = 0.75}}, c_target);
 }
 
 namespace {
@@ -727,6 +756,17 @@ TEST_CASE("one row in so many verifications is summed in C, too, unless it holds
              Catch::Contains("target row 0: the probabilities sum to 0.2"));
   CHECK(specdec_check_every(1) == 2);
   CHECK(error(logits).empty());
+  const std::array<std::int32_t, 4> ids{0, 1, 0, 1};
+  const std::array<std::int64_t, 3> offsets{0, 2, 4};
+  const std::array<double, 4> numbers{1, 0, 0.5, 0.25}, draft_numbers{0, 1};
+  const specdec_rows listed = lists(2, offsets.data(), ids.data(), numbers.data()),
+                     draft = lists(1, offsets.data(), ids.data(), draft_numbers.data());
+  CHECK(specdec_check_every(0) == 1);
+  CHECK(in_c(SPECDEC_TOKEN, &listed, &draft, {1}, 1).error.empty());  // refused: the second list is not read
+  CHECK(specdec_check_every(1) == 0);
+  std::string all;
+  for (int turn = 0; turn < 4; ++turn) all += in_c(SPECDEC_TOKEN, &listed, &draft, {1}, 1).error;
+  CHECK_THAT(all, Catch::Contains("target row 1: the probabilities of a list of 2 tokens sum to 0.75"));
   CHECK(specdec_check_every(0) == 1);
 }
 
@@ -1412,6 +1452,39 @@ TEST_CASE("a list that does not sum to 1 is refused") {
     CHECK(specdec_verify(SPECDEC_SAMPLE_MATCH, &target, nullptr, nullptr, 0, &rng, &verdict, error.data(),
                          error.size()) == (right ? SPECDEC_OK : SPECDEC_INVALID_DISTRIBUTION));
     if (!right) CHECK_THAT(std::string(error.data()), Catch::Contains("of a list of 2 tokens sum to "));
+  }
+}
+
+TEST_CASE("a list with a wrong id or number is refused in the words of C++, short or long") {
+  const auto with = [](auto numbers, std::size_t k, auto number) {
+    numbers[k] = number;
+    return numbers;
+  };
+  for (const std::size_t size : {std::size_t{3}, std::size_t{1200}}) {
+    INFO(size);
+    std::vector<std::int32_t> ids;
+    for (std::size_t k = 0; k < size; ++k) ids.push_back(static_cast<std::int32_t>(k));
+    const std::vector<double> numbers(size, 1.0 / static_cast<double>(size));
+    const std::vector<std::int64_t> offsets{0, static_cast<std::int64_t>(size)};
+    const auto told = [&](const std::vector<std::int32_t>& some_ids,
+                          const std::vector<double>& some_numbers) {
+      specdec_rows target = described(SPECDEC_LISTS, SPECDEC_DOUBLE, 1, some_numbers.data());
+      target.ids = some_ids.data();
+      target.offsets = offsets.data();
+      return in_c(SPECDEC_SAMPLE_MATCH, &target, nullptr, {}, 1).error;
+    };
+    CHECK(told(ids, numbers).empty());
+    CHECK_THAT(told(with(ids, 1, 0), numbers),
+               Catch::Contains("do not ascend: ids[1] = 0, after ids[0] = 0"));
+    CHECK_THAT(told(with(ids, 0, -1), numbers), Catch::Contains("id -1 is outside the vocabulary 0..1499"));
+    CHECK_THAT(told(with(ids, size - 1, 1500), numbers),
+               Catch::Contains("id 1500 is outside the vocabulary"));
+    std::vector<double> negative = with(numbers, 1, -numbers[1]);
+    negative[0] += 2 * numbers[1];  // so that the sum stays 1
+    CHECK_THAT(told(ids, negative), Catch::Contains("the probability of token 1 is -"));
+    CHECK_THAT(told(ids, with(numbers, 2, std::nan(""))),
+               Catch::Contains("the probability of token 2 is nan"));
+    CHECK_THAT(told(ids, with(numbers, 0, numbers[0] + 0.002)), Catch::Contains(" tokens sum to 1.002"));
   }
 }
 

@@ -3,18 +3,24 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
 #include <span>
+#include <type_traits>
 
 #include "specdec/chance/philox.hpp"
+#include "specdec/eigen.hpp"
 #include "specdec/error.hpp"
 #include "specdec/more/c/greedy_block.hpp"
 #include "specdec/more/c/rows.hpp"
 #include "specdec/more/c/specdec.h"
 #include "specdec/more/c/status.hpp"
+#include "specdec/rows/kinds/dense.hpp"
+#include "specdec/rows/kinds/logits_row.hpp"
+#include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/block.hpp"
@@ -73,7 +79,32 @@ struct DraftOfC {
     return some;
   }
 
-  /// The look-ups that a rule begins with. Asked for together, their cache misses overlap. Row row_of(k) judges token k.
+  /// Returns judge(target, draft). Where both have one frequent type, or the draft is one-hot, they are judged as rows of their own
+  /// types, as fast as in C++. All else is judged as rows of any kind: each pair of types costs a compiler two seconds. Logits
+  /// gain little, because reading them takes longer than finding their type. Row row_of(k) judges token k.
+  template <class RowNumber, class Judge>
+  specdec_verdict judged(const RowNumber& row_of, const Judge& judge) const {
+    return target.with_type([&]<class R>(std::type_identity<R>) -> specdec_verdict {
+      constexpr bool numbers = one_of<R, DenseRow<float>, DenseRow<double>>;
+      if constexpr (numbers ||
+                    one_of<R, DenseRow<Eigen::half, Eigen::Dynamic>,
+                           DenseRow<Eigen::bfloat16, Eigen::Dynamic>, ListOfC<float>, ListOfC<double>>)
+        if (draft.are<R>()) return judge(RowsOfType<R>(target), RowsOfType<R>(draft));
+      if constexpr (numbers || one_of<R, LogitsRow<float>>)
+        if (draft.are<OneHotRow>()) return judge(RowsOfType<R>(target), RowsOfType<OneHotRow>(draft));
+      prefetch(row_of);
+      return judge(target, draft);
+    });
+  }
+
+  TokenIds tokens;
+  RowsOfC target, draft;
+
+ private:
+  template <class R, class... Some>
+  static constexpr bool one_of = (std::same_as<R, Some> || ...);
+
+  // The look-ups that a rule begins with. Asked for together, their cache misses overlap.
   template <class RowNumber>
   void prefetch(const RowNumber& row_of) const {
     for (Index k = 0; k < tokens.size(); ++k) {
@@ -81,9 +112,6 @@ struct DraftOfC {
       target.prefetch(row_of(k), as_token(tokens[k]));
     }
   }
-
-  TokenIds tokens;
-  RowsOfC target, draft;
 };
 
 /// Calls f(rule) for a rule for lines that remembers nothing.
@@ -137,34 +165,34 @@ auto with_generator(specdec_philox& rng, F&& f) {
 /// Judges a line: by the memory's rule if there is a memory, else by the rule of this number.
 inline specdec_verdict judge_line(specdec_rule number, specdec_greedy_block* memory, const DraftOfC& given,
                                   specdec_philox& rng) {
-  const auto judge = [&](const auto& target, const auto& draft) -> specdec_verdict {
-    const auto by = [&](auto&& rule) {
-      return with_generator(
-          rng, [&](Philox& source) { return verify(rule, target, draft, given.tokens, source); });
-    };
-    const Verdict verdict = memory != nullptr ? by(memory->rule) : with_rule_for_lines(number, by);
-    return {verdict.accepted, verdict.token};
-  };
-  if (given.target.are_floats() && given.draft.are_floats())
-    return judge(FloatsOfC(given.target), FloatsOfC(given.draft));
-  given.prefetch([](Index k) { return k; });
-  return judge(given.target, given.draft);
+  return given.judged(
+      [](Index k) { return k; },
+      [&](const auto& target, const auto& draft) -> specdec_verdict {
+        const auto by = [&](auto&& rule) {
+          return with_generator(
+              rng, [&](Philox& source) { return verify(rule, target, draft, given.tokens, source); });
+        };
+        const Verdict verdict = memory != nullptr ? by(memory->rule) : with_rule_for_lines(number, by);
+        return {verdict.accepted, verdict.token};
+      });
 }
 
 /// Judges a tree, and writes the path to `path`, if there is one.
 inline specdec_verdict judge_tree(specdec_rule number, const DraftOfC& given, TokenIds parents,
                                   specdec_philox& rng, int32_t* path) {
-  const Drafted drafted(given.target, given.draft, given.tokens, parents);
-  given.prefetch([&](Index k) { return drafted.parent(k) + 1; });
-  const NodeVerdict stop = with_rule_for_trees(number, [&](auto&& rule) {
-    return with_generator(rng, [&](Philox& source) { return verify_at_node(rule, drafted, source); });
-  });
-  const Index accepted = drafted.depth(stop.node);
-  if (path != nullptr) {
-    Index at = accepted;
-    each_back(drafted, stop.node - 1, [&](Index k) { path[--at] = static_cast<int32_t>(k); });
-  }
-  return {accepted, stop.token};
+  const auto judge = [&](const auto& target, const auto& draft) -> specdec_verdict {
+    const Drafted drafted(target, draft, given.tokens, parents);
+    const NodeVerdict stop = with_rule_for_trees(number, [&](auto&& rule) {
+      return with_generator(rng, [&](Philox& source) { return verify_at_node(rule, drafted, source); });
+    });
+    const Index accepted = drafted.depth(stop.node);
+    if (path != nullptr) {
+      Index at = accepted;
+      each_back(drafted, stop.node - 1, [&](Index k) { path[--at] = static_cast<int32_t>(k); });
+    }
+    return {accepted, stop.token};
+  };
+  return given.judged([&](Index k) { return Index{as_token(parents[k])} + 1; }, judge);
 }
 
 }  // namespace specdec::detail

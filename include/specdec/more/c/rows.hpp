@@ -1,9 +1,9 @@
-// The rows of the C interface: one C++ type for all kinds that a specdec_rows describes. So each rule is compiled once. Rules for
-// lines are also compiled for rows of floats, the most frequent kind, which are judged as fast as in C++.
+// The rows of the C interface: one C++ type for all kinds that a specdec_rows describes, and each kind as rows of its own type.
 // Experimental: may change in any version. See .github/CHANGELOG.md.
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +11,6 @@
 #include <span>
 #include <type_traits>
 #include <utility>
-#include <variant>
 
 #include "specdec/eigen.hpp"
 #include "specdec/error.hpp"
@@ -25,118 +24,58 @@
 #include "specdec/rows/kinds/variant_rows.hpp"
 #include "specdec/rows/list.hpp"
 #include "specdec/rows/numbers.hpp"
-#include "specdec/rows/read/prefix_sampler.hpp"
+#include "specdec/rows/read/sum_check.hpp"
+#include "specdec/rows/traits.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0::detail {
 
-// Halves and bfloat16 are copied to floats wherever they lie, so they need no type for numbers that lie side by side.
-using AnyRowOfC =
-    VariantRow<DenseRow<float>, DenseRow<float, Eigen::Dynamic>, DenseRow<double>,
-               DenseRow<double, Eigen::Dynamic>, DenseRow<Eigen::half, Eigen::Dynamic>,
-               DenseRow<Eigen::bfloat16, Eigen::Dynamic>, LogitsRow<float>, LogitsRow<float, Eigen::Dynamic>,
-               LogitsRow<double>, LogitsRow<double, Eigen::Dynamic>, LogitsRow<Eigen::half, Eigen::Dynamic>,
-               LogitsRow<Eigen::bfloat16, Eigen::Dynamic>, SparseRow<float>, SparseRow<double>, OneHotRow>;
-
-/// A row of any kind. A draw gives the token that the held row's own sampler gives.
-class RowOfC : public AnyRowOfC {
- public:
-  template <class R>
-  static RowOfC holding(const R& row) {
-    return RowOfC(std::in_place_type<R>, row);
-  }
-
-  class Sampler;
-  inline Sampler sampler() const;
-
- private:
-  using AnyRowOfC::AnyRowOfC;
+/// A list of tokens. All of it is checked where it is made, so it is looked up only where a rule asks.
+template <class S>
+struct ListOfC : SparseRow<S> {
+  using SparseRow<S>::SparseRow;
+  static constexpr bool constant_time_probability = false;
 };
 
-/// The row that a sampler sums: place k is token k, or entry k of a list. The bound of its sum depends on the scalar.
-template <bool of_halves>
-class PlacesOfC {
+/// A row of any kind. Halves and bfloat16 are copied to floats wherever they lie, so they need no type for numbers that lie side
+/// by side.
+class RowOfC
+    : public VariantRow<
+          DenseRow<float>, DenseRow<float, Eigen::Dynamic>, DenseRow<double>,
+          DenseRow<double, Eigen::Dynamic>, DenseRow<Eigen::half, Eigen::Dynamic>,
+          DenseRow<Eigen::bfloat16, Eigen::Dynamic>, LogitsRow<float>, LogitsRow<float, Eigen::Dynamic>,
+          LogitsRow<double>, LogitsRow<double, Eigen::Dynamic>, LogitsRow<Eigen::half, Eigen::Dynamic>,
+          LogitsRow<Eigen::bfloat16, Eigen::Dynamic>, ListOfC<float>, ListOfC<double>, OneHotRow> {
  public:
-  explicit PlacesOfC(const RowOfC& row) : row_(row) {}
-  static constexpr double rounding_of_small = of_halves ? rounding_at_zero<Eigen::half> : 0.0;
-
-  Index vocab_size() const {
-    return ask([](const auto& row) -> Index { return size(row); });
-  }
-  double probability(Token k) const {
-    return ask([k](const auto& row) { return at(row, k); });
-  }
-  double sum(Index start, Index count) const {
-    return ask([start, count](const auto& row) {
-      if constexpr (!listed<decltype(row)>) return static_cast<double>(row.sum(start, count));
-      double sum = 0;
-      for (Index k = start; k < start + count; ++k) sum += at(row, static_cast<Token>(k));
-      return sum;
-    });
-  }
-  void prefetch(Token k) const {
-    ask([k](const auto& row) {
-      if constexpr (!listed<decltype(row)>) specdec::prefetch(row, k);
-    });
-  }
-  /// The token at place k.
-  Token token(Token k) const {
-    return ask([k](const auto& row) -> Token {
-      if constexpr (listed<decltype(row)>) return row.support(k);
-      else return k;
-    });
-  }
-
- private:
-  template <class R>
-  static constexpr bool listed = ListedRow<std::remove_cvref_t<R>>;
-
-  static Index size(const auto& row) {
-    if constexpr (listed<decltype(row)>) return row.support_size();
-    else return row.vocab_size();
-  }
-  static double at(const auto& row, Token k) {
-    if constexpr (listed<decltype(row)>) return row.listed(k);
-    else return static_cast<double>(row.probability(k));
-  }
-  decltype(auto) ask(const auto& question) const { return std::visit(question, row_.held()); }
-
-  RowOfC row_;
+  using VariantRow::VariantRow;
 };
 
-/// The inverse distribution function of a row. A list was checked when it was made, so the token needs no check.
-class RowOfC::Sampler {
- public:
-  /// `stretch` is the number of tokens for which the row knows sums already.
-  Sampler(const RowOfC& row, Index stretch) : places_(row), draw_(begin(row, stretch)) {}
-
-  Token operator()(double u) {
-    if (auto* const draw = std::get_if<2>(&draw_)) return (*draw)(u);
-    return places_.token(std::visit([u](auto& draw) { return draw(u); }, draw_));
+/// Calls f(std::type_identity<R>()), where R is the type of all rows with this description and scalar.
+template <class S, int Stride, class F>
+auto with_type_of_scalar(const specdec_rows& rows, const F& f) {
+  if constexpr (std::floating_point<S>) {
+    if (rows.kind == SPECDEC_LISTS) return f(std::type_identity<ListOfC<S>>());
   }
-
- private:
-  // A row of floats, the most frequent kind, is asked itself: each question to a row of any kind is a call through a table.
-  using Draw = std::variant<PrefixSampler<PlacesOfC<false>>, PrefixSampler<PlacesOfC<true>>,
-                            PrefixSampler<DenseRow<float>>>;
-
-  static Draw begin(const RowOfC& row, Index stretch) {
-    if (const auto* const floats = std::get_if<DenseRow<float>>(&row.held()))
-      return Draw(std::in_place_index<2>, *floats);
-    if (std::holds_alternative<DenseRow<Eigen::half, Eigen::Dynamic>>(row.held()))
-      return Draw(std::in_place_index<1>, PlacesOfC<true>(row), stretch);
-    return Draw(std::in_place_index<0>, PlacesOfC<false>(row), stretch);
+  if (rows.kind == SPECDEC_PROBABILITIES) return f(std::type_identity<DenseRow<S, Stride>>());
+  return f(std::type_identity<LogitsRow<S, Stride>>());
+}
+template <class F>
+auto with_type_of(const specdec_rows& rows, const F& f) {
+  constexpr int apart = Eigen::Dynamic;
+  const bool neighbours = rows.element_stride == 1;
+  if (rows.kind == SPECDEC_ONE_HOT) return f(std::type_identity<OneHotRow>());
+  switch (rows.scalar) {
+    case SPECDEC_FLOAT:
+      return neighbours ? with_type_of_scalar<float, 1>(rows, f) : with_type_of_scalar<float, apart>(rows, f);
+    case SPECDEC_DOUBLE:
+      return neighbours ? with_type_of_scalar<double, 1>(rows, f)
+                        : with_type_of_scalar<double, apart>(rows, f);
+    case SPECDEC_HALF:
+      return with_type_of_scalar<Eigen::half, apart>(rows, f);
+    default:
+      return with_type_of_scalar<Eigen::bfloat16, apart>(rows, f);
   }
-
-  PlacesOfC<false> places_;
-  Draw draw_;
-};
-
-inline RowOfC::Sampler RowOfC::sampler() const {
-  // This reads a row of logits, so it must come before the sampler copies the row.
-  const Index stretch = known_stretch();
-  return Sampler(*this, stretch);
 }
 
 /// The matrix that a specdec_rows describes. The numbers and the name must outlive it.
@@ -159,26 +98,26 @@ class RowsOfC {
   /// 0 for one-hot rows, which fit any vocabulary.
   Index vocab_size() const { return rows_.vocab_size; }
 
-  RowOfC row(Index i) const {
-    i += first_;
-    if (rows_.kind == SPECDEC_ONE_HOT) return RowOfC::holding(OneHotRows(tokens_).row(i));
-    switch (rows_.scalar) {
-      case SPECDEC_FLOAT:
-        return rows_.element_stride == 1 ? row_of<float, 1>(i) : row_of<float>(i);
-      case SPECDEC_DOUBLE:
-        return rows_.element_stride == 1 ? row_of<double, 1>(i) : row_of<double>(i);
-      case SPECDEC_HALF:
-        return row_of<Eigen::half>(i);
-      default:
-        return row_of<Eigen::bfloat16>(i);
-    }
+  /// Calls f(std::type_identity<R>()), where R is the type of all rows.
+  template <class F>
+  auto with_type(const F& f) const {
+    return with_type_of(rows_, f);
+  }
+  /// Whether all rows are of type R.
+  template <class R>
+  bool are() const {
+    return with_type([]<class T>(std::type_identity<T>) { return std::same_as<T, R>; });
   }
 
-  /// Whether all rows are probabilities in floats that lie side by side: rows as floats() returns.
-  bool are_floats() const {
-    return rows_.kind == SPECDEC_PROBABILITIES && rows_.scalar == SPECDEC_FLOAT && rows_.element_stride == 1;
+  RowOfC row(Index i) const {
+    return with_type(
+        [&]<class R>(std::type_identity<R> type) { return RowOfC(std::in_place_type<R>, row(i, type)); });
   }
-  DenseRow<float> floats(Index i) const { return DenseRow<float>(numbers_of<float, 1>(first_ + i)); }
+  /// Row i, which is of type R.
+  template <class R>
+  R row(Index i, std::type_identity<R> type) const {
+    return made(type, first_ + i);
+  }
 
   /// `count` rows from row `first` on.
   RowsOfC part(Index first, Index count) const {
@@ -200,7 +139,7 @@ class RowsOfC {
 
   /// A hint that token x of row i will be looked up soon. Rows of another kind than probabilities are not read so.
   void prefetch(Index i, Token x) const {
-    if (rows_.kind != SPECDEC_PROBABILITIES || i >= count_ || x < 0) return;
+    if (rows_.kind != SPECDEC_PROBABILITIES || i < 0 || i >= count_ || x < 0) return;
     i += first_;
     if (rows_.scalar == SPECDEC_FLOAT) numbers_of<float>(i).prefetch(x);
     else if (rows_.scalar == SPECDEC_DOUBLE) numbers_of<double>(i).prefetch(x);
@@ -272,31 +211,42 @@ class RowsOfC {
     return {first, rows_.vocab_size, rows_.element_stride};
   }
 
-  template <class S, int Stride = Eigen::Dynamic>
-  RowOfC row_of(Index i) const {
-    if (rows_.kind == SPECDEC_LISTS) {
-      if constexpr (std::floating_point<S>) return list<S>(i);
-    }
-    const auto numbers = numbers_of<S, Stride>(i);
-    if (rows_.kind == SPECDEC_PROBABILITIES) return RowOfC::holding(DenseRow<S, Stride>(numbers));
-    if (rows_.kind == SPECDEC_GREEDY_LOGITS) return RowOfC::holding(LogitsRow<S, Stride>(numbers, 0.0));
-    if (rows_.log_sum_exp == nullptr)
-      return RowOfC::holding(LogitsRow<S, Stride>(numbers, rows_.temperature));
-    return RowOfC::holding(LogitsRow<S, Stride>(numbers, rows_.temperature, LogSumExp{rows_.log_sum_exp[i]}));
+  OneHotRow made(std::type_identity<OneHotRow>, Index i) const { return OneHotRows(tokens_).row(i); }
+  template <class S, int Stride>
+  DenseRow<S, Stride> made(std::type_identity<DenseRow<S, Stride>>, Index i) const {
+    return DenseRow<S, Stride>(numbers_of<S, Stride>(i));
   }
-
+  template <class S, int Stride>
+  LogitsRow<S, Stride> made(std::type_identity<LogitsRow<S, Stride>>, Index i) const {
+    const auto numbers = numbers_of<S, Stride>(i);
+    if (rows_.kind == SPECDEC_GREEDY_LOGITS) return LogitsRow<S, Stride>(numbers, 0.0);
+    if (rows_.log_sum_exp == nullptr) return LogitsRow<S, Stride>(numbers, rows_.temperature);
+    return LogitsRow<S, Stride>(numbers, rows_.temperature, LogSumExp{rows_.log_sum_exp[i]});
+  }
   // An id out of order would not be found, and a list that a cut left without renormalising has another law: the text would be
   // biased without a word. So all ids and the sum are checked.
   template <class S>
-  RowOfC list(Index i) const {
+  ListOfC<S> made(std::type_identity<ListOfC<S>>, Index i) const {
     const Index first = rows_.offsets[i];
     const auto size = static_cast<std::size_t>(rows_.offsets[i + 1] - first);
-    const SparseRow<S> row(std::span<const Token>(rows_.ids + first, size),
-                           std::span<const S>(static_cast<const S*>(rows_.data) + first, size),
-                           rows_.vocab_size);
+    const std::span<const Token> ids(rows_.ids + first, size);
+    const std::span<const S> numbers(static_cast<const S*>(rows_.data) + first, size);
+    const ListOfC<S> row(ids, numbers, rows_.vocab_size);
+    if (is_clearly_right(ids, numbers)) return row;
     check_list(row);
     check_sum(row, "renormalise them after a cut");
-    return RowOfC::holding(row);
+    return row;
+  }
+  // For short lists, of which a sum of floats is exact enough. A NaN makes the sum a NaN.
+  template <class S>
+  bool is_clearly_right(std::span<const Token> ids, std::span<const S> numbers) const {
+    const std::size_t size = ids.size();
+    if (size == 0 || size > max_segment_size || ids[0] < 0 || ids[size - 1] >= rows_.vocab_size) return false;
+    Token ascending = 1;  // as wide as the ids, so that a compiler counts whole vectors
+    for (std::size_t k = 1; k < size; ++k) ascending += ids[k - 1] < ids[k] ? 1 : 0;
+    const Eigen::Map<const Eigen::Array<S, Eigen::Dynamic, 1>> p(numbers.data(), std::ssize(numbers));
+    return ascending == static_cast<Token>(size) && p.minCoeff() >= 0 &&
+           std::abs(static_cast<double>(p.sum()) - 1) < 9e-4;
   }
 
   const char* name_;
@@ -305,16 +255,21 @@ class RowsOfC {
   Index first_ = 0, count_ = 0;
 };
 
-/// Rows for which are_floats() holds, as a matrix of one kind of rows. The RowsOfC must outlive it.
-class FloatsOfC {
+/// Rows that are all of type R, as a matrix of this type. The RowsOfC must outlive it.
+template <class R>
+class RowsOfType {
  public:
-  explicit FloatsOfC(const RowsOfC& rows) : rows_(&rows) {}
+  explicit RowsOfType(const RowsOfC& rows) : rows_(&rows) {}
   Index rows() const { return rows_->rows(); }
   Index vocab_size() const { return rows_->vocab_size(); }
-  DenseRow<float> row(Index i) const { return rows_->floats(i); }
+  R row(Index i) const { return rows_->row(i, std::type_identity<R>()); }
 
  private:
   const RowsOfC* rows_;
 };
+
+// A list checks its sum where it is made, so check_every() has only to make it.
+template <class S>
+inline constexpr bool has_sums<RowsOfType<ListOfC<S>>> = true;
 
 }  // namespace specdec::detail

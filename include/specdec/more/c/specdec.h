@@ -21,9 +21,10 @@
 // Threads: there is no global state. Calls on distinct generators, outputs and objects may run at the
 //   same time; they may read the same rows.
 // Units: counts and strides count numbers, not bytes. Numbers are aligned as C aligns their type.
-// Cost: that of the C++ rules, and one branch for each question to a row. Each list that is used is checked by one pass over
-//   it; where a rule reads whole rows (K-SEQ, greedy block), a list costs as much as a row of probabilities in memory. No
-//   allocation for up to 64 tokens (greedy block allocates in its first calls).
+// Cost: that of the C++ rules. Each list that is used is checked by one pass over it. One branch more for each question to a row
+//   if it holds logits and the draft is not one-hot, if target and draft are of two kinds or scalars, or if numbers lie apart.
+//   In a rule that reads whole rows (trees, greedy block) a list beside another kind costs as much as a row of probabilities in
+//   memory. No allocation for up to 64 tokens (greedy block allocates in its first calls).
 // Example: examples/engine/verify_from_c.c
 // SPDX-License-Identifier: MIT
 #ifndef SPECDEC_C_SPECDEC_H

@@ -72,7 +72,7 @@ class CostOptimalLength {
 
   explicit CostOptimalLength(const Options& options = {})
     requires std::same_as<Costs, detail::StepCosts>
-      : CostOptimalLength(Costs(1 - (1 - detail::decay_of(options.window)) / costs_last), options) {}
+      : CostOptimalLength(Costs(decay_of_costs(options.window)), options) {}
   explicit CostOptimalLength(Costs costs, const Options& options = {})
       : window_(options.window),
         trials_(options.probing),
@@ -139,6 +139,8 @@ class CostOptimalLength {
   static constexpr bool are_shared = requires(const Costs& costs) { costs.of_all(1.0, Index{}); };
   static constexpr double margin = 0.01, few = 12, costs_last = 4;
 
+  static double decay_of_costs(double window) { return 1 - (1 - detail::decay_of(window)) / costs_last; }
+
   // A step with a draft of some length: the tokens and the cost that are expected of it, and how often it was taken lately.
   struct Line {
     double tokens = 1, time = 0, taken = 0;
@@ -171,7 +173,7 @@ class CostOptimalLength {
   // `tried`: the drafter has drafted just now, or the costs are others. Where nothing is drafted, only then does it begin
   // again: costs that were measured long ago are no reason to make it read all that was written since.
   void choose(bool tried) {
-    for (Line& line : lines_) line.taken *= 1 - 1 / (costs_last * window_);
+    for (Line& line : lines_) line.taken *= decay_of_costs(window_);
     ++detail::at(lines_, asked_).taken;
     estimate();
     Index drafting = 1;

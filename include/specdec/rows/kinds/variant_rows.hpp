@@ -58,9 +58,12 @@ class VariantRow : public detail::RowAdaptor<VariantRow<R...>, detail::Keeps::al
   Segment segment(Index start, Index count) const
     requires has_segments
   {
-    Segment segment = Segment::Zero(count);
-    ask([&](const auto& row) { detail::add_stretch(row, 1.0, start, segment); });
-    return segment;
+    return ask([&]<class Row>(const Row& row) -> Segment {
+      if constexpr (!ListedRow<Row>) return row.segment(start, count).template cast<double>();
+      Segment segment = Segment::Zero(count);
+      detail::add_stretch(row, 1.0, start, segment);
+      return segment;
+    });
   }
 
   auto sampler() const {
