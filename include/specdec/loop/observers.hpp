@@ -14,7 +14,7 @@ namespace specdec::inline v0_2_0 {
 /// A verdict that may still be taken back.
 template <class Drafted>
 struct WeighedStep {
-  const Drafted& drafted;          ///< what the rule read
+  const Drafted& drafted;          ///< what the rule read; NoRows if the verdict was made elsewhere
   const Options& options;          ///< of the text
   std::span<const Index> path;     ///< the numbers of the accepted tokens
   std::span<const Token> emitted;  ///< the tokens that will enter the text: of the accepted tokens and Y

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <exception>
 #include <iterator>
@@ -20,6 +21,7 @@
 #include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/verdict.hpp"
+#include "specdec/verify/verify_line.hpp"
 
 namespace specdec::inline v0_2_0::detail {
 
@@ -67,9 +69,29 @@ class OfferedDraft {
     for (Index i = 0; i < tokens; ++i) kept_.push_back(i);
   }
 
+  void check_there() const {
+    if (!there()) invalid_call("there is no draft to judge: offer() one, and accept or settle it once");
+  }
   void begin_verdict() {
-    if (!there()) invalid_call("accept() has no draft to judge: offer() one, and accept it once");
+    check_there();
     state_.value = 1;
+  }
+  /// Where a verdict stops that was made elsewhere. Y is no token that the verdict rejects, unless it may be any (`repeats`), or
+  /// one that was not fed (`unread`). name() is what errors call the verdict.
+  /// Throws: InvalidArgument if there is no such verdict on this draft.
+  template <class Answer, class Name>
+  NodeVerdict stop_of(const Answer& verdict, Index vocabulary, bool repeats, bool unread,
+                      const Name& name) const {
+    check_there();
+    Verdict at_node{.token = verdict.token};
+    if constexpr (std::same_as<Answer, Verdict>) at_node.accepted = verdict.accepted;
+    else at_node.accepted = end_of(verdict.path, name) + 1;
+    const NodeVerdict stop = checked(at_node, draft_, draft_.size(), vocabulary, name);
+    const Index k = repeats ? -1 : draft_.child(stop.node - 1, stop.token);
+    if (k >= 0 && !(unread && row_after(k) == row_after(stop.node - 1)))
+      invalid_argument(name(), ".token = ", stop.token, " is the drafted tokens[", k,
+                       "], which the verdict rejects: a rule that may do so says repeats_rejected");
+    return stop;
   }
   /// Takes the verdict, and finds what of it enters the text.
   /// Throws: what the tokenizer of the stop strings, or the condition, throws about a token that would enter.
@@ -134,6 +156,17 @@ class OfferedDraft {
   bool whole() const { return tree_.size() == draft_.size(); }
   Index uncached() const { return std::ssize(fed_) - tree_.size(); }
   Index row_after(Index k) const { return at(rows_, k + 1); }
+
+  // The last token of a path that must be one of the draft.
+  template <class Name>
+  Index end_of(const std::vector<Index>& path, const Name& name) const {
+    Index last = -1;
+    for (std::size_t i = 0; i < path.size(); last = path[i++])
+      if (path[i] < 0 || path[i] >= draft_.size() || draft_.parent(path[i]) != last)
+        invalid_argument(name(), ".path[", i, "] = ", path[i], " is no drafted token that follows ",
+                         i == 0 ? "the context" : message("tokens[", last, "]"));
+    return last;
+  }
 
   // A drafter of trees may propose a line with empty parents. A drafter of lines may propose no tree.
   std::span<const Index> parents_of(TokenTreeView draft, bool branches) {

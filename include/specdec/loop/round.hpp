@@ -109,7 +109,7 @@ struct Seat : Step {
 ///   request_of(seat, policy, source)   asks for a draft within seat.asked. A text that is to be fed a part of its prompt has none
 ///   draft(requests, for_each)          drafts for the requests, and offers each draft to its text
 ///                                      the owner calls the target with seat.next_feed, of one text or of many (Call)
-///   weigh(seat, rows, source)          judges an offered draft, or notes a part; may run for several texts at a time
+///   weigh(seat, rows, source)          judges an offered draft, or notes a part; may run for several texts at a time; or take()
 ///   settle(seat, rows, policy)         tells drafter and draft length, commits, rolls back; text after text
 ///   keep_in(target, seat)              after all are settled
 ///
@@ -171,6 +171,14 @@ class Round {
       if (!seat.offers()) return seat.tell_part(rows);
       auto&& chance = as_chance(source);
       seat.weigh(rows, chance);
+    });
+    seat.in_flight.value = 2;
+  }
+
+  /// In place of weigh(): takes a verdict that was made elsewhere. A part has none.
+  static void take(Seat& seat, const NodeVerdict& stop) {
+    seat.error = error_of([&] {
+      if (seat.offers()) seat.take(stop);
     });
     seat.in_flight.value = 2;
   }

@@ -45,6 +45,7 @@ class TrunkAndSpares : public detail::Callable<TrunkAndSpares<V>, TokenIds> {
   static constexpr bool draws_from_target = specdec::draws_from_target<V>;
   static constexpr bool needs_draft = specdec::needs_draft<V>;
   static constexpr bool draws_keyed = specdec::draws_keyed<V>;
+  static constexpr bool repeats_rejected = specdec::repeats_rejected<V>;
 
   TrunkAndSpares()
     requires std::default_initializable<V>
