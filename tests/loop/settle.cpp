@@ -564,6 +564,16 @@ TEST_CASE("settled out of place, or beside log-probabilities, a verdict is refus
   CHECK(message_of<InvalidCall>([&] {
           told.settle({0, 1});
         }).find("log_probabilities are asked for") != std::string::npos);
+
+  // A part of a prompt has no verdict, but here its rows are wanted.
+  const Models models = models_of(5);
+  Engine engine(models, 0, {});
+  engine.batch.add(Tokens{0, 1, 2}, {.log_probabilities = {.processed = true, .prompt = true}},
+                   std::mt19937_64{1});
+  CHECK(engine.batch.propose()[0].rows == 2);
+  const std::vector<Verdict> one(1);
+  CHECK(message_of<InvalidCall>([&] { engine.batch.settle(one); }).find("log_probabilities are asked for") !=
+        std::string::npos);
 }
 
 TEST_CASE("of many verdicts one that cannot be is named, and all can be settled again") {
