@@ -9,8 +9,4 @@ EQUIVALENTS = {
      "if (done()) return {.nodes = 0, .depth = 0};",
      "if (done()) return {.nodes = 0, .depth = 1};"):
         "a draft without a token has no depth",
-    ("sample/threshold/row_sample.hpp", "constant",
-     "const std::uint64_t w = counts ? std::uint64_t{near_.weights()[i]} >> shift : 0;",
-     "const std::uint64_t w = counts ? std::uint64_t{near_.weights()[i]} >> shift : 1;"):
-        "a standard deviation decides how many logits are gathered, which costs time and changes no cut",
 }

@@ -17,23 +17,27 @@ mutant("raw-keeps-the-temperature", "rows/kinds/logits_row.hpp", "tests/loop/log
 
 mutant = promise("the cut of a row is the largest above which tokens weigh enough")
 mutant("threshold-above-forgotten", "sample/threshold/threshold.hpp", "tests/sample/threshold/threshold tests/sample/steps/top_k",
-       "if (select(target, gathered.above)) return true;", "if (select(target, 0)) return true;")
+       "if (!select(target, above)) end(range.low, kept);", "if (!select(target, 0)) end(range.low, kept);")
 mutant("top-p-less", "sample/steps/top_p.hpp", "tests/sample/steps/top_p",
        "std::max(p_ * total,", "std::max(0.99 * p_ * total,")
-mutant("kept-weight-of-the-peaks", "sample/threshold/threshold.hpp", "tests/sample/threshold/threshold",
-       "kept_ = total;  // and not what the peaks weigh", "")
+mutant("level-holds-what-is-above-it", "sample/threshold/levels.hpp", "tests/sample/threshold/levels tests/sample/threshold/threshold",
+       "out[i] = numbers[i] > level.high_ ? 0 : out[i];", "out[i] = numbers[i] > level.high_ ? 1 : out[i];")
+mutant("likely-cut-forgets-the-rest", "sample/threshold/likely_cut.hpp", "tests/sample/threshold/levels",
+       "above.sum - above.count * rest", "above.sum")
+mutant("sums-of-stretches-not-rescaled", "rows/kinds/logits_row.hpp", "tests/rows/kinds/logits_row",
+       "if (peaks != nullptr) peaks->scale_sums(static_cast<Scalar>(factor));", "")
 mutant("live-run-one-stretch-short", "rows/kinds/stretches.hpp", "tests/rows/kinds/stretches",
        "const Index stop = std::min(end, next(start, false));", "const Index stop = std::min(end, next(start, false) - 1);")
 mutant("peaks-of-the-last-lot", "rows/kinds/stretches.hpp", "tests/rows/kinds/logits_row",
-       "peak = peak < largest ? largest : peak;", "peak = largest;")
+       "peak = std::max(peak, of_lot);", "peak = of_lot;")
 mutant("cut-row-reads-all", "rows/kinds/logits_row.hpp", "tests/rows/kinds/logits_row",
        "row.live_ = peaks.from(row.cut_);", "")
 
 mutant = promise("numbers with weights are counted, gathered and ordered exactly")
 mutant("kept-numbers-without-the-largest", "sample/threshold/weighed.hpp", "tests/sample/threshold/weighed",
        "end += both(key >= low, key <= high);", "end += both(key >= low, key < high);")
-mutant("narrowed-mass-of-a-part", "sample/threshold/threshold.hpp", "tests/sample/threshold/threshold",
-       "above == 0 && dropped == 0 && weighed", "above == 0 && weighed")
+mutant("mass-without-what-is-above", "sample/threshold/threshold.hpp", "tests/sample/threshold/threshold",
+       "holds_all_kept_ = above == 0;", "holds_all_kept_ = true;")
 
 mutant = promise("samplers that keep any set of tokens keep what their definitions keep")
 mutant("top-n-sigma-of-the-sum", "more/samplers/top_n_sigma.hpp", "tests/more/samplers/top_n_sigma",

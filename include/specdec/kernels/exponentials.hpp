@@ -93,17 +93,13 @@ struct Exponentials {
 
   /// Writes the x of a lot, where the exponentials are 2^x.
   SPECDEC_KERNEL void write_powers(const Scalar* logits, Scalar* out) const {
-    SPECDEC_UNFUSED
-    const Scalar factor = inverse_temperature * std::numbers::log2e_v<Scalar>;
-    const Scalar scale =
-        factor < std::numeric_limits<Scalar>::max() ? factor : std::numeric_limits<Scalar>::max();
-    // One loop for each choice between two numbers: not every compiler vectorises a loop with two choices.
-    for (Index i = 0; i < lot; ++i) {
-      const Scalar power = (logits[i] - shift) * scale;
-      out[i] = power < least_power ? least_power : power;
+    if (!has_cut()) {
+      write_uncut_powers(logits, out);
+    } else {
+      Scalar powers[lot];  // not in place: a store under a mask cannot be read again at once
+      write_uncut_powers(logits, powers);
+      for (Index i = 0; i < lot; ++i) out[i] = logits[i] < cut ? least_power : powers[i];
     }
-    if (has_cut())
-      for (Index i = 0; i < lot; ++i) out[i] = logits[i] < cut ? least_power : out[i];
     if (!at_most_one)
       for (Index i = 0; i < lot; ++i) out[i] = out[i] > largest_power ? largest_power : out[i];
   }
@@ -112,25 +108,43 @@ struct Exponentials {
   static SPECDEC_KERNEL double without_negligible(double sum, Index count) {
     return sum < static_cast<double>(count) * static_cast<double>(negligible) ? 0.0 : sum;
   }
+
+ private:
+  // One loop for each choice between two numbers: not every compiler vectorises a loop with two choices.
+  SPECDEC_KERNEL void write_uncut_powers(const Scalar* logits, Scalar* out) const {
+    SPECDEC_UNFUSED
+    const Scalar factor = inverse_temperature * std::numbers::log2e_v<Scalar>;
+    const Scalar scale =
+        factor < std::numeric_limits<Scalar>::max() ? factor : std::numeric_limits<Scalar>::max();
+    for (Index i = 0; i < lot; ++i) {
+      const Scalar power = (logits[i] - shift) * scale;
+      out[i] = power < least_power ? least_power : power;
+    }
+  }
 };
 
-/// The sum of the exponentials of `count` logits, whole lots.
+/// The sum of the exponentials of `count` logits, whole lots. With `each_lot` it also writes the sum of each lot.
 /// Numeric: in the logits' own arithmetic over up to 1024, in double across.
-template <std::floating_point Scalar>
+template <std::floating_point Scalar, bool each_lot = false>
 struct SumOfExponentials {
-  static SPECDEC_KERNEL double run(const Scalar* logits, Index count, Exponentials<Scalar> e) {
+  static SPECDEC_KERNEL double run(const Scalar* logits, Index count, Exponentials<Scalar> e,
+                                   Scalar* of_lots = nullptr) {
     double total = 0;
     for (Index start = 0; start < count;) {
       const Index end = count - start < 16 * lot ? count : start + 16 * lot;
       Scalar sums[lanes] = {};
       for (; start < end; start += lot) {
         prefetch_ahead(logits + start);
+        if (each_lot) of_lots[start / lot] = 0;
         if (e.has_cut() && e.cuts_all(logits + start)) continue;
         Scalar x[lot];
         e.write_powers(logits + start, x);
-        for (Index i = 0; i < lanes; ++i)
-          sums[i] += (power_of_two(x[i]) + power_of_two(x[i + lanes])) +
-                     (power_of_two(x[i + 2 * lanes]) + power_of_two(x[i + 3 * lanes]));
+        for (Index i = 0; i < lanes; ++i) {
+          x[i] = (power_of_two(x[i]) + power_of_two(x[i + lanes])) +
+                 (power_of_two(x[i + 2 * lanes]) + power_of_two(x[i + 3 * lanes]));
+          sums[i] += x[i];
+        }
+        if (each_lot) of_lots[start / lot] = sum_of_lanes(x);
       }
       for (const Scalar sum : sums) total += static_cast<double>(sum);
     }
@@ -139,6 +153,13 @@ struct SumOfExponentials {
 
  private:
   static constexpr Index lanes = lot / 4;
+
+  static SPECDEC_KERNEL Scalar sum_of_lanes(Scalar* x) {
+    for (Index i = 0; i < 8; ++i) x[i] += x[i + 8];
+    for (Index i = 0; i < 4; ++i) x[i] += x[i + 4];
+    for (Index i = 0; i < 2; ++i) x[i] += x[i + 2];
+    return x[0] + x[1];
+  }
 };
 
 /// Writes the exponentials of `count` logits, whole lots, times a factor.

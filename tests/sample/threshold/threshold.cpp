@@ -40,7 +40,7 @@ float cut_by_count(const std::vector<double>& logits, double floor, double targe
   const NumberRow<float, Eigen::Dynamic> row(held.data(), std::ssize(logits), 3);
   const auto peaks = LogitsRow(row).peaks();
   ThresholdSearch search(row, peaks, detail::TokenCount<float>{});
-  const float cut = search(static_cast<float>(floor), target);
+  const float cut = search(static_cast<float>(floor), target, peaks.of_rank(static_cast<Index>(target)));
   if (const auto kept = search.kept()) {
     const auto above = [&](double l) { return l >= static_cast<double>(cut); };
     CHECK(*kept == static_cast<double>(std::ranges::count_if(logits, above)));
@@ -75,8 +75,8 @@ std::vector<double> kept_by_mass(const std::vector<double>& logits, double floor
   const NumberRow<Eigen::bfloat16> row(held.data(), std::ssize(held));
   const auto peaks = LogitsRow(row).peaks();
   ThresholdSearch search(row, peaks, detail::TokenMass<float>{top, 1.0f});
-  const float cut =
-      search(static_cast<float>(floor), share * static_cast<double>(total), static_cast<double>(total));
+  const float cut = search(static_cast<float>(floor), share * static_cast<double>(total),
+                           -std::numeric_limits<float>::infinity());
   return candidates(logits, static_cast<double>(cut));
 }
 
@@ -122,16 +122,27 @@ TEST_CASE("the cut is the largest that leaves the mass asked for") {
   }
 }
 
-TEST_CASE("where the sample misleads, the cut is found among more numbers than have room for their weights") {
+TEST_CASE("the cut is found among more numbers than there is room for, however near or far they are") {
   std::mt19937_64 rng{3};
-  std::vector<double> logits(5500);
-  for (const bool equal : {false, true})
-    for (int n = 0; n < bound(20); ++n) {
-      for (double& l : logits) l = equal && rng() % 8 != 0 ? 1.0 : static_cast<double>(rng() % 128) / 128;
-      for (std::size_t x = 13; x < logits.size(); x += 27) logits[x] = -50;  // those that the sample holds
-      for (const Index target : {1, 100, 2000, 3000, 4500, 5300}) check_count(logits, lowest, target);
-      for (const double share : {1e-6, 0.3, 0.5, 0.95}) check_mass(logits, lowest, share);
-    }
+  std::vector<double> logits(9000);
+  const auto some = [&](double unit) { return unit * static_cast<double>(rng() % 4096); };
+  const auto check = [&](const auto& logit) {
+    for (double& l : logits) l = static_cast<double>(static_cast<float>(logit()));
+    for (const Index target : {1, 100, 4500, 8999}) check_count(logits, lowest, target);
+    check_count(logits, -1.0, 4500);
+    for (double& l : logits) l = rounded_to<Eigen::bfloat16>(l);
+    for (const double share : {1e-6, 0.3, 0.95}) check_mass(logits, lowest, share);
+  };
+  check([&] { return some(0x1p-7); });
+  check([&] { return some(0x1p-22); });
+  check([&] { return rng() % 8 == 0 ? some(0x1p-7) : 1.0; });
+  check([&] { return rng() % 2 == 0 ? some(0x1p-9) : -1e9; });
+  check([&] { return rng() % 2 == 0 ? 50.0 : some(0x1p-9); });
+  check([&] { return (some(0x1p-11) - 1) * 3e38; });
+  check([&] { return std::ldexp(1.0, static_cast<int>(rng() % 200) - 100); });
+  // Numbers with a distance of the least there is: levels do not tell them apart.
+  for (double& l : logits) l = some(0x1p-149);
+  for (const Index target : {1, 100, 4500, 8999}) check_count(logits, lowest, target);
 }
 
 TEST_CASE("a search for a cut notices NaN and infinity anywhere") {

@@ -87,11 +87,7 @@ TEST_CASE("gathered numbers are weighed by their keys, however many there are") 
   detail::weigh(numbers, mass, 2.0f);
   constexpr double largest = 1u << TokenMass<float>::bits;
   for (std::size_t i = 0; i < numbers.size; ++i)
-    CHECK(std::abs(numbers.weights()[i] / largest - (i % 2 == 0 ? 1 : std::exp(-1.0))) < 1e-6);
-  for (const float cut : {0.0f, 1.0f, 1.5f, 2.0f, 3.0f}) {
-    const auto key = detail::ordered_key(cut);
-    CHECK(detail::weight_from(numbers, mass, 2.0f, key) == numbers.at_least(key));
-  }
+    CHECK(std::abs(numbers.weights[i] / largest - (i % 2 == 0 ? 1 : std::exp(-1.0))) < 1e-6);
 }
 
 }  // namespace test_sample_token_weight

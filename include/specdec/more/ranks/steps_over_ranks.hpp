@@ -254,7 +254,7 @@ class StepsOverRanks {
     if (logits_.row(i).size() == 0) return none;
     const Peaks<Scalar> peaks = row(i).peaks();
     ThresholdSearch search(logits_.row(i), peaks, TokenCount<Scalar>{});
-    return static_cast<double>(search(cut(i), static_cast<double>(k)));
+    return static_cast<double>(search(cut(i), static_cast<double>(k), peaks.of_rank(k)));
   }
 
   // ---- With an exchange

@@ -10,7 +10,6 @@
 
 #include "specdec/error.hpp"
 #include "specdec/kernels/exponentials.hpp"
-#include "specdec/kernels/lot_maxima.hpp"
 #include "specdec/kernels/machine_width.hpp"
 #include "specdec/kernels/reductions.hpp"
 #include "specdec/lists.hpp"
@@ -101,7 +100,7 @@ class LogitsRow {
     find_largest(&peaks);
     return peaks;
   }
-  /// The largest logit of each stretch. If the row is not normalised yet, this pass does it.
+  /// The largest logit of each stretch. If the row is not normalised yet, this pass does it, and leaves their sums, too.
   detail::Peaks<Scalar> peaks_and_normaliser() const {
     if (is_normalised()) return peaks();
     detail::Peaks<Scalar> peaks(vocab_size());
@@ -262,7 +261,7 @@ class LogitsRow {
 
   static constexpr Index min_stretch = 1024;
   static constexpr Index max_stretches = 16;  // few: a verification keeps some dozens of rows on the stack
-  static constexpr Index piece = 2048;        // logits that are read twice in a row, from the fastest cache
+  static constexpr Index piece = detail::largest_piece;  // read twice in a row, from the fastest cache
   static constexpr Scalar no_logit = -std::numeric_limits<Scalar>::infinity();
   static constexpr Scalar unknown = std::numeric_limits<Scalar>::quiet_NaN();
 
@@ -286,22 +285,17 @@ class LogitsRow {
     });
   }
 
-  // The largest logit of a piece. Those of its lots are put into the peaks, if they are wanted.
+  // The largest logit of a piece, and the sum of its exponentials. Those of its lots are put into the peaks, if they are wanted.
   static Scalar largest_of(const Scalar* l, Index start, Index size, detail::Peaks<Scalar>* peaks) {
-    if (peaks == nullptr) {
-      const auto largest = detail::run_wide<detail::LargestNumber<Scalar>>(l, size);
-      check_number(largest);
-      return largest;
-    }
-    std::array<Scalar, std::size_t{piece / detail::lot}> of_lots;
-    if (detail::run_wide<detail::LotMaxima<Scalar>>(l, size, of_lots.data())) check_number(unknown);
-    const auto lots = static_cast<std::size_t>(size / detail::lot);
-    Scalar largest = no_logit;
-    for (std::size_t i = 0; i < lots; ++i) largest = std::max(largest, of_lots[i]);
+    const auto largest = peaks != nullptr ? peaks->put_largest(l, start, size)
+                                          : detail::run_wide<detail::LargestNumber<Scalar>>(l, size);
     check_number(largest);
-    for (std::size_t i = 0; i < lots; ++i)
-      peaks->put(start + static_cast<Index>(i) * detail::lot, of_lots[i]);
     return largest;
+  }
+  double sum_of(const Scalar* l, Index start, Index size, detail::Peaks<Scalar>* peaks) const {
+    return peaks != nullptr
+               ? peaks->add_sums(l, start, size, shifted_exponentials())
+               : detail::run_wide<detail::SumOfExponentials<Scalar>>(l, size, shifted_exponentials());
   }
 
   void find_largest(detail::Peaks<Scalar>* peaks) const {
@@ -333,8 +327,8 @@ class LogitsRow {
 
   double sum_of_exponentials(Index start, Index count) const {
     double sum = 0;
-    each_live_piece(start, start + count, [&](const Scalar* l, Index, Index size) {
-      sum += detail::run_wide<detail::SumOfExponentials<Scalar>>(l, size, shifted_exponentials());
+    each_live_piece(start, start + count, [&](const Scalar* l, Index first, Index size) {
+      sum += sum_of(l, first, size, nullptr);
     });
     return sum;
   }
@@ -384,9 +378,9 @@ class LogitsRow {
           const double factor = raise_shift(largest, stretches);
           total *= factor;
           sum *= factor;
+          if (peaks != nullptr) peaks->scale_sums(static_cast<Scalar>(factor));
         }
-        if (shift_ != no_logit)
-          sum += detail::run_wide<detail::SumOfExponentials<Scalar>>(l, size, shifted_exponentials());
+        if (shift_ != no_logit) sum += sum_of(l, first, size, peaks);
       });
       sums_[stretches] = static_cast<Scalar>(sum);
       total += sum;

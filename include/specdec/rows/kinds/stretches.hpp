@@ -1,4 +1,4 @@
-// A row of logits in up to 1024 stretches: the largest logit of each, and which of them hold tokens that stay after a cut.
+// A row of logits in up to 1024 stretches: what a pass leaves of each, and which of them hold tokens that stay after a cut.
 // SPDX-License-Identifier: MIT
 #pragma once
 
@@ -8,15 +8,18 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 
+#include "specdec/kernels/exponentials.hpp"
+#include "specdec/kernels/lot_maxima.hpp"
 #include "specdec/kernels/machine_width.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0::detail {
 
-/// The most stretches of a row.
-inline constexpr Index most_stretches = 1024;
+/// The most stretches of a row, and the most logits that are taken at a time.
+inline constexpr Index most_stretches = 1024, largest_piece = 2048;
 
 /// 2^this is the length of the stretches of a row: as few lots as there is room for.
 constexpr int log2_of_stretch(Index vocab_size) {
@@ -68,7 +71,8 @@ class LiveStretches {
   std::array<std::uint64_t, most_stretches / 64> words_{};
 };
 
-/// The largest logit of each stretch; −inf where no token is live.
+/// The largest logit of each stretch, −inf where no token is live; and Σ exp((l − shift)/T) over each stretch, if the pass
+/// computed exponentials.
 template <std::floating_point Scalar>
 class Peaks {
  public:
@@ -76,27 +80,69 @@ class Peaks {
       : vocab_size_(vocab_size),
         log2_(log2_of_stretch(vocab_size)),
         size_((vocab_size + (Index{1} << log2_) - 1) >> log2_) {
-    std::fill_n(largest_.begin(), size_, -std::numeric_limits<Scalar>::infinity());
+    std::fill_n(largest_.begin(), whole_lots(), -std::numeric_limits<Scalar>::infinity());
   }
 
-  /// Takes the largest logit of the lot that begins at token x.
-  void put(Index x, Scalar largest) {
-    Scalar& peak = largest_[static_cast<std::size_t>(x >> log2_)];
-    peak = peak < largest ? largest : peak;
+  /// Takes the logits of whole lots, at most `largest_piece` of them, that begin at token x, a multiple of a lot. Returns the
+  /// largest; NaN if one is NaN.
+  Scalar put_largest(const Scalar* logits, Index x, Index count) {
+    std::array<Scalar, std::size_t{largest_piece / lot}> of_lots;
+    if (run_wide<LotMaxima<Scalar>>(logits, count, of_lots.data()))
+      return std::numeric_limits<Scalar>::quiet_NaN();
+    Scalar largest = -std::numeric_limits<Scalar>::infinity();
+    for (Index i = 0; i < count / lot; ++i) {
+      const Scalar of_lot = of_lots[static_cast<std::size_t>(i)];
+      Scalar& peak = largest_[static_cast<std::size_t>((x + i * lot) >> log2_)];
+      peak = std::max(peak, of_lot);
+      largest = std::max(largest, of_lot);
+    }
+    return largest;
+  }
+  /// Takes their exponentials. Returns the sum.
+  double add_sums(const Scalar* logits, Index x, Index count, const Exponentials<Scalar>& e) {
+    std::array<Scalar, std::size_t{largest_piece / lot}> of_lots;
+    const double sum = run_wide<SumOfExponentials<Scalar, true>>(logits, count, e, of_lots.data());
+    for (Index i = 0; i < count / lot; ++i)
+      sums_[static_cast<std::size_t>((x + i * lot) >> log2_)] += of_lots[static_cast<std::size_t>(i)];
+    return sum;
+  }
+  /// Multiplies all sums so far.
+  void scale_sums(Scalar factor) {
+    for (Index s = 0; s < size_; ++s) sums_[static_cast<std::size_t>(s)] *= factor;
   }
 
   Index size() const { return size_; }
+  /// How many tokens a stretch has.
+  Index stretch() const { return Index{1} << log2_; }
+  /// 0 if the pass computed no exponentials.
+  Scalar sum(Index s) const { return sums_[static_cast<std::size_t>(s)]; }
   Scalar operator[](Index s) const { return largest_[static_cast<std::size_t>(s)]; }
+  /// The largest logits, filled up with −inf to whole lots.
+  const Scalar* data() const { return largest_.data(); }
+  Index whole_lots() const { return (size_ + lot - 1) / lot * lot; }
+  /// How many are not −inf.
+  Index count() const {
+    return std::count_if(data(), data() + size_, [](Scalar l) { return l >= lowest; });
+  }
+  /// The n-th largest; −inf if there are fewer. Pre: n >= 1.
+  Scalar of_rank(Index n) const {
+    if (n > size_) return -std::numeric_limits<Scalar>::infinity();
+    auto peaks = largest_;
+    std::nth_element(peaks.begin(), peaks.begin() + (n - 1), peaks.begin() + size_, std::greater<>());
+    return peaks[static_cast<std::size_t>(n - 1)];
+  }
   /// The stretches that hold a logit of at least `cut`.
   LiveStretches from(Scalar cut) const {
     return {vocab_size_, [&](Index s) { return (*this)[s] >= cut; }};
   }
 
  private:
+  static constexpr Scalar lowest = std::numeric_limits<Scalar>::lowest();
+
   Index vocab_size_;
   int log2_;
   Index size_;
-  std::array<Scalar, std::size_t{most_stretches}> largest_;
+  std::array<Scalar, std::size_t{most_stretches}> largest_, sums_{};
 };
 
 }  // namespace specdec::detail

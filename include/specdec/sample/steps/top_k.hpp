@@ -30,7 +30,7 @@ class TopK {
     if (k_ == 0 || k_ >= row.vocab_size() || row.is_argmax()) return row;
     const detail::Peaks<Scalar> peaks = row.peaks();
     detail::ThresholdSearch search(row.logits(), peaks, detail::TokenCount<Scalar>{});
-    const Scalar cut = search(row.cut(), static_cast<double>(k_));
+    const Scalar cut = search(row.cut(), static_cast<double>(k_), peaks.of_rank(k_));
     if (const auto kept = search.mass(row.inverse_temperature()))
       return row.above(cut, peaks, kept->shift, kept->sum);
     return row.above(cut, peaks);

@@ -8,6 +8,7 @@
 
 #include "specdec/error.hpp"
 #include "specdec/rows/kinds/logits_row.hpp"
+#include "specdec/sample/threshold/likely_cut.hpp"
 #include "specdec/sample/threshold/threshold.hpp"
 #include "specdec/sample/threshold/token_weight.hpp"
 
@@ -45,8 +46,9 @@ class TopP {
     // A tiny share must not round to 0: then no token would be needed to reach it.
     const double target = std::max(p_ * total, std::numeric_limits<double>::min());
     detail::ThresholdSearch search(row.logits(), peaks,
-                                   detail::TokenMass<Scalar>{e.shift, e.inverse_temperature});
-    const Scalar cut = search(row.cut(), target, total);
+                                   detail::TokenMass<Scalar>{e.shift, e.inverse_temperature, e.at_most_one});
+    const Scalar likely = detail::likely_cut(peaks, e, target, total, search.room);
+    const Scalar cut = search(row.cut(), target, likely);
     return row.above(cut, peaks, e.shift, search.kept().value_or(total));
   }
 

@@ -1,7 +1,4 @@
-// One pass over a row of logits: weighs the logits above a bracket, and gathers the logits in it.
-//
-// The cut lies in the bracket. Logits above the bracket stay in any case: only their total weight matters. The few
-// thousand logits in the bracket are copied to a small buffer, where the exact cut is then found.
+// One pass over a row of logits that copies those in a range to a small buffer.
 // SPDX-License-Identifier: MIT
 #pragma once
 
@@ -69,40 +66,30 @@ struct GroupsInside {
   }
 };
 
-/// The result of a pass.
-struct GatherResult {
-  double above = 0;  // the weight of the logits above the bracket
-  bool overflow =
-      false;  // whether the bracket holds more logits than there is room for: then some are missing
-};
-
-/// Gathers the keys of the live logits in the bracket into `gathered`. The bracket must not contain −inf. weigh_above(logits)
-/// returns the weight of a chunk's logits above the bracket.
-template <Real S, int Stride, class WeighAbove>
-GatherResult gather(const NumberRow<S, Stride>& row, const LiveStretches& live,
-                    const KeyRange<Arithmetic<S>>& bracket, WeighedNumbers<Arithmetic<S>>& gathered,
-                    WeighAbove&& weigh_above) {
+/// Gathers the keys of the live logits in a range into `gathered`. The range must not contain −inf. Returns whether there was
+/// room for all; if not, some are missing.
+template <Real S, int Stride>
+bool gather(const NumberRow<S, Stride>& row, const LiveStretches& live, const KeyRange<Arithmetic<S>>& range,
+            WeighedNumbers<Arithmetic<S>>& gathered) {
   using Scalar = Arithmetic<S>;
-  const bool open_above = bracket.high >= ordered_key(std::numeric_limits<Scalar>::max());
-  gathered.size = 0;
-  GatherResult out;
-  const auto low = from_ordered_key<Scalar>(bracket.low), high = from_ordered_key<Scalar>(bracket.high);
   using Groups = GroupsInside<Scalar>;
+  gathered.size = 0;
+  bool fits = true;
+  const auto low = from_ordered_key<Scalar>(range.low), high = from_ordered_key<Scalar>(range.high);
   each_chunk(row, live, [&](const Scalar* logits) {
-    if (!open_above) out.above += weigh_above(logits);
-    out.overflow = out.overflow || gathered.size + chunk_size > gathered.capacity;
-    if (out.overflow) return;
+    fits = fits && gathered.size + chunk_size <= gathered.capacity;
+    if (!fits) return;
     for (const std::uint8_t any : run_wide<Groups>(logits, low, high)) {
       std::array<OrderedKey<Scalar>, std::size_t{Groups::group}> keys;
       if (any != 0) {
         std::transform(logits, logits + Groups::group, keys.begin(), ordered_key<Scalar>);
-        gathered.append(keys.data(), keys.size(), bracket.low, bracket.high);
+        gathered.append(keys.data(), keys.size(), range.low, range.high);
       }
       logits += Groups::group;
     }
   });
   gathered.fill_up();
-  return out;
+  return fits;
 }
 
 }  // namespace specdec::detail

@@ -1,6 +1,7 @@
 // The weight of a token in the search for a cut: 1 for top-k, its exponential for top-p.
 //
 //   sum(l, c)          the total weight of the logits >= c among chunk_size logits; c is not −inf
+//   write(l, c, w)     writes the weights of chunk_size logits; a logit below c, or of −inf, weighs 0
 //   weigh(l, top, w)   writes the weights of chunk_size logits as integers, in a unit that depends on `top`, the largest
 //                      logit; a logit of −inf weighs 0
 //   unit(top)          that unit
@@ -36,6 +37,10 @@ struct TokenCount {
     return n;
   }
 
+  void write(const Scalar* logits, Scalar cut, Scalar* weights) const {
+    for (std::size_t i = 0; i < chunk_size; ++i) weights[i] = logits[i] >= cut ? 1 : 0;
+  }
+
   double unit(Scalar) const { return 1; }
 
   void weigh(const Scalar* logits, Scalar, Weight* weights) const {
@@ -53,10 +58,15 @@ struct TokenMass {
   static constexpr int bits = WeighedNumbers<Scalar>::weight_bits;
 
   Scalar shift, inverse_temperature;
+  /// Promises that no logit is larger than the shift.
+  bool at_most_one = false;
 
   double sum(const Scalar* logits, Scalar cut) const {
-    return run_wide<SumOfExponentials<Scalar>>(logits, size,
-                                               Exponentials<Scalar>{shift, inverse_temperature, cut});
+    return run_wide<SumOfExponentials<Scalar>>(logits, size, from(cut));
+  }
+
+  void write(const Scalar* logits, Scalar cut, Scalar* weights) const {
+    run_wide<WriteExponentials<Scalar>>(logits, size, from(cut), Scalar{1}, weights);
   }
 
   double unit(Scalar top) const {
@@ -75,43 +85,21 @@ struct TokenMass {
 
  private:
   static constexpr auto size = static_cast<Index>(chunk_size);
+
+  Exponentials<Scalar> from(Scalar cut) const { return {shift, inverse_temperature, cut, at_most_one}; }
 };
 
-/// Calls f(logits, start) for each chunk_size of the numbers, from `start` on. The last chunk is filled up with −inf.
-template <class Scalar, class F>
-void each_chunk(const WeighedNumbers<Scalar>& numbers, const F& f) {
+/// Fills in the weights of `numbers`. `top` is the largest of them.
+template <class Scalar, class TokenWeight>
+void weigh(WeighedNumbers<Scalar>& numbers, const TokenWeight& weight, Scalar top) {
   std::array<Scalar, chunk_size> values;
   for (std::size_t start = 0; start < numbers.size; start += values.size()) {
     const std::size_t count = std::min(values.size(), numbers.size - start);
     for (std::size_t i = 0; i < count; ++i) values[i] = from_ordered_key<Scalar>(numbers.keys[start + i]);
     std::fill(values.begin() + static_cast<std::ptrdiff_t>(count), values.end(),
               -std::numeric_limits<Scalar>::infinity());
-    f(static_cast<const Scalar*>(values.data()), start);
+    weight.weigh(values.data(), top, numbers.weights.data() + start);
   }
-}
-
-/// Fills in the weights of `numbers`. `top` is the largest of them. Pre: no more than most_weighed.
-template <class Scalar, class TokenWeight>
-void weigh(WeighedNumbers<Scalar>& numbers, const TokenWeight& weight, Scalar top) {
-  each_chunk(numbers, [&](const Scalar* logits, std::size_t start) {
-    weight.weigh(logits, top, numbers.weights() + start);
-  });
-}
-
-/// The weight of the numbers from `cut` on, for more numbers than there is room for with weights.
-template <class Scalar, class TokenWeight>
-std::uint64_t weight_from(const WeighedNumbers<Scalar>& numbers, const TokenWeight& weight, Scalar top,
-                          OrderedKey<Scalar> cut) {
-  using Weight = typename WeighedNumbers<Scalar>::Weight;
-  std::uint64_t sum = 0;
-  std::array<Weight, chunk_size> weights;
-  each_chunk(numbers, [&](const Scalar* logits, std::size_t start) {
-    weight.weigh(logits, top, weights.data());
-    sum += run_wide<WeightAtLeast<OrderedKey<Scalar>, Weight>>(
-        numbers.keys.data() + start, static_cast<const Weight*>(weights.data()),
-        static_cast<Index>(std::min(chunk_size, numbers.whole_lots() - start)), cut);
-  });
-  return sum;
 }
 
 /// Rounds a wanted weight down to whole units: at least 1 (also for NaN), at most 2^62.

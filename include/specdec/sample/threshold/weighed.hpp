@@ -28,28 +28,20 @@ constexpr std::size_t both(bool a, bool b) {
 
 /// Numbers, stored as their ordered keys, and their weights. The code that fills in the weights chooses their unit. All are
 /// integers: so a sum is exact in any order, and each function is a few vectorised passes over a small buffer.
-///
-/// Keys and weights share one buffer, because it lies on the stack: keys alone may fill it, and keys with weights take half of
-/// it each. What is said of weights holds for up to `most_weighed` numbers; narrow() makes more numbers so few.
 template <class Scalar>
 struct WeighedNumbers {
   using Key = OrderedKey<Scalar>;
   using Weight = std::make_unsigned_t<Key>;
 
   /// How many numbers there is room for.
-  static constexpr std::size_t capacity = std::size_t{24576} / sizeof(Scalar);
-  /// How many numbers there is room for with their weights.
-  static constexpr std::size_t most_weighed = capacity / 2;
+  static constexpr std::size_t capacity = std::size_t{12288} / sizeof(Scalar);
 
-  /// How many bits a stored weight may have. The sum of all weights is then less than 2^63.
+  /// How many bits a weight may have. The sum of all weights is then less than 2^63.
   static constexpr int weight_bits = sizeof(Scalar) == 4 ? 31 : 50;
 
   std::size_t size = 0;
   alignas(64) std::array<Key, capacity> keys;
-
-  /// The weights. (C++ allows to read and write an integer as the unsigned type of its size.)
-  Weight* weights() { return reinterpret_cast<Weight*>(keys.data() + most_weighed); }
-  const Weight* weights() const { return reinterpret_cast<const Weight*>(keys.data() + most_weighed); }
+  alignas(64) std::array<Weight, capacity> weights;
 
   /// Appends those of `count` keys that lie in [low, high]. Pre: there is room for all. (Every key is written, and the next one
   /// over it if it is not to be kept: a branch could not be predicted, and would cost more.)
@@ -74,7 +66,7 @@ struct WeighedNumbers {
   }
 
   std::uint64_t at_least(Key cut) const {
-    return run_wide<WeightAtLeast<Key, Weight>>(keys.data(), weights(), lots(), cut);
+    return run_wide<WeightAtLeast<Key, Weight>>(keys.data(), weights.data(), lots(), cut);
   }
 
   std::size_t count(Key low, Key high) const {
@@ -97,38 +89,6 @@ struct WeighedNumbers {
     return low;
   }
 
-  /// The largest key such that at least `rank` numbers have this key or a larger one; the smallest if there are fewer.
-  Key of_rank(std::size_t rank) const {
-    Key low = smallest(), high = largest();
-    for (int step = 0; low < high; ++step) {
-      const Key middle = middle_of(low, high, step);
-      if (count(middle, std::numeric_limits<Key>::max()) >= rank) low = middle;
-      else high = middle - 1;
-    }
-    return low;
-  }
-
-  /// Drops numbers that do not decide where the cut is which keeps `target`, until there is room for the weights of the rest.
-  /// weight_from(key) is the weight of the numbers from `key` on. Returns the weight of the numbers dropped above the cut.
-  /// If the cut is a number that occurs more often than there is room for, only these numbers are left, and too many.
-  template <class WeightFrom>
-  std::uint64_t narrow(std::uint64_t target, const WeightFrom& weight_from) {
-    std::uint64_t above = 0;
-    Key low = smallest(), high = largest();
-    for (int step = 0; size > most_weighed && low < high; ++step) {
-      const Key middle = middle_of(low, high, step);
-      const std::uint64_t upper = weight_from(middle);
-      if (above + upper >= target) {
-        low = middle;
-      } else {
-        high = middle - 1;
-        above += upper;
-      }
-      keep(low, high);
-    }
-    return above;
-  }
-
  private:
   static constexpr std::size_t few = 64;  // numbers that are sorted
 
@@ -148,20 +108,13 @@ struct WeighedNumbers {
     return target > above ? target - above : 0;
   }
 
-  // Drops the numbers outside [low, high].
-  void keep(Key low, Key high) {
-    const std::size_t count = std::exchange(size, 0);
-    append(keys.data(), count, low, high);
-    fill_up();
-  }
-
   // The largest cut in [low, high], where few numbers lie. `target` is what these have to weigh.
   Key cut_of_few(Key low, Key high, std::uint64_t target) const {
     if (target == 0) return high;
     std::array<std::pair<Key, Weight>, few + 1> those;  // one more is written than kept
     std::size_t n = 0;
     for (std::size_t i = 0; i < size; ++i) {
-      those[n] = {keys[i], weights()[i]};
+      those[n] = {keys[i], weights[i]};
       n += both(keys[i] >= low, keys[i] <= high);
     }
     std::sort(those.begin(), those.begin() + static_cast<std::ptrdiff_t>(n), std::greater<>());
