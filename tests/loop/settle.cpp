@@ -497,14 +497,10 @@ TEST_CASE("a verdict that cannot be is refused by its number and value, and the 
   //  tokens    2   1   0   1
   //  parents  −1  −1   0   2
   Offered<TraversalVerifier, true> branching({2, 1, 0, 1}, {-1, -1, 0, 2});
-  CHECK(branching.refused({{2}, 0}) ==
-        "specdec: verdict.path[0] = 2 is no drafted token that follows the context");
-  CHECK(branching.refused({{0, 3}, 0}) ==
-        "specdec: verdict.path[1] = 3 is no drafted token that follows tokens[0]");
-  CHECK(branching.refused({{0, 4}, 0}) ==
-        "specdec: verdict.path[1] = 4 is no drafted token that follows tokens[0]");
-  CHECK(branching.refused({{-1}, 0}) ==
-        "specdec: verdict.path[0] = -1 is no drafted token that follows the context");
+  CHECK(branching.refused({{2}, 0}) == "specdec: verdict.path[0] = 2 follows 0, not -1");
+  CHECK(branching.refused({{0, 3}, 0}) == "specdec: verdict.path[1] = 3 follows 2, not 0");
+  CHECK(branching.refused({{0, 4}, 0}) == "specdec: verdict.path[1] = 4 is outside 1..3");
+  CHECK(branching.refused({{-1}, 0}) == "specdec: verdict.path[0] = -1 is outside 0..3");
   CHECK(branching.refused({{}, 1}).starts_with("specdec: verdict.token = 1 is the drafted tokens[1]"));
   CHECK(branching.refused({{0, 2}, 4}) == "specdec: verdict.token = 4 is outside the vocabulary 0..3");
   CHECK(copy(branching.step.settle({{0, 2}, 0})) == Tokens{2, 0, 0});

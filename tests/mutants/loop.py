@@ -132,7 +132,7 @@ mutant("refused-verdicts-cost-the-proposal", "loop/batch_core.hpp", "tests/loop/
        "[&] { take_verdicts(verdicts); }, [&] { std::swap(out_, taken_); }", "[&] { take_verdicts(verdicts); }, [] {}")
 mutant("survivals-of-the-step-before", "loop/step_recorder.hpp", "tests/loop/settle",
        "Index) { return ps_.clear(), qs_.clear(), false; }", "Index) { return false; }")
-mutant("path-of-other-branches", "loop/offered_draft.hpp", "tests/loop/settle", " || draft_.parent(path[i]) != last)", ")")
+mutant("path-of-other-branches", "model/trees.hpp", "tests/loop/settle", "if (at(parents, path[i]) != last)", "if (last < -1)")
 
 mutant = promise("a twin is a sample of its own: it shares neither its text's drafter nor what a rule remembers of it")
 mutant("twin-shares-a-memory", "loop/step.hpp", "tests/loop/requests_fork",

@@ -8,6 +8,7 @@
 #include <exception>
 #include <iterator>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "specdec/draft/draft.hpp"
@@ -77,19 +78,19 @@ class OfferedDraft {
     state_.value = 1;
   }
   /// Where a verdict stops that was made elsewhere. Y is no token that the verdict rejects, unless it may be any (`repeats`), or
-  /// one that was not fed (`unread`). name() is what errors call the verdict.
+  /// one that was not fed (`unread`). Errors name `of` before what is wrong.
   /// Throws: InvalidArgument if there is no such verdict on this draft.
-  template <class Answer, class Name>
+  template <class Answer>
   NodeVerdict stop_of(const Answer& verdict, Index vocabulary, bool repeats, bool unread,
-                      const Name& name) const {
+                      std::string_view of) const {
     check_there();
     Verdict at_node{.token = verdict.token};
     if constexpr (std::same_as<Answer, Verdict>) at_node.accepted = verdict.accepted;
-    else at_node.accepted = end_of(verdict.path, name) + 1;
-    const NodeVerdict stop = checked(at_node, draft_, draft_.size(), vocabulary, name);
+    else at_node.accepted = check_path(view_of(verdict.path), draft_.parents(), of) + 1;
+    const NodeVerdict stop = checked(at_node, draft_, draft_.size(), vocabulary, of);
     const Index k = repeats ? -1 : draft_.child(stop.node - 1, stop.token);
     if (k >= 0 && !(unread && row_after(k) == row_after(stop.node - 1)))
-      invalid_argument(name(), ".token = ", stop.token, " is the drafted tokens[", k,
+      invalid_argument(of, "token = ", stop.token, " is the drafted tokens[", k,
                        "], which the verdict rejects: a rule that may do so says repeats_rejected");
     return stop;
   }
@@ -156,17 +157,6 @@ class OfferedDraft {
   bool whole() const { return tree_.size() == draft_.size(); }
   Index uncached() const { return std::ssize(fed_) - tree_.size(); }
   Index row_after(Index k) const { return at(rows_, k + 1); }
-
-  // The last token of a path that must be one of the draft.
-  template <class Name>
-  Index end_of(const std::vector<Index>& path, const Name& name) const {
-    Index last = -1;
-    for (std::size_t i = 0; i < path.size(); last = path[i++])
-      if (path[i] < 0 || path[i] >= draft_.size() || draft_.parent(path[i]) != last)
-        invalid_argument(name(), ".path[", i, "] = ", path[i], " is no drafted token that follows ",
-                         i == 0 ? "the context" : message("tokens[", last, "]"));
-    return last;
-  }
 
   // A drafter of trees may propose a line with empty parents. A drafter of lines may propose no tree.
   std::span<const Index> parents_of(TokenTreeView draft, bool branches) {

@@ -16,7 +16,6 @@
 #include "specdec/loop/log_probability_observer.hpp"
 #include "specdec/loop/observers.hpp"
 #include "specdec/loop/options.hpp"
-#include "specdec/loop/stats_observer.hpp"
 #include "specdec/loop/step_base.hpp"
 #include "specdec/measure/clock.hpp"
 #include "specdec/model/feed.hpp"
@@ -187,9 +186,8 @@ class Step : public detail::StepBase<O> {
       detail::invalid_call(
           "log_probabilities are asked for, and a verdict that was made elsewhere has no rows to read them "
           "in: accept(rows, chance) in place of settle(verdict)");
-    return Base::offered().stop_of(verdict, Base::vocabulary(), repeats_rejected<V>, !needs_draft<V>, [=] {
-      return number < 0 ? std::string("verdict") : detail::message("verdicts[", number, "]");
-    });
+    const std::string of = number < 0 ? "verdict." : detail::message("verdicts[", number, "].");
+    return Base::offered().stop_of(verdict, Base::vocabulary(), repeats_rejected<V>, !needs_draft<V>, of);
   }
   /// In place of weigh(): takes the verdict of stop_of().
   void take(const NodeVerdict& stop) {

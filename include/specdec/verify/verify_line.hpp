@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <concepts>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -151,26 +152,27 @@ consteval bool fits_verifier() {
 }
 
 /// Returns where a verdict on a draft of `size` tokens stops; in a line the node is τ. Throws unless it stops in the draft, and all
-/// that it emits is in the target's vocabulary. name() is what errors call the verdict.
-template <class Answer, class D, class Name>
-NodeVerdict checked(const Answer& verdict, const D& draft, Index size, Index vocab_size, const Name& name) {
+/// that it emits is in the target's vocabulary. Errors name `of` before what is wrong.
+template <class Answer, class D>
+NodeVerdict checked(const Answer& verdict, const D& draft, Index size, Index vocab_size,
+                    std::string_view of) {
   const auto& [node, token] = verdict;
   if (node < 0 || node > size)
-    invalid_argument(name(), std::same_as<Answer, Verdict> ? ".accepted = " : ".node = ", node,
-                     " is outside 0..", size, ", the number of drafted tokens");
+    invalid_argument(of, std::same_as<Answer, Verdict> ? "accepted = " : "node = ", node, " is outside 0..",
+                     size, ", the number of drafted tokens");
   for (Index k = node - 1; k >= 0; k = draft.parent(k))
     if (draft.token(k) >= vocab_size)
       invalid_argument("the accepted tokens[", k, "] = ", draft.token(k), " is outside the vocabulary 0..",
                        vocab_size - 1);
   if (token < 0 || token >= vocab_size)
-    invalid_argument(name(), ".token = ", token, " is outside the vocabulary 0..", vocab_size - 1);
+    invalid_argument(of, "token = ", token, " is outside the vocabulary 0..", vocab_size - 1);
   return {node, token};
 }
 
 /// Calls any rule, and checks its verdict.
 template <class R, class D, class C>
 NodeVerdict judge_at_node(R& rule, const D& drafted, C& chance, Index vocab_size) {
-  return checked(ask(rule, drafted, chance), drafted, drafted.gamma(), vocab_size, [] { return "verdict"; });
+  return checked(ask(rule, drafted, chance), drafted, drafted.gamma(), vocab_size, "verdict.");
 }
 
 template <class R>
