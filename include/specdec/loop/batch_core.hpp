@@ -87,13 +87,18 @@ class BatchCore {
                        "model inside was fed directly");
   }
 
-  /// Throws unless a text that comes from elsewhere can go on here, with this gamma and so many tokens. Returns its new target.
+  /// Throws unless a text that comes from elsewhere can go on here, with this gamma and so many tokens: the vocabulary must be of
+  /// the size that it knows, and if it has not ended it must fit in the target's context. Returns its new target.
   ExternalTarget check_enters(const Entry& entry, Index gamma, FilledContext filled, Index size) const {
     texts.check_number(entry.number());
     check_fits(gamma);
     check_filled(filled, size);
-    const ExternalTarget its = described(target);
-    entry.seat().check_target(its);
+    const ExternalTarget its = described(target), &before = entry.seat().target();
+    if (its.vocabulary != before.vocabulary)
+      invalid_argument("the text is over ", before.vocabulary, " tokens, the target's vocabulary has ",
+                       its.vocabulary);
+    if (const Index now = std::ssize(entry.seat().context()); !entry.seat().done() && now > its.context)
+      invalid_argument("the text has ", now, " tokens, but the target's context holds ", its.context);
     return its;
   }
 

@@ -126,20 +126,9 @@ class Sequence : private Shared::Round::Seat {
   }
 
   /// The state of the text: see Step.
-  using Base::context;
-  using Base::done;
-  using Base::draft;
-  using Base::kept;
-  using Base::kept_path;
-  using Base::log_probabilities;
-  using Base::observer;
-  using Base::prompt_log_probabilities;
-  using Base::raw_log_probabilities;
-  using Base::raw_prompt_log_probabilities;
-  using Base::result;
-  using Base::stats;
-  using Base::tokens;
-  using Base::verifier;
+  using Base::context, Base::done, Base::draft, Base::kept, Base::kept_path, Base::log_probabilities,
+      Base::observer, Base::prompt_log_probabilities, Base::raw_log_probabilities,
+      Base::raw_prompt_log_probabilities, Base::result, Base::stats, Base::tokens, Base::verifier;
 
   /// How large the next draft may be, by the draft-length policy: see Step::limits.
   /// Throws: what the policy throws.
