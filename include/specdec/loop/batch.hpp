@@ -78,11 +78,10 @@ template <class TargetModel, class DraftSource, class V = BlockVerifier, class L
 class Batch {
   using Target = std::remove_reference_t<TargetModel>;
   static constexpr bool called_here = !std::same_as<std::remove_const_t<Target>, ExternalTarget>;
-  static_assert(
-      !detail::has_one_context<Target> || !called_here || detail::ConstModel<Target>,
-      "the model has no forward(std::span<const specdec::BatchFeed> feeds) for many texts, or is a "
-      "wrapper around such a model: see specdec::BatchModel, and specdec::ModelPerSequence, which makes "
-      "one of a model that can be copied");
+  static_assert(!detail::has_one_context<Target> || !called_here || detail::ConstModel<Target>,
+                "the model has no forward(std::span<const specdec::BatchFeed> feeds) for many texts, or is a "
+                "wrapper around such a model: see specdec::BatchModel, and specdec::ModelPerSequence, which "
+                "makes one of a model that can be copied");
   static_assert(detail::fits_model<Target, called_here>());
   static_assert(detail::fits_drafter<DraftSource>());
   using Core = detail::BatchCore<TargetModel, DraftSource, V, Length, O>;

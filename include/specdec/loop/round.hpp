@@ -73,10 +73,9 @@ struct Seat : Step {
   /// Throws unless the text can have a twin, with other options or its own.
   void check_fork(bool other_options) const {
     if (this->shares_memory(other_options))
-      invalid_call(
-          "sequence ", number,
-          " has begun under a rule that remembers it, so its forks would not be independent samples: "
-          "fork it before its first step, or use specdec::BlockVerifier");
+      invalid_call("sequence ", number,
+                   " has begun under a rule that remembers it, so its forks would not be independent "
+                   "samples: fork it before its first step, or use specdec::BlockVerifier");
   }
   /// This copy of a text goes on as its twin.
   void become_twin(Index twin, std::optional<Options> options) {

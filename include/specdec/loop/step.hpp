@@ -44,8 +44,8 @@ consteval bool suits() {
   using Row = RowOf<decltype(distributions(std::declval<const Draft&>().rows))>;
   static_assert(
       is_steady<Drafter> || std::same_as<Row, OneHotRow> || !remembers_sequence<V>,
-      "a rule that remembers its sequence needs drafts whose length is settled and whose rows depend on "
-      "the tokens before them alone: the drafter says that it is not steady (see specdec::Drafter)");
+      "a rule that remembers its sequence needs drafts whose length is settled and whose rows depend on the "
+      "tokens before them alone: the drafter says that it is not steady (see specdec::Drafter)");
   return true;
 }
 
@@ -53,10 +53,10 @@ consteval bool suits() {
 template <class Target, bool trees, class V, class Policy>
 consteval bool fit_together() {
   static_assert(fits_verifier<V>());
-  static_assert(judges_trees<V> || !trees,
-                "the drafter drafts trees (a drafter of lines says drafts_trees = false), which this "
-                "verifier does not judge: try specdec::TraversalVerifier, or specdec::TrunkAndSpares of a "
-                "rule for lines");
+  static_assert(
+      judges_trees<V> || !trees,
+      "the drafter drafts trees (a drafter of lines says drafts_trees = false), which this verifier does not "
+      "judge: try specdec::TraversalVerifier, or specdec::TrunkAndSpares of a rule for lines");
   static_assert(!remembers_sequence<V> || !trees,
                 "a rule that remembers its sequence judges lines: the drafter drafts trees");
   static_assert(takes_trees<Target> || !trees || std::same_as<std::remove_const_t<Target>, ExternalTarget>,
@@ -177,11 +177,10 @@ class Step : public detail::StepBase<O> {
   /// Where a verdict on the draft stops that was made elsewhere. Errors call it verdicts[number], or verdict.
   /// Throws: as settle().
   NodeVerdict stop_of(const Answer& verdict, Index number = -1) const {
-    static_assert(
-        !remembers_sequence<V> && !detail::has_commit<V>,
-        "the rule remembers drafts by their rows (it has min_draft_length() or commit()), and a verdict "
-        "that was made elsewhere has none: settle() is for rules that remember nothing, such as "
-        "specdec::BlockVerifier");
+    static_assert(!remembers_sequence<V> && !detail::has_commit<V>,
+                  "the rule remembers drafts by their rows (it has min_draft_length() or commit()), and a "
+                  "verdict that was made elsewhere has none: settle() is for rules that remember nothing, "
+                  "such as specdec::BlockVerifier");
     if (Base::options().log_probabilities.any())
       detail::invalid_call(
           "log_probabilities are asked for, and a verdict that was made elsewhere has no rows to read them "

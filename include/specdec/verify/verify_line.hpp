@@ -200,10 +200,9 @@ consteval bool rows_are_probabilities() {
   if constexpr (!ids) {
     fits_target_rows<Target>();
     fits_rows<Draft>();
-    static_assert(
-        Probabilities<Draft> || ComputedExpression<Draft>,
-        "the draft's rows are no matrix of probabilities: pass an Eigen matrix, RowVectors, RowPointers or "
-        "another specdec::DistributionMatrix, with a row for each drafted token");
+    static_assert(Probabilities<Draft> || ComputedExpression<Draft>,
+                  "the draft's rows are no matrix of probabilities: pass an Eigen matrix, RowVectors, "
+                  "RowPointers or another specdec::DistributionMatrix, with a row for each drafted token");
   }
   return true;
 }

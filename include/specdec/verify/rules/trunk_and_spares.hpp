@@ -33,10 +33,9 @@ namespace specdec::inline v0_2_0 {
 /// Cost: the rule's, for each trunk that is judged. Allocates nothing more (γ <= 64).
 template <class V>
 class TrunkAndSpares : public detail::Callable<TrunkAndSpares<V>, TokenIds> {
-  static_assert(
-      !remembers_sequence<V> && !detail::has_commit<V>,
-      "TrunkAndSpares takes a rule that remembers nothing: a rule with a memory, such as greedy block "
-      "verification, judges lines");
+  static_assert(!remembers_sequence<V> && !detail::has_commit<V>,
+                "TrunkAndSpares takes a rule that remembers nothing: a rule with a memory, such as greedy "
+                "block verification, judges lines");
 
  public:
   static constexpr bool draws_from_target = specdec::draws_from_target<V>;
