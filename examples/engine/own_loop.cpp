@@ -1,5 +1,6 @@
 // Shows a loop of your own: the engine calls its model itself, and the library drafts before the call and verifies after it.
 // SPDX-License-Identifier: MIT
+#include <algorithm>
 #include <cmath>
 #include <iostream>
 #include <random>
@@ -42,4 +43,17 @@ int main() {
     for (const specdec::Token x : sequence.accept(rows, rng)) std::cout << x;
   }
   std::cout << "\n" << sequence.stats().block_efficiency() << " tokens per call of the engine\n";
+
+  // An engine that also judges the drafts, in a kernel of its own, hands in its verdicts.
+  std::mt19937_64 again{1};
+  auto settled = decoder.start(std::vector<specdec::Token>{0}, {.max_new_tokens = 60, .gamma = 6});
+  while (!settled.done()) {
+    const specdec::Feed feed = settled.propose(again);
+    const auto& draft = settled.draft();  // its tokens, and the rows that they were drawn from
+    const Eigen::MatrixXd rows = engine.forward(feed.tokens, feed.rows);
+    const specdec::Verdict verdict = specdec::BlockVerifier{}(rows, draft.rows, draft.tokens, again);
+    settled.settle(verdict);
+  }
+  const bool same = std::ranges::equal(settled.tokens(), sequence.tokens());
+  std::cout << "the same text by verdicts: " << (same ? "yes" : "no") << "\n";
 }

@@ -1,14 +1,8 @@
-// How the library reports errors. All that it throws is an Error, and of one of four classes. None of them derives from
-// another, so a program tells them apart in any order of its handlers:
-//
-//   InvalidArgument      an argument that cannot be: the message names it, with its index and value
-//   InvalidDistribution  a row of numbers that is no distribution: mostly the fault of a model
-//   InvalidCall          a call out of place, whatever its arguments: accept() before propose(), for example
-//   ExternalFailure      a failure of what is outside the library: a stream, MPI
-//
-// Each is also the class of the standard library that fits: the first two are std::invalid_argument, then follow
-// std::logic_error and std::runtime_error. Since std::invalid_argument derives from std::logic_error, a handler for
-// std::logic_error catches the first three.
+// How the library reports errors. All that it throws is an Error, and of one of four classes: InvalidArgument,
+// InvalidDistribution, InvalidCall, ExternalFailure. None of them derives from another, so a program tells them apart in any
+// order of its handlers. Each is also the class of the standard library that fits: the first two are std::invalid_argument,
+// then follow std::logic_error and std::runtime_error. Since std::invalid_argument derives from std::logic_error, a handler
+// for std::logic_error catches the first three.
 //
 // What others throw passes through as it is: the errors of a user's model, and std::bad_alloc where memory runs out.
 // A program without exceptions (-fno-exceptions) gets the errors by an error handler.
@@ -113,8 +107,7 @@ namespace detail {
 
 /// An error of the library that is also of a class of the standard library.
 template <class Standard>
-class StandardError : public Standard, public Error {
- public:
+struct StandardError : Standard, Error {
   explicit StandardError(const std::string& message) : Standard(message) {}
   const char* what() const noexcept override { return Standard::what(); }
 };
@@ -123,24 +116,22 @@ class StandardError : public Standard, public Error {
 
 /// Thrown when an argument cannot be: a wrong shape, a token outside the vocabulary, an option out of its range.
 /// The message names the argument, and its index and value where it has them.
-class InvalidArgument : public detail::StandardError<std::invalid_argument> {
- public:
+struct InvalidArgument : detail::StandardError<std::invalid_argument> {
   using StandardError::StandardError;
 };
 
 /// Thrown when a call is out of place, whatever its arguments: at this time, on this object or with these other objects.
-class InvalidCall : public detail::StandardError<std::logic_error> {
- public:
+struct InvalidCall : detail::StandardError<std::logic_error> {
   using StandardError::StandardError;
 };
 
 /// Thrown when something outside the library fails: a stream cannot be written, or an MPI call fails.
-class ExternalFailure : public detail::StandardError<std::runtime_error> {
- public:
+struct ExternalFailure : detail::StandardError<std::runtime_error> {
   using StandardError::StandardError;
 };
 
-/// Thrown when a row of numbers is not a distribution: NaN, infinite or negative entries, or no mass at all.
+/// Thrown when a row of numbers is not a distribution: NaN, infinite or negative entries, or no mass at all. Mostly the fault of a
+/// model.
 /// A row in which all tokens are forbidden may be read; an error is only a draw from it: see rows/read/dead_end.hpp.
 ///
 /// A verifier checks only the numbers that it needs for a decision; validate() checks all of them. A row does not know its

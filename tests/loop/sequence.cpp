@@ -373,9 +373,12 @@ TEST_CASE("the answers of a user's drafter or verifier are checked") {
   };
   using Complaint = std::function<std::string(std::vector<Token>, Verdict)>;
   for (const Complaint& complaint : {Complaint(plain), Complaint(judged)}) {
-    CHECK(complaint({}, {1, 0}) == "specdec: the verifier accepted 1 of 0 drafted tokens");
-    CHECK(complaint({}, {-1, 0}) == "specdec: the verifier accepted -1 of 0 drafted tokens");
-    CHECK(complaint({1}, {2, 0}) == "specdec: the verifier accepted 2 of 1 drafted tokens");
+    CHECK(complaint({}, {1, 0}) ==
+          "specdec: verdict.accepted = 1 is outside 0..0, the number of drafted tokens");
+    CHECK(complaint({}, {-1, 0}) ==
+          "specdec: verdict.accepted = -1 is outside 0..0, the number of drafted tokens");
+    CHECK(complaint({1}, {2, 0}) ==
+          "specdec: verdict.accepted = 2 is outside 0..1, the number of drafted tokens");
     CHECK(complaint({1}, {0, 3}) == "specdec: verdict.token = 3 is outside the vocabulary 0..2");
     CHECK(complaint({1}, {1, -1}) == "specdec: verdict.token = -1 is outside the vocabulary 0..2");
     CHECK(complaint({1}, {1, 2}).empty());
@@ -843,7 +846,7 @@ TEST_CASE("half steps out of order are errors that lose nothing") {
   auto sequence = decoder.start(prompt, options);
   const RowMajor<double> rows = uniform(4, 4);
   CHECK(complaint([&] { sequence.accept(rows, rng); }) ==
-        "specdec: accept() has no proposal to judge: propose() first");
+        "specdec: there is no proposal to judge: propose() first");
   sequence.propose(rng);
   CHECK(message_of([&] { sequence.accept(uniform(3, 4), rng); }) ==
         "specdec: target has 3 rows, expected gamma + 1 = 4");
@@ -870,10 +873,10 @@ TEST_CASE("half steps out of order are errors that lose nothing") {
   first.propose(rng);
   auto copied = first;  // the proposal stays with the original
   CHECK(complaint([&] { copied.accept(rows, rng); }) ==
-        "specdec: accept() has no proposal to judge: propose() first");
+        "specdec: there is no proposal to judge: propose() first");
   first.accept(rows, rng);
   CHECK(complaint([&] { first.accept(rows, rng); }) ==
-        "specdec: accept() has no proposal to judge: propose() first");
+        "specdec: there is no proposal to judge: propose() first");
   CHECK(first.stats().target_calls == 1);
 }
 

@@ -87,7 +87,8 @@ TEST_CASE("only an offered draft can be accepted, and only once", "[loop][errors
   const auto accept = [&](const auto& rows) {
     return message_of<InvalidCall>([&] { engine.step.accept(rows, chance); });
   };
-  const std::string complaint = "specdec: accept() has no draft to judge: offer() one, and accept it once";
+  const std::string complaint =
+      "specdec: there is no draft to judge: offer() one, and accept or settle it once";
   const auto rows = engine.rows({prompt, 0, 2});
   CHECK(accept(rows) == complaint);
   const auto kept = engine.rows(engine.step.offer(draft));

@@ -10,7 +10,7 @@ mutant("confidence-after-the-draw", "draft/strategies/line.hpp", "tests/draft/le
        "      rows_.add(name);\n")
 
 mutant = promise("a draft ends after a stop token, but not under a rule that needs its length")
-mutant("draft-of-a-rule-that-remembers-ends", "loop/draft_limits.hpp", "tests/law_stop_tokens",
+mutant("draft-of-a-rule-that-remembers-ends", "loop/text.hpp", "tests/law_stop_tokens",
        "  if (limits.fixed) return limits;\n", "")
 mutant("stop-token-before-min-new-tokens-ends-a-draft", "draft/draft.hpp", "tests/law_stop_tokens",
        "if (before < stops_from) return false;", "")

@@ -27,9 +27,9 @@ mutant("tree-keeps-other-tokens", "loop/offered_draft.hpp", "tests/law_tree_loop
 
 mutant = promise("a rule is told of a step after all that may throw")
 mutant("committed-before-observed", "loop/step.hpp", "tests/loop/sequence",
-       "    Base::template take_verdict<",
+       "    Base::template take_verdict<branches>(verdict,",
        "    detail::commit(verifier_);\n"
-       "    Base::template take_verdict<")
+       "    Base::template take_verdict<branches>(verdict,")
 
 mutant = promise("a draft length of a batch is told what drafts cost")
 mutant("draft-time-told-to-nobody", "loop/round.hpp", "tests/law_clock",
@@ -131,12 +131,21 @@ mutant("number-given-again", "loop/batch_texts.hpp", "tests/loop/requests tests/
 
 mutant = promise("the target keeps its contexts as they are until all drafters have seen its rows")
 mutant("target-keeps-before-all-have-seen", "loop/batch_core.hpp", "tests/draft/lifted_drafter tests/loop/batch",
-       "if (entry != nullptr) round_.settle(entry->seat(), out_.call.rows_of(all, i), policy_of(*entry));",
+       "if (entry != nullptr) round_.settle(entry->seat(), rows_of(i), policy_of(*entry));",
        "if (entry != nullptr) {\n"
-       "        round_.settle(entry->seat(), out_.call.rows_of(all, i), policy_of(*entry));\n"
+       "        round_.settle(entry->seat(), rows_of(i), policy_of(*entry));\n"
        "        if constexpr (called_here)\n"
        "          if (!entry->seat().error) Round::keep_in(target, entry->seat());\n"
        "      }")
+
+mutant = promise("a verdict that was made elsewhere is its text's own, and one that cannot be costs nothing")
+mutant("verdict-of-another-text", "loop/batch_core.hpp", "tests/loop/settle", "stop_of(at(verdicts, i), i)", "stop_of(at(verdicts, 0), i)")
+mutant("first-token-may-be-rejected-and-emitted", "loop/offered_draft.hpp", "tests/loop/settle", "if (k >= 0 && !(unread", "if (k > 0 && !(unread")
+mutant("refused-verdicts-cost-the-proposal", "loop/batch_core.hpp", "tests/loop/settle",
+       "[&] { take_verdicts(verdicts); }, [&] { std::swap(out_, taken_); }", "[&] { take_verdicts(verdicts); }, [] {}")
+mutant("survivals-of-the-step-before", "loop/step_recorder.hpp", "tests/loop/settle",
+       "Index) { return ps_.clear(), qs_.clear(), false; }", "Index) { return false; }")
+mutant("path-of-other-branches", "model/trees.hpp", "tests/loop/settle", "if (at(parents, path[i]) != last)", "if (last < -1)")
 
 mutant = promise("a twin is a sample of its own: it shares neither its text's drafter nor what a rule remembers of it")
 mutant("twin-shares-a-memory", "loop/step.hpp", "tests/loop/requests_fork",

@@ -100,7 +100,9 @@ struct AnyOf {
   specdec::Verdict judge(const auto& drafted, auto& chance) {
     return std::visit([&](auto& verifier) { return verifier.judge(drafted, chance); }, rule);
   }
-  void commit() {
+  void commit()
+    requires(specdec::detail::has_commit<Rules> || ...)
+  {
     std::visit([](auto& verifier) { specdec::detail::commit(verifier); }, rule);
   }
   double survival(double before, double p, double q) const

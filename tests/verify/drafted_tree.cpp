@@ -239,9 +239,8 @@ TEST_CASE("a rule that stops at no node, or returns no token, gets an error") {
     });
   };
   CHECK(said(5, 4).empty());
-  CHECK(said(6, 0) == "specdec: the verifier stopped at node 6, outside 0..5, the number of drafted tokens");
-  CHECK(said(-1, 0) ==
-        "specdec: the verifier stopped at node -1, outside 0..5, the number of drafted tokens");
+  CHECK(said(6, 0) == "specdec: verdict.node = 6 is outside 0..5, the number of drafted tokens");
+  CHECK(said(-1, 0) == "specdec: verdict.node = -1 is outside 0..5, the number of drafted tokens");
   CHECK(said(0, 5) == "specdec: verdict.token = 5 is outside the vocabulary 0..4");
   CHECK(said(0, -1) == "specdec: verdict.token = -1 is outside the vocabulary 0..4");
   // A token that only the drafter knows, at the node where the rule stops or before it.

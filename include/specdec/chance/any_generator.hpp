@@ -52,10 +52,10 @@ class AnyGenerator {
     if constexpr (detail::is_reference_wrapper<Value>) {
       held_ = std::make_unique<ReferredGenerator<typename Value::type>>(generator.get());
     } else {
-      static_assert(!std::is_lvalue_reference_v<G>,
-                    "a generator that is an lvalue would be copied, and give its numbers twice: pass "
-                    "std::ref(rng) to draw from rng itself, or a generator of the text's own, such as "
-                    "std::mt19937_64{seed}");
+      static_assert(
+          !std::is_lvalue_reference_v<G>,
+          "a generator that is an lvalue would be copied, and give its numbers twice: pass std::ref(rng) to "
+          "draw from rng itself, or a generator of the text's own, such as std::mt19937_64{seed}");
       held_ = std::make_unique<OwnedGenerator<Value>>(std::forward<G>(generator));
     }
   }
@@ -64,10 +64,9 @@ class AnyGenerator {
   template <class T>
     requires(std::is_arithmetic_v<T> || std::same_as<T, detail::MissingGenerator>)
   AnyGenerator(T) {
-    static_assert(
-        !std::is_arithmetic_v<T>,
-        "a number is no generator of random numbers: pass a generator that has it as its seed, such "
-        "as std::mt19937_64{seed}");
+    static_assert(!std::is_arithmetic_v<T>,
+                  "a number is no generator of random numbers: pass a generator that has it as its seed, "
+                  "such as std::mt19937_64{seed}");
     static_assert(std::is_arithmetic_v<T>,
                   "the generator is missing: pass one after the options, such as std::mt19937_64{seed}");
   }

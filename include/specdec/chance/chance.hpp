@@ -126,17 +126,15 @@ consteval bool fits_source() {
   using S = std::remove_cvref_t<Source>;
   constexpr bool number = std::is_arithmetic_v<S>, source = RandomSource<S>,
                  missing = std::same_as<S, MissingGenerator>;
-  static_assert(!missing,
-                "the generator is missing: pass one after the other arguments, such as std::mt19937_64 "
-                "rng{seed}");
   static_assert(
-      !number,
-      "a number is no source of random numbers (specdec::RandomSource): pass a generator that has it "
-      "as its seed, such as std::mt19937_64 rng{seed}");
-  static_assert(
-      source || number || missing,
-      "the argument for random numbers is no specdec::RandomSource: pass a random bit generator, such "
-      "as a std::mt19937_64, or a source of chance");
+      !missing,
+      "the generator is missing: pass one after the other arguments, such as std::mt19937_64 rng{seed}");
+  static_assert(!number,
+                "a number is no source of random numbers (specdec::RandomSource): pass a generator that has "
+                "it as its seed, such as std::mt19937_64 rng{seed}");
+  static_assert(source || number || missing,
+                "the argument for random numbers is no specdec::RandomSource: pass a random bit generator, "
+                "such as a std::mt19937_64, or a source of chance");
   static_assert(!source || DrawnFrom<Source>,
                 "the generator is a temporary or const: pass a variable, which goes on where it stopped");
   return DrawnFrom<Source>;

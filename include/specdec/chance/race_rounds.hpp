@@ -1,6 +1,9 @@
-// What ends a race (race.hpp): how many rounds there are, and what one number decides in a round. Includes no Eigen.
+// What ends a race (race.hpp): how many rounds there are, and what one number decides in a round. How large its weight may be.
+// Includes no Eigen.
 // SPDX-License-Identifier: MIT
 #pragma once
+
+#include <algorithm>
 
 namespace specdec::inline v0_2_0 {
 
@@ -9,6 +12,11 @@ namespace specdec::inline v0_2_0 {
 inline constexpr int max_race_rounds = 64;
 
 namespace detail {
+
+/// Weights and ratios are cut to this, so that their products stay finite even if q is subnormal.
+inline constexpr double largest_weight = 1e300;
+
+constexpr double bounded(double weight) { return std::min(weight, largest_weight); }
 
 /// A round of a race of weight w (race.hpp) with one number v on [0, 1) for both of its decisions. It is lost if v < 1 − w. Else
 /// a token y is drawn. The round is won by y if v < 1 − w + min(1, w)·r/(w·p), with r = (w·p − q)+ at y. Else another follows.

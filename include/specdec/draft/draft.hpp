@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <span>
 #include <vector>
 
@@ -37,12 +38,23 @@ struct Draft {
   std::span<const Index> parents = {};
 };
 
+/// Stands for the target's rows where a verdict was made elsewhere: who reads rows does not compile.
+struct NoRows {
+  Index rows() const { return 0; }
+  template <class Number>
+  auto row(Number) const {  // not void: so a concept that asks for a row says this, too
+    static_assert(std::same_as<Number, void>,
+                  "the target's rows are read here, and a verdict that was made elsewhere has none: "
+                  "accept(rows, chance) in place of settle(verdict)");
+  }
+};
+
 /// What the target made of a draft, for drafters that learn. Tokens that were drafted but not fed (Feed) are left out; if one
 /// of them ended the text, it is verdict.token. The views live as long as the call that passes them on. A later version may
 /// add fields.
 template <class Rows>
 struct Judged {
-  const Rows& rows;                ///< the target's γ + 1 rows
+  const Rows& rows;                ///< the target's γ + 1 rows, or NoRows
   std::span<const Token> tokens;   ///< the γ drafted tokens
   std::span<const Index> parents;  ///< of these tokens; empty for a line
   NodeVerdict verdict;  ///< where the rule stopped: in a line, verdict.node is the number of accepted tokens

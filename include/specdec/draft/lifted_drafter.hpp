@@ -163,9 +163,8 @@ class LiftedDrafter {
   static void check_own(const One& drafter) {
     if (!detail::shared_identities<One>(drafter).empty())
       detail::invalid_argument(
-          "the drafter refers to a model or a drafter that each sequence's copy would use: hold it by "
-          "value, or draft for all sequences together (a specdec::ModelDrafter around a "
-          "specdec::BatchModel)");
+          "the drafter refers to a model or a drafter that each sequence's copy would use: hold it by value, "
+          "or draft for all sequences together (a specdec::ModelDrafter around a specdec::BatchModel)");
   }
 
   // Gives a text a drafter. Returns whether it had none.

@@ -72,7 +72,7 @@ namespace specdec::inline v0_2_0 {
 /// last one: that much may serve other requests. For a tree, on_step asks sequence(number).kept_path().
 ///
 /// It may say which sequences take part, with propose_for(sequences) and accept_for(sequences, rows). Then several calls may be
-/// under way at a time, for different sequences.
+/// under way at a time, for different sequences. If it judges the drafts itself, it hands in verdicts: settle(verdicts).
 ///
 /// A target, drafter or draft length that is passed as an lvalue is used by reference: it must outlive the batch. An rvalue is
 /// moved in. A batch can be moved between calls, and cannot be copied. All calls come from one thread.
@@ -81,11 +81,10 @@ template <class TargetModel, class DraftSource, class V = BlockVerifier, class L
 class Batch {
   using Target = std::remove_reference_t<TargetModel>;
   static constexpr bool called_here = !std::same_as<std::remove_const_t<Target>, ExternalTarget>;
-  static_assert(
-      !detail::has_one_context<Target> || !called_here || detail::ConstModel<Target>,
-      "the model has no forward(std::span<const specdec::BatchFeed> feeds) for many texts, or is a "
-      "wrapper around such a model: see specdec::BatchModel, and specdec::ModelPerSequence, which makes "
-      "one of a model that can be copied");
+  static_assert(!detail::has_one_context<Target> || !called_here || detail::ConstModel<Target>,
+                "the model has no forward(std::span<const specdec::BatchFeed> feeds) for many texts, or is a "
+                "wrapper around such a model: see specdec::BatchModel, and specdec::ModelPerSequence, which "
+                "makes one of a model that can be copied");
   static_assert(detail::fits_model<Target, called_here>());
   static_assert(detail::fits_drafter<DraftSource>());
   using Core = detail::BatchCore<TargetModel, DraftSource, V, Length, O>;
@@ -102,6 +101,7 @@ class Batch {
   using Sequence = typename Round::Step;
   /// A sequence's source of random numbers: any generator; for KeyedVerifier a Keyed.
   using Source = typename Entry::Source;
+  using Answer = typename Sequence::Answer;
   using Request = specdec::Request<Source>;
   using Twin = specdec::Twin<Source>;
 
@@ -329,9 +329,21 @@ class Batch {
   std::span<const Finished> accept(const Rows& rows, E&& for_each = {}) & {
     static_assert(detail::fits_target_rows<Rows>());
     check_between_steps<E>("accept()");
-    if (!proposed_) detail::invalid_call("accept() has no proposal to judge: propose() first");
+    if (!proposed_) detail::invalid_call("there is no proposal to judge: propose() first");
     proposed_ = false;
-    return finish_call(rows, for_each);
+    core().take_rows(rows, for_each);
+    return end_step();
+  }
+
+  /// In place of accept(): verdicts by the sequences' rule that were made elsewhere, one for each feed (Sequence::settle). That of
+  /// a part of a prompt, which wants no rows, and of a sequence that has left since, is not read.
+  /// Throws: InvalidCall without a proposal; InvalidArgument unless there are as many verdicts as feeds; as Step::settle. All is
+  /// then as before: the right verdicts can be settled.
+  std::span<const Finished> settle(std::span<const Answer> verdicts) & {
+    check_between_steps("settle()");
+    if (!proposed_) detail::invalid_call("there is no proposal to judge: propose() first");
+    core().take_verdicts(verdicts);
+    return end_step();
   }
 
   /// propose() for some sequences only. Their earlier proposals are taken back, proposals that are out for other sequences stay.
@@ -357,7 +369,15 @@ class Batch {
     check_between_steps<E>("accept_for()");
     core().take_feeds(sequences);
     proposed_ = false;
-    return finish_call(rows, for_each);
+    core().take_rows(rows, for_each);
+    return end_step();
+  }
+  /// settle() for the proposals of these sequences, in their order.
+  /// Throws: InvalidArgument if a sequence has no proposal that is out, or occurs twice; what settle() throws.
+  std::span<const Finished> settle_for(std::span<const Index> sequences, std::span<const Answer> verdicts) & {
+    check_between_steps("settle_for()");
+    core().take_verdicts(sequences, verdicts);
+    return end_step();
   }
 
   /// Steps until no sequence is left. Returns all finished sequences, in the order of their numbers.
@@ -396,10 +416,9 @@ class Batch {
     core().end_step(finished);
   }
 
-  template <class Rows, class E>
-  std::span<const Finished> finish_call(const Rows& rows, E& for_each) {
+  std::span<const Finished> end_step() {
+    proposed_ = false;
     finished_.clear();
-    core().take_rows(rows, for_each);
     core().end_step(finished_);
     sort_by_number(finished_);
     return detail::view_of(finished_);

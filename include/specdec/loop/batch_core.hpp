@@ -39,6 +39,7 @@ class BatchCore {
   static constexpr bool forks_contexts = called_here && can_fork<Target>;
   using Policy = typename Lengths::Policy;
   using Round = detail::Round<DraftSource, V, Policy, O>;
+  using Answer = typename Round::Step::Answer;
   using Entry = BatchEntry<typename Round::Seat, typename Lengths::Own, V>;
 
   BatchCore(TargetModel&& t, DraftSource&& drafter, Length&& length, Index most)
@@ -84,13 +85,18 @@ class BatchCore {
                        "model inside was fed directly");
   }
 
-  /// Throws unless a text that comes from elsewhere can go on here, with this gamma and so many tokens. Returns its new target.
+  /// Throws unless a text that comes from elsewhere can go on here, with this gamma and so many tokens: the vocabulary must be of
+  /// the size that it knows, and if it has not ended it must fit in the target's context. Returns its new target.
   ExternalTarget check_enters(const Entry& entry, Index gamma, FilledContext filled, Index size) const {
     texts.check_number(entry.number());
     check_fits(gamma);
     check_filled(filled, size);
-    const ExternalTarget its = described(target);
-    entry.seat().check_target(its);
+    const ExternalTarget its = described(target), &before = entry.seat().target();
+    if (its.vocabulary != before.vocabulary)
+      invalid_argument("the text is over ", before.vocabulary, " tokens, the target's vocabulary has ",
+                       its.vocabulary);
+    if (const Index now = std::ssize(entry.seat().context()); !entry.seat().done() && now > its.context)
+      invalid_argument("the text has ", now, " tokens, but the target's context holds ", its.context);
     return its;
   }
 
@@ -212,8 +218,41 @@ class BatchCore {
   template <class Output, class E>
   void take_rows(const Output& output, E& for_each) {
     const auto rows = distributions(output);
-    undo_on_error([&] { judge(rows, for_each); }, [&] { settle_judged(rows); });
-    settle(rows);
+    const auto rows_of = [&](Index i) { return out_.call.rows_of(rows, i); };
+    const auto judge = [&] {
+      count_call();
+      out_.call.check_rows("target", rows);
+      for_each(std::ssize(out_.entries), [&](Index i) {
+        if (Entry* const entry = at(out_.entries, i))
+          Round::weigh(entry->seat(), rows_of(i), entry->source());
+      });
+    };
+    undo_on_error(judge, [&] {
+      withdraw_unjudged();
+      settle(rows_of);
+    });
+    settle(rows_of);
+  }
+
+  /// Verdicts in the place of rows, one for each feed. A part of a prompt has none. If it throws, nothing has changed.
+  void take_verdicts(std::span<const Answer> verdicts) {
+    const Index count = std::ssize(out_.entries);
+    if (std::ssize(verdicts) != count)
+      invalid_argument("verdicts has ", verdicts.size(), " entries, expected ", count, ", one for each feed");
+    for (const bool all_can_be : {false, true})
+      for (Index i = 0; i < count; ++i) {
+        Entry* const entry = at(out_.entries, i);
+        if (entry == nullptr) continue;
+        const bool is_part = entry->seat().next_feed.rows == 0;
+        const NodeVerdict stop = is_part ? NodeVerdict() : entry->seat().stop_of(at(verdicts, i), i);
+        if (all_can_be) Round::take(entry->seat(), stop);
+      }
+    count_call();
+    settle([](Index) { return NoRows{}; });
+  }
+  void take_verdicts(std::span<const Index> sequences, std::span<const Answer> verdicts) {
+    take_feeds(sequences);
+    undo_on_error([&] { take_verdicts(verdicts); }, [&] { std::swap(out_, taken_); });
   }
 
   /// Twins of a text that has been read by now get copies of its contexts. If a copy fails, they read for themselves. Not at
@@ -294,36 +333,28 @@ class BatchCore {
   Policy& policy_of(Entry& entry) { return lengths_.of(entry.own_length()); }
 
   // After a throw: sequences that were judged before the throw have taken the step, the others have not.
-  template <class Rows>
-  void settle_judged(const Rows& rows) {
+  void withdraw_unjudged() {
     for (Entry* entry : out_.entries)
       if (entry != nullptr && entry->seat().in_flight.value != 2) {
         if constexpr (called_here) target.keep(entry->number(), entry->seat().next_feed.from);
         withdraw(*entry);
       }
-    settle(rows);
   }
 
-  template <class Rows, class E>
-  void judge(const Rows& all, E& for_each) {
+  void count_call() {
     if (!out_.call.empty()) ++counts_.calls;
     for (const Entry* entry : out_.entries)
       if (entry != nullptr) counts_.fed += std::ssize(entry->seat().next_feed.tokens);
-    out_.call.check_rows("target", all);
-    for_each(std::ssize(out_.entries), [&](Index i) {
-      if (Entry* const entry = at(out_.entries, i))
-        Round::weigh(entry->seat(), out_.call.rows_of(all, i), entry->source());
-    });
   }
 
   // In the order of the feeds: what was learnt, the texts, the models' contexts, the callbacks. The target keeps the contexts as
   // they are until all drafters have seen its rows.
-  template <class Rows>
-  void settle(const Rows& all) {
+  template <class RowsOf>
+  void settle(const RowsOf& rows_of) {
     for (Index i = 0; i < std::ssize(out_.entries); ++i) {
       Entry*& entry = at(out_.entries, i);
       if (entry != nullptr && entry->seat().in_flight.value != 2) entry = nullptr;
-      if (entry != nullptr) round_.settle(entry->seat(), out_.call.rows_of(all, i), policy_of(*entry));
+      if (entry != nullptr) round_.settle(entry->seat(), rows_of(i), policy_of(*entry));
     }
     if constexpr (called_here)
       for_each_settled([this](Entry& entry) { Round::keep_in(target, entry.seat()); });

@@ -102,7 +102,8 @@ struct LogProbabilityObserver : Observer {
     if (!wanted.any()) return;
     Index node = 0;
     for (std::size_t i = 0; i < weighed.emitted.size(); ++i) {
-      of_text.add(weighed.drafted.target(node), weighed.emitted[i], wanted);
+      if constexpr (requires { weighed.drafted.target(node); })  // else none may be wanted: Step::settle
+        of_text.add(weighed.drafted.target(node), weighed.emitted[i], wanted);
       if (i < weighed.path.size()) node = weighed.path[i] + 1;
     }
   }

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "specdec/loop/options.hpp"
+#include "specdec/measure/stats.hpp"
 #include "specdec/measure/step_record.hpp"
 #include "specdec/types.hpp"
 
@@ -14,7 +15,7 @@ namespace specdec::inline v0_2_0 {
 /// A verdict that may still be taken back.
 template <class Drafted>
 struct WeighedStep {
-  const Drafted& drafted;          ///< what the rule read
+  const Drafted& drafted;          ///< what the rule read; NoRows if the verdict was made elsewhere
   const Options& options;          ///< of the text
   std::span<const Index> path;     ///< the numbers of the accepted tokens
   std::span<const Token> emitted;  ///< the tokens that will enter the text: of the accepted tokens and Y
@@ -81,5 +82,15 @@ struct Observers : O... {
 
 template <class... O>
 Observers(O...) -> Observers<O...>;
+
+/// Keeps the Stats of a text. A twin's statistics begin at the fork.
+struct StatsObserver : Observer {
+  Stats stats = {};
+
+  void reserve(Index tokens) { stats.reserve(tokens); }
+  void committed(const CommittedStep& committed) noexcept { stats.add(committed.step, committed.emitted); }
+  void forked() noexcept { stats = {}; }
+  void report(auto& result) const { result.stats = stats; }
+};
 
 }  // namespace specdec

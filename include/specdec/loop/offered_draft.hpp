@@ -3,10 +3,12 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <exception>
 #include <iterator>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "specdec/draft/draft.hpp"
@@ -20,6 +22,7 @@
 #include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/verdict.hpp"
+#include "specdec/verify/verify_line.hpp"
 
 namespace specdec::inline v0_2_0::detail {
 
@@ -67,9 +70,29 @@ class OfferedDraft {
     for (Index i = 0; i < tokens; ++i) kept_.push_back(i);
   }
 
+  void check_there() const {
+    if (!there()) invalid_call("there is no draft to judge: offer() one, and accept or settle it once");
+  }
   void begin_verdict() {
-    if (!there()) invalid_call("accept() has no draft to judge: offer() one, and accept it once");
+    check_there();
     state_.value = 1;
+  }
+  /// Where a verdict stops that was made elsewhere. Y is no token that the verdict rejects, unless it may be any (`repeats`), or
+  /// one that was not fed (`unread`). Errors name `of` before what is wrong.
+  /// Throws: InvalidArgument if there is no such verdict on this draft.
+  template <class Answer>
+  NodeVerdict stop_of(const Answer& verdict, Index vocabulary, bool repeats, bool unread,
+                      std::string_view of) const {
+    check_there();
+    Verdict at_node{.token = verdict.token};
+    if constexpr (std::same_as<Answer, Verdict>) at_node.accepted = verdict.accepted;
+    else at_node.accepted = check_path(view_of(verdict.path), draft_.parents(), of) + 1;
+    const NodeVerdict stop = checked(at_node, draft_, draft_.size(), vocabulary, of);
+    const Index k = repeats ? -1 : draft_.child(stop.node - 1, stop.token);
+    if (k >= 0 && !(unread && row_after(k) == row_after(stop.node - 1)))
+      invalid_argument(of, "token = ", stop.token, " is the drafted tokens[", k,
+                       "], which the verdict rejects: a rule that may do so says repeats_rejected");
+    return stop;
   }
   /// Takes the verdict, and finds what of it enters the text.
   /// Throws: what the tokenizer of the stop strings, or the condition, throws about a token that would enter.

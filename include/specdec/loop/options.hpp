@@ -19,7 +19,6 @@
 #include "specdec/loop/log_probabilities.hpp"
 #include "specdec/measure/stats.hpp"
 #include "specdec/text/stop_search.hpp"
-#include "specdec/text/token_bytes.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 

@@ -73,10 +73,9 @@ struct Seat : Step {
   /// Throws unless the text can have a twin, with other options or its own.
   void check_fork(bool other_options) const {
     if (this->shares_memory(other_options))
-      invalid_call(
-          "sequence ", number,
-          " has begun under a rule that remembers it, so its forks would not be independent samples: "
-          "fork it before its first step, or use specdec::BlockVerifier");
+      invalid_call("sequence ", number,
+                   " has begun under a rule that remembers it, so its forks would not be independent "
+                   "samples: fork it before its first step, or use specdec::BlockVerifier");
   }
   /// This copy of a text goes on as its twin.
   void become_twin(Index twin, std::optional<Options> options) {
@@ -109,7 +108,7 @@ struct Seat : Step {
 ///   request_of(seat, policy, source)   asks for a draft within seat.asked. A text that is to be fed a part of its prompt has none
 ///   draft(requests, for_each)          drafts for the requests, and offers each draft to its text
 ///                                      the owner calls the target with seat.next_feed, of one text or of many (Call)
-///   weigh(seat, rows, source)          judges an offered draft, or notes a part; may run for several texts at a time
+///   weigh(seat, rows, source)          judges an offered draft, or notes a part; may run for several texts at a time; or take()
 ///   settle(seat, rows, policy)         tells drafter and draft length, commits, rolls back; text after text
 ///   keep_in(target, seat)              after all are settled
 ///
@@ -171,6 +170,14 @@ class Round {
       if (!seat.offers()) return seat.tell_part(rows);
       auto&& chance = as_chance(source);
       seat.weigh(rows, chance);
+    });
+    seat.in_flight.value = 2;
+  }
+
+  /// In place of weigh(): takes a verdict that was made elsewhere. A part has none.
+  static void take(Seat& seat, const NodeVerdict& stop) {
+    seat.error = error_of([&] {
+      if (seat.offers()) seat.take(stop);
     });
     seat.in_flight.value = 2;
   }

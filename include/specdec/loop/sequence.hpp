@@ -76,6 +76,8 @@ struct Shared {
 ///   sequence.accept(rows, rng);
 ///   // cut the target's context to sequence.kept() tokens
 ///
+/// An engine that judges the drafts itself, too, hands in its verdicts: settle(verdict) in place of accept().
+///
 /// The decoder then asks its target for vocab_size() and context_size() only; ExternalTarget has nothing else. The
 /// engine manages its own contexts. After a failed call nothing has to be undone: the next propose() forgets the proposal.
 ///
@@ -103,6 +105,8 @@ class Sequence : private Shared::Round::Seat {
   static constexpr bool calls_target = detail::TakesCalls<Target>;
 
  public:
+  using Answer = typename Base::Answer;
+
   /// What SpecDec::start calls.
   Sequence(Shared& shared, typename Shared::Rule rule, TokenIds prompt, Options options, FilledContext filled,
            typename Shared::Observers observers)
@@ -122,19 +126,9 @@ class Sequence : private Shared::Round::Seat {
   }
 
   /// The state of the text: see Step.
-  using Base::context;
-  using Base::done;
-  using Base::kept;
-  using Base::kept_path;
-  using Base::log_probabilities;
-  using Base::observer;
-  using Base::prompt_log_probabilities;
-  using Base::raw_log_probabilities;
-  using Base::raw_prompt_log_probabilities;
-  using Base::result;
-  using Base::stats;
-  using Base::tokens;
-  using Base::verifier;
+  using Base::context, Base::done, Base::draft, Base::kept, Base::kept_path, Base::log_probabilities,
+      Base::observer, Base::prompt_log_probabilities, Base::raw_log_probabilities,
+      Base::raw_prompt_log_probabilities, Base::result, Base::stats, Base::tokens, Base::verifier;
 
   /// How large the next draft may be, by the draft-length policy: see Step::limits.
   /// Throws: what the policy throws.
@@ -195,18 +189,19 @@ class Sequence : private Shared::Round::Seat {
   std::span<const Token> accept(const Rows& rows, Source&& source = {}) & {
     static_assert(detail::fits_target_rows<Rows>());
     if (done()) return {};
-    if (Base::in_flight.value == 0)
-      detail::invalid_call("accept() has no proposal to judge: propose() first");
-    if (Base::offers() && !drafter_turn_.lasts(shared_->drafter_turns)) {
-      withdraw();
-      detail::invalid_call(
-          "the drafter, or a model that it refers to, was used elsewhere between propose() and "
-          "accept(): sequences that run side by side need a decoder each, with a drafter of its own");
-    }
+    check_proposal();
     if constexpr (detail::fits_source<Source>()) Round::weigh(*this, rows, source);
-    shared_->round.settle(*this, rows, shared_->length);
-    rethrow();
-    return Base::last_emitted;
+    return finish(rows);
+  }
+
+  /// In place of accept(): a verdict on draft() by the sequence's rule, made elsewhere, on a device or in an engine's kernel. It may
+  /// come late. Until then the engine plans on feed.from + feed.tokens.size() tokens kept, as if all were accepted; then on kept().
+  /// Throws: as Step::settle: the right verdict can be settled then. Else as accept().
+  std::span<const Token> settle(const Answer& verdict) & {
+    if (done()) return {};
+    check_proposal();
+    Round::take(*this, Base::stop_of(verdict));
+    return finish(NoRows{});
   }
 
   /// The next turn of a conversation, with new options: this text, then `text`, then new tokens. A text that has not ended is
@@ -296,6 +291,21 @@ class Sequence : private Shared::Round::Seat {
     });
   }
 
+  void check_proposal() {
+    if (Base::in_flight.value == 0) detail::invalid_call("there is no proposal to judge: propose() first");
+    if (!Base::offers() || drafter_turn_.lasts(shared_->drafter_turns)) return;
+    withdraw();
+    detail::invalid_call(
+        "the drafter, or a model that it refers to, was used elsewhere since propose(): sequences that run "
+        "side by side need a decoder each, with a drafter of its own");
+  }
+  template <class Rows>
+  std::span<const Token> finish(const Rows& rows) {
+    shared_->round.settle(*this, rows, shared_->length);
+    rethrow();
+    return Base::last_emitted;
+  }
+
   // Of the models that nobody else has used since.
   void keep_in_models(Index length) {
     Base::in_flight.value = 0;
@@ -310,13 +320,13 @@ class Sequence : private Shared::Round::Seat {
     withdraw();
     if (done()) return {{}, kept(), 0};
     if (Base::reads_prompt()) Base::next_feed = Base::next_part(Base::unread());
-    else draft(source);
+    else make_draft(source);
     Base::in_flight.value = 1;
     return Base::next_feed;
   }
 
   template <RandomSource Source>
-  void draft(Source& source) {
+  void make_draft(Source& source) {
     auto&& chance = as_chance(source);
     take_drafter();
     Base::asked = draft_limits();

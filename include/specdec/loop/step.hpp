@@ -6,6 +6,7 @@
 #include <concepts>
 #include <optional>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -15,7 +16,6 @@
 #include "specdec/loop/log_probability_observer.hpp"
 #include "specdec/loop/observers.hpp"
 #include "specdec/loop/options.hpp"
-#include "specdec/loop/stats_observer.hpp"
 #include "specdec/loop/step_base.hpp"
 #include "specdec/measure/clock.hpp"
 #include "specdec/model/feed.hpp"
@@ -44,8 +44,8 @@ consteval bool suits() {
   using Row = RowOf<decltype(distributions(std::declval<const Draft&>().rows))>;
   static_assert(
       is_steady<Drafter> || std::same_as<Row, OneHotRow> || !remembers_sequence<V>,
-      "a rule that remembers its sequence needs drafts whose length is settled and whose rows depend on "
-      "the tokens before them alone: the drafter says that it is not steady (see specdec::Drafter)");
+      "a rule that remembers its sequence needs drafts whose length is settled and whose rows depend on the "
+      "tokens before them alone: the drafter says that it is not steady (see specdec::Drafter)");
   return true;
 }
 
@@ -53,10 +53,10 @@ consteval bool suits() {
 template <class Target, bool trees, class V, class Policy>
 consteval bool fit_together() {
   static_assert(fits_verifier<V>());
-  static_assert(judges_trees<V> || !trees,
-                "the drafter drafts trees (a drafter of lines says drafts_trees = false), which this "
-                "verifier does not judge: try specdec::TraversalVerifier, or specdec::TrunkAndSpares of a "
-                "rule for lines");
+  static_assert(
+      judges_trees<V> || !trees,
+      "the drafter drafts trees (a drafter of lines says drafts_trees = false), which this verifier does not "
+      "judge: try specdec::TraversalVerifier, or specdec::TrunkAndSpares of a rule for lines");
   static_assert(!remembers_sequence<V> || !trees,
                 "a rule that remembers its sequence judges lines: the drafter drafts trees");
   static_assert(takes_trees<Target> || !trees || std::same_as<std::remove_const_t<Target>, ExternalTarget>,
@@ -102,6 +102,9 @@ class Step : public detail::StepBase<O> {
 
  public:
   using Base::context, Base::done, Base::tokens;
+  /// A verdict on a draft: a Verdict; a TreeVerdict if drafts may be trees.
+  using Answer = std::conditional_t<branches, TreeVerdict, Verdict>;
+
   /// `target` tells the size of the vocabulary and of the target's context.
   /// Throws: InvalidArgument where SpecDec::start does.
   Step(const ExternalTarget& target, V verifier, TokenIds prompt, Options options, FilledContext filled = {},
@@ -150,6 +153,15 @@ class Step : public detail::StepBase<O> {
     return feed;
   }
 
+  /// The draft on offer: its tokens, the rows that they were drawn from, and its parents. If a line was not fed whole (Feed), row i
+  /// of the target is row min(i, feed.rows − 1) of those wanted.
+  /// Throws: InvalidCall if nothing is on offer.
+  const std::remove_reference_t<D>& draft() const {
+    Base::offered().check_there();
+    if constexpr (refers) return **draft_.value;
+    else return *draft_.value;
+  }
+
   /// Judges the offered draft by the target's rows. The text is as before until commit().
   /// Shapes: as many rows as the Feed asked for. Rows may be padded, but no token beyond the target's vocabulary may be
   /// emitted: that is an error.
@@ -160,6 +172,27 @@ class Step : public detail::StepBase<O> {
     Base::begin_verdict();
     detail::stand_at(chance, std::ssize(context()));
     judge(rows, chance);
+  }
+
+  /// Where a verdict on the draft stops that was made elsewhere. Errors call it verdicts[number], or verdict.
+  /// Throws: as settle().
+  NodeVerdict stop_of(const Answer& verdict, Index number = -1) const {
+    static_assert(!remembers_sequence<V> && !detail::has_commit<V>,
+                  "the rule remembers drafts by their rows (it has min_draft_length() or commit()), and a "
+                  "verdict that was made elsewhere has none: settle() is for rules that remember nothing, "
+                  "such as specdec::BlockVerifier");
+    if (Base::options().log_probabilities.any())
+      detail::invalid_call(
+          "log_probabilities are asked for, and a verdict that was made elsewhere has no rows to read them "
+          "in: accept(rows, chance) in place of settle(verdict)");
+    const std::string of = number < 0 ? "verdict." : detail::message("verdicts[", number, "].");
+    return Base::offered().stop_of(verdict, Base::vocabulary(), repeats_rejected<V>, !needs_draft<V>, of);
+  }
+  /// In place of weigh(): takes the verdict of stop_of().
+  void take(const NodeVerdict& stop) {
+    withdraw_verdict();
+    Base::begin_verdict();
+    Base::template take_verdict<branches>(stop, verifier_, NoRows{});
   }
 
   /// After weigh(): the verdict, for a drafter that observes. `rows` are the rows that were weighed. The views live until
@@ -185,6 +218,15 @@ class Step : public detail::StepBase<O> {
   template <class Rows, class C>
   std::span<const Token> accept(const Rows& rows, C& chance) {
     weigh(rows, chance);
+    return commit();
+  }
+
+  /// In place of accept(): a verdict on draft() by this rule, made elsewhere, on a device or in an engine's kernel. A rule that
+  /// needs no draft rows (needs_draft) may have judged only what was fed.
+  /// Throws: InvalidArgument if the rule cannot give it; InvalidCall if nothing was offered, or log_probabilities are asked for.
+  /// The draft is still on offer then.
+  std::span<const Token> settle(const Answer& verdict) {
+    take(stop_of(verdict));
     return commit();
   }
 
@@ -219,11 +261,6 @@ class Step : public detail::StepBase<O> {
   void withdraw_verdict() {
     if (before_) verifier_ = *std::exchange(before_, std::nullopt);
     Base::withdraw_record();
-  }
-
-  const auto& draft() const {
-    if constexpr (refers) return **draft_.value;
-    else return *draft_.value;
   }
 
   template <class Rows, class C>

@@ -11,16 +11,14 @@
 #include <vector>
 
 #include "specdec/draft/draft.hpp"
-#include "specdec/draft/growing_draft.hpp"
+#include "specdec/draft/length/draft_length.hpp"
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
-#include "specdec/loop/draft_limits.hpp"
 #include "specdec/loop/log_probabilities.hpp"
 #include "specdec/loop/log_probability_observer.hpp"
 #include "specdec/loop/observers.hpp"
 #include "specdec/loop/offered_draft.hpp"
 #include "specdec/loop/options.hpp"
-#include "specdec/loop/stats_observer.hpp"
 #include "specdec/loop/step_recorder.hpp"
 #include "specdec/loop/text.hpp"
 #include "specdec/measure/stats.hpp"
@@ -163,16 +161,7 @@ class StepBase {
     observers_.each([](auto& observer) { observer.forked(); });
     recorder_.forget();
   }
-  /// Throws: InvalidArgument if the text cannot go on with this target: its vocabulary is of another size, or a text that has not
-  /// ended does not fit in its context.
-  void check_target(const ExternalTarget& target) const {
-    if (target.vocabulary != target_.vocabulary)
-      invalid_argument("the text is over ", target_.vocabulary, " tokens, the target's vocabulary has ",
-                       target.vocabulary);
-    if (!done() && text_.size() > target.context)
-      invalid_argument("the text has ", text_.size(), " tokens, but the target's context holds ",
-                       target.context);
-  }
+  const ExternalTarget& target() const { return target_; }
   /// The text goes on with another target. Returns the one before.
   ExternalTarget move_to(const ExternalTarget& target) { return std::exchange(target_, target); }
 

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "specdec/draft/draft.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/loop/observers.hpp"
 #include "specdec/loop/offered_draft.hpp"
@@ -49,7 +50,7 @@ class StepRecorder {
   /// rule has that, and else by the verdict.
   template <bool branches, class V, class D>
   void weighed([[maybe_unused]] const V& rule, const D& drafted, const OfferedDraft& offered) {
-    assign(survivals_, drafted.gamma(), 0);
+    assign(survivals_, offered.draft().size(), 0);
     told_ = !branches && tell(drafted, offered.ending());
     if constexpr (branches) read_tree(offered.draft(), offered.path());
     if constexpr (tells_survival<V> && !branches) {
@@ -95,6 +96,8 @@ class StepRecorder {
     }
     return true;
   }
+
+  bool tell(const NoRows&, Index) { return ps_.clear(), qs_.clear(), false; }
 
   void read_tree(TokenTreeView draft, std::span<const Index> path) {
     const Index depth = draft.depths(ranks_);  // a list with room for the depths

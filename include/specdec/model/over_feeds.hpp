@@ -85,31 +85,28 @@ template <class M, bool any_length = true>
 consteval bool can_be_wrapped() {
   static_assert(
       goes_back_anywhere<M> || !any_length,
-      "the model's context can be cut back only by reach() tokens, and is asked for more now and "
-      "then: specdec::Reread, of specdec/more/models/reread.hpp, reads again what lies further back");
+      "the model's context can be cut back only by reach() tokens, and is asked for more now and then: "
+      "specdec::Reread, of specdec/more/models/reread.hpp, reads again what lies further back");
   static_assert(!ConstModel<M>,
                 "the model is const, and its calls change its context: pass a model that is not const, or a "
                 "copy of it");
   static_assert(HasVocabSize<M> || ConstModel<M>,
                 "the model has no vocab_size() const that returns the number of tokens: see specdec::Model");
   if constexpr (TakesFeeds<M>) {
-    static_assert(
-        KeepsLength<M>,
-        "the model has no keep(specdec::Index sequence, specdec::Index length), which keeps the first tokens "
-        "of a context: see specdec::BatchModel");
+    static_assert(KeepsLength<M>,
+                  "the model has no keep(specdec::Index sequence, specdec::Index length), which keeps the "
+                  "first tokens of a context: see specdec::BatchModel");
     static_assert(HasRelease<M>,
                   "the model has no release(specdec::Index sequence), which forgets a sequence: see "
                   "specdec::BatchModel");
   } else if constexpr (!ConstModel<M>) {
-    static_assert(
-        HasTruncate<M>,
-        "the model has no truncate(specdec::Index length), which keeps the first tokens of its context: see "
-        "specdec::Model");
-    static_assert(
-        TakesTokens<M>,
-        "the model has no forward(std::span<const specdec::Token> tokens, specdec::Index rows) for one text, "
-        "and no forward(std::span<const specdec::BatchFeed> feeds) for many: see specdec::Model and "
-        "specdec::BatchModel");
+    static_assert(HasTruncate<M>,
+                  "the model has no truncate(specdec::Index length), which keeps the first tokens of its "
+                  "context: see specdec::Model");
+    static_assert(TakesTokens<M>,
+                  "the model has no forward(std::span<const specdec::Token> tokens, specdec::Index rows) for "
+                  "one text, and no forward(std::span<const specdec::BatchFeed> feeds) for many: see "
+                  "specdec::Model and specdec::BatchModel");
   }
   return true;
 }

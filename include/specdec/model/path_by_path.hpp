@@ -47,10 +47,9 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
   using Bare = std::remove_reference_t<M>;
   static_assert(detail::can_be_wrapped<Bare>());
   using Output = std::remove_cvref_t<detail::OutputOf<Bare>>;
-  static_assert(
-      Probabilities<Output>,
-      "the model's forward() returns no rows, of probabilities or of logits: see specdec::Model and "
-      "specdec::BatchModel");
+  static_assert(Probabilities<Output>,
+                "the model's forward() returns no rows, of probabilities or of logits: see specdec::Model "
+                "and specdec::BatchModel");
 
   struct Text : detail::FedText {
     Index cached = 0;                    // how many tokens of the context the model has cached

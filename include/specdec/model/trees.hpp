@@ -29,6 +29,7 @@
 #include <cstddef>
 #include <iterator>
 #include <span>
+#include <string_view>
 
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
@@ -43,16 +44,19 @@ inline void check_parents(std::span<const Token> tokens, std::span<const Index> 
   for (Index k = 0; k < std::ssize(parents); ++k) check_parent(k, at(parents, k), first);
 }
 
-/// Throws if `path` does not lead from the context to a token of the tree, each token following the one before it.
-inline void check_path(std::span<const Index> path, std::span<const Index> parents) {
+/// Throws if `path` does not lead from the context to a token of the tree, each token following the one before it. Errors name
+/// `of` before the path. Returns the path's last token; −1 if there is none.
+inline Index check_path(std::span<const Index> path, std::span<const Index> parents,
+                        std::string_view of = "") {
   Index last = -1;
-  for (std::size_t i = 0; i < path.size(); ++i) {
+  for (std::size_t i = 0; i < path.size(); last = path[i++]) {
     if (path[i] <= last || path[i] >= std::ssize(parents))
-      invalid_argument("path[", i, "] = ", path[i], " is outside ", last + 1, "..", std::ssize(parents) - 1);
+      invalid_argument(of, "path[", i, "] = ", path[i], " is outside ", last + 1, "..",
+                       std::ssize(parents) - 1);
     if (at(parents, path[i]) != last)
-      invalid_argument("path[", i, "] = ", path[i], " follows ", at(parents, path[i]), ", not ", last);
-    last = path[i];
+      invalid_argument(of, "path[", i, "] = ", path[i], " follows ", at(parents, path[i]), ", not ", last);
   }
+  return last;
 }
 
 }  // namespace specdec::detail

@@ -47,7 +47,7 @@ class NamedRow {
   /// 0 for ids above the vocabulary.
   double probability(Token x) const {
     if (static_cast<std::size_t>(x) >= static_cast<std::size_t>(vocab_size())) [[unlikely]]
-      return outside(x);
+      return check_id(x), 0.0;
     return checked(x, named([&] { return static_cast<double>(row_->probability(x)); }));
   }
   static constexpr bool answers_any_id = true;
@@ -115,10 +115,6 @@ class NamedRow {
   }
 
  private:
-  double outside(Token x) const {
-    check_id(x);
-    return 0;
-  }
   void check_id(Token x) const {
     if (x < 0) [[unlikely]]
       invalid_argument("the ", matrix_, " row ", i_, " is asked about token ", x);

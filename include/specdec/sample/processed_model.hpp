@@ -104,22 +104,18 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
   static_assert(detail::can_be_wrapped<Bare>());
   using Logits = detail::OutputOf<Bare>;
   static constexpr bool of_columns = detail::ColumnsOfLogits<std::remove_cvref_t<Logits>>;
-  static_assert(
-      !detail::returns_spread_rows<Logits>(),
-      "the rows of a specdec::ShardedModel are drawn from already: processors come before it, as in "
-      "specdec::ShardedModel{specdec::ProcessedModel{model, processor}, ranks, source, chain}");
-  static_assert(
-      NumberMatrix<Logits> || of_columns || detail::returns_spread_rows<Logits>(),
-      "the model returns no logits: its forward() returns those of all rows as one Eigen matrix, RowPointers "
-      "or RowVectors, or a rank's as specdec::LogitColumns");
-  static_assert(
-      RowStep<Steps> || RowStep<detail::OfSequence<Steps>>,
-      "the chain is no specdec::RowStep, such as specdec::Chain, and no function that tells one by a "
-      "specdec::Index");
-  static_assert(
-      !of_columns || std::same_as<Steps, Chain<>>,
-      "a chain cuts whole rows, and the model returns some columns of them: over ranks the chain is "
-      "an argument of specdec::ShardedModel, which this model is the model of");
+  static_assert(!detail::returns_spread_rows<Logits>(),
+                "the rows of a specdec::ShardedModel are drawn from already: processors come before it, as "
+                "in specdec::ShardedModel{specdec::ProcessedModel{model, processor}, ranks, source, chain}");
+  static_assert(NumberMatrix<Logits> || of_columns || detail::returns_spread_rows<Logits>(),
+                "the model returns no logits: its forward() returns those of all rows as one Eigen matrix, "
+                "RowPointers or RowVectors, or a rank's as specdec::LogitColumns");
+  static_assert(RowStep<Steps> || RowStep<detail::OfSequence<Steps>>,
+                "the chain is no specdec::RowStep, such as specdec::Chain, and no function that tells one by "
+                "a specdec::Index");
+  static_assert(!of_columns || std::same_as<Steps, Chain<>>,
+                "a chain cuts whole rows, and the model returns some columns of them: over ranks the chain "
+                "is an argument of specdec::ShardedModel, which this model is the model of");
 
   using LogitsRef = detail::LogitsRef<Logits>;
   using Buffer = Eigen::Matrix<typename LogitsRef::Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <iterator>
 #include <memory>
@@ -11,10 +12,16 @@
 #include <utility>
 #include <vector>
 
-#include "specdec/text/token_bytes.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0 {
+
+/// What a tokenizer has to offer: bytes(token) returns the bytes that the token stands for, as something that converts to
+/// std::string_view (a std::string, for example).
+template <class B>
+concept TokenBytes = requires(const B& bytes, Token token) {
+  { bytes(token) } -> std::convertible_to<std::string_view>;
+};
 
 /// Where a stop string stands in the bytes of the new tokens.
 struct StopMatch {

@@ -9,6 +9,7 @@
 #include <span>
 #include <type_traits>
 
+#include "specdec/chance/race_rounds.hpp"
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/rows/distribution.hpp"
@@ -19,9 +20,7 @@
 #include "specdec/rows/read/residual.hpp"
 #include "specdec/rows/read/sum_check.hpp"
 #include "specdec/rows/row_cache.hpp"
-#include "specdec/rows/scratch.hpp"
 #include "specdec/token_ids.hpp"
-#include "specdec/verify/rules/weight.hpp"
 
 namespace specdec::inline v0_2_0 {
 namespace detail {

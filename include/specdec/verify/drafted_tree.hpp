@@ -12,7 +12,7 @@
 #include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/rows/read/little_left.hpp"
 #include "specdec/rows/read/rough_residual.hpp"
-#include "specdec/rows/scratch.hpp"
+#include "specdec/rows/row_cache.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/drafted.hpp"

@@ -31,8 +31,7 @@ void verify_tree(R&& rule, const Target& target, const Draft& draft, TokenIds to
   static_assert(can_be_called<R>());
   static_assert(
       judges_trees<Rule>,
-      "this rule judges lines, no trees: try specdec::TraversalVerifier, or specdec::TrunkAndSpares "
-      "of it");
+      "this rule judges lines, no trees: try specdec::TraversalVerifier, or specdec::TrunkAndSpares of it");
   const Drafted drafted(target, draft, tokens, parents, draft_rows_for<Rule>);
   std::vector<Index>& path = verdict.path;
   path.clear();

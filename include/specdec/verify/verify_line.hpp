@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <concepts>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -72,6 +73,7 @@ concept ReturnsVerdict = Answers<R, D, C, Verdict> || Answers<R, D, C, NodeVerdi
 ///                             token may then have q = 0
 ///   draws_keyed               a static constant: true if the rule's chance must be a Keyed, which the drafter may use, too.
 ///                             The rule then takes randomness from drafted.draw(chance, i) only
+///   repeats_rejected          a static constant: true if Y may be a drafted token that the verdict rejects (a wasteful rule)
 ///
 /// A rule that remembers serves one sequence. The loop starts every sequence with a fresh copy.
 ///
@@ -149,31 +151,28 @@ consteval bool fits_verifier() {
   return true;
 }
 
-/// Calls any rule. Checks where it stops, and that all tokens are in the target's vocabulary. In a line the node is τ.
+/// Returns where a verdict on a draft of `size` tokens stops; in a line the node is τ. Throws unless it stops in the draft, and all
+/// that it emits is in the target's vocabulary. Errors name `of` before what is wrong.
+template <class Answer, class D>
+NodeVerdict checked(const Answer& verdict, const D& draft, Index size, Index vocab_size,
+                    std::string_view of) {
+  const auto& [node, token] = verdict;
+  if (node < 0 || node > size)
+    invalid_argument(of, std::same_as<Answer, Verdict> ? "accepted = " : "node = ", node, " is outside 0..",
+                     size, ", the number of drafted tokens");
+  for (Index k = node - 1; k >= 0; k = draft.parent(k))
+    if (draft.token(k) >= vocab_size)
+      invalid_argument("the accepted tokens[", k, "] = ", draft.token(k), " is outside the vocabulary 0..",
+                       vocab_size - 1);
+  if (token < 0 || token >= vocab_size)
+    invalid_argument(of, "token = ", token, " is outside the vocabulary 0..", vocab_size - 1);
+  return {node, token};
+}
+
+/// Calls any rule, and checks its verdict.
 template <class R, class D, class C>
 NodeVerdict judge_at_node(R& rule, const D& drafted, C& chance, Index vocab_size) {
-  NodeVerdict stop;
-  if constexpr (judges_trees<R, D, C>) {
-    stop = ask(rule, drafted, chance);
-    if (stop.node < 0 || stop.node > drafted.gamma())
-      invalid_argument("the verifier stopped at node ", stop.node, ", outside 0..", drafted.gamma(),
-                       ", the number of drafted tokens");
-  } else {
-    const Verdict verdict = ask(rule, drafted, chance);
-    if (verdict.accepted < 0 || verdict.accepted > drafted.gamma())
-      invalid_argument("the verifier accepted ", verdict.accepted, " of ", drafted.gamma(),
-                       " drafted tokens");
-    stop = {verdict.accepted, verdict.token};
-  }
-  Index unknown = -1;  // the first one
-  for (Index k = stop.node - 1; k >= 0; k = drafted.parent(k))
-    if (drafted.token(k) >= vocab_size) unknown = k;
-  if (unknown >= 0)
-    invalid_argument("the accepted tokens[", unknown, "] = ", drafted.token(unknown),
-                     " is outside the vocabulary 0..", vocab_size - 1);
-  if (stop.token < 0 || stop.token >= vocab_size)
-    invalid_argument("verdict.token = ", stop.token, " is outside the vocabulary 0..", vocab_size - 1);
-  return stop;
+  return checked(ask(rule, drafted, chance), drafted, drafted.gamma(), vocab_size, "verdict.");
 }
 
 template <class R>
@@ -201,10 +200,9 @@ consteval bool rows_are_probabilities() {
   if constexpr (!ids) {
     fits_target_rows<Target>();
     fits_rows<Draft>();
-    static_assert(
-        Probabilities<Draft> || ComputedExpression<Draft>,
-        "the draft's rows are no matrix of probabilities: pass an Eigen matrix, RowVectors, RowPointers or "
-        "another specdec::DistributionMatrix, with a row for each drafted token");
+    static_assert(Probabilities<Draft> || ComputedExpression<Draft>,
+                  "the draft's rows are no matrix of probabilities: pass an Eigen matrix, RowVectors, "
+                  "RowPointers or another specdec::DistributionMatrix, with a row for each drafted token");
   }
   return true;
 }

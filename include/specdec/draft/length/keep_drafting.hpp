@@ -5,12 +5,10 @@
 #include <algorithm>
 #include <iterator>
 
-#include "specdec/draft/growing_draft.hpp"
 #include "specdec/draft/length/draft_length.hpp"
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/measure/step_record.hpp"
-#include "specdec/rows/named_row.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0::detail {
@@ -19,8 +17,8 @@ namespace specdec::inline v0_2_0::detail {
 /// type: so a drafter is compiled once for all verifiers that do not remember.
 ///
 /// A drafter of lines, and Spares about its trunk, calls more(row, i) after each draw. A drafter of trees, where rates() says
-/// so, calls rate() for the children of each node, more(draft) for how many of them and whether there is another level, and
-/// propose() for each token of the draft. Trees are left as they are by a draft length that does not rate tokens.
+/// so, calls acceptance() for the children of each node, more(draft) for how many of them and whether there is another level,
+/// and propose() for each token of the draft. Trees are left as they are by a draft length that does not rate tokens.
 /// Checks what the draft length says.
 /// Throws: InvalidArgument if the draft length returns no probability, or no number of tokens that were found;
 /// InvalidDistribution on a row whose number for a token is no probability.
@@ -37,10 +35,8 @@ struct KeepDrafting {
       static_assert(!remembers,
                     "a verifier with state needs a draft length that does not depend on what was drafted");
       readings->of_rows.push_back(read(row, i));
-      return length
-          ->more(
-              GrowingDraft{.readings = view_of(readings->of_rows), .levels = std::ssize(readings->of_rows)})
-          .level;
+      const auto& all = readings->of_rows;
+      return length->more(GrowingDraft{.readings = view_of(all), .levels = std::ssize(all)}).level;
     } else {
       return true;
     }
@@ -54,35 +50,17 @@ struct KeepDrafting {
     else return true;
   }
 
-  /// Calls f(token, probability, acceptance) for each of these tokens of draft row i, which may be chosen, the likeliest first.
-  /// `probability` is the token's in the row before temperature, cuts and hooks. `acceptance` is no larger than a likelier
-  /// sibling's: so a token is proposed only after its likelier siblings, and its rank is the number of its elder siblings.
-  template <class Row, class Tokens, class F>
-  void rate_chosen(const Row& row, Index i, const Tokens& tokens, const F& f) const {
-    read_unprocessed(row, i, [&](const auto& raw) {
-      const NamedRow named(raw, "draft", i);
-      double least = 1;
-      CandidateToken child;
-      for (const auto& [token, processed] : tokens) {
-        child.reading = std::min(named.probability(token), 1.0);
-        least = std::min(least, acceptance(child));
-        ++child.rank;
-        f(token, child.reading, least);
-      }
-      return least;
-    });
-  }
-
-  /// Calls f(confidence, acceptance) for each of `count` children that may be drawn from draft row i. `confidence` is the
-  /// largest probability of the row before temperature, cuts and hooks. `acceptance` is no larger than an elder sibling's.
-  template <class Row, class F>
-  void rate_drawn(const Row& row, Index i, Index count, const F& f) const {
-    double least = 1;
-    CandidateToken child{.reading = std::min(confidence_of(row, i), 1.0), .drawn = true};
-    for (; child.rank < count; ++child.rank) {
-      least = std::min(least, acceptance(child));
-      f(child.reading, least);
-    }
+  /// P(a token of a tree is accepted, given that its parent is), at most `least`, which is that of its elder sibling: so a token
+  /// is proposed only after its elder siblings.
+  double acceptance(const CandidateToken& child, double least) const
+    requires rates_tokens<Policy>
+  {
+    const double accepted = length->acceptance(child);
+    if (!(accepted >= 0 && accepted <= 1))
+      invalid_argument("the draft length's acceptance of a ", child.drawn ? "drawn" : "chosen",
+                       " token of rank ", child.rank, ", reading ", child.reading, ", is ", accepted,
+                       ", outside [0, 1]");
+    return std::min(accepted, least);
   }
 
   /// How much further the tree goes.
@@ -114,15 +92,6 @@ struct KeepDrafting {
     } else {
       return confidence_of(row, i);
     }
-  }
-
-  double acceptance(const CandidateToken& child) const {
-    const double accepted = length->acceptance(child);
-    if (!(accepted >= 0 && accepted <= 1))
-      invalid_argument("the draft length's acceptance of a ", child.drawn ? "drawn" : "chosen",
-                       " token of rank ", child.rank, ", reading ", child.reading, ", is ", accepted,
-                       ", outside [0, 1]");
-    return accepted;
   }
 };
 

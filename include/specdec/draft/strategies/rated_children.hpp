@@ -9,7 +9,7 @@
 #include <numeric>
 #include <vector>
 
-#include "specdec/draft/growing_draft.hpp"
+#include "specdec/draft/length/draft_length.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/types.hpp"
 
@@ -39,11 +39,12 @@ class RatedChildren {
   void consider(const KeepDrafting& keep_drafting, Index parent, const Row& q, Index most) {
     const Index node = std::ssize(counts_);
     counts_.push_back(0);
-    keep_drafting.rate_drawn(q, std::ssize(values_), most, [&](double confidence, double acceptance) {
-      children_.push_back({node, value(parent) * acceptance, confidence});
-    });
+    CandidateToken child{.reading = std::min(confidence_of(q, std::ssize(values_)), 1.0), .drawn = true};
+    for (double least = 1; child.rank < most; ++child.rank) {
+      least = keep_drafting.acceptance(child, least);
+      children_.push_back({node, value(parent) * least, child.reading});
+    }
   }
-
   /// In place of consider(): the node gets no children.
   void leave_out() { counts_.push_back(0); }
 

@@ -29,27 +29,23 @@ inline std::ostream& operator<<(std::ostream& out, DraftFault fault) {
     case DraftFault::bad_row:
       return out << "a row is no distribution (cut, or without elder siblings, and not normalised again?)";
     case DraftFault::impossible:
-      return out
-             << "a token was drawn where q is 0 (the row of another position? a q that is cut, or without "
-                "elder siblings, beside a draw that is not?)";
+      return out << "a token was drawn where q is 0 (the row of another position? a q that is cut, or "
+                    "without elder siblings, beside a draw that is not?)";
     case DraftFault::likelier:
-      return out
-             << "tokens are likelier than q says (a raw q beside a draw that is sharpened, cut or greedy? "
-                "tokens dropped after they were drawn?)";
+      return out << "tokens are likelier than q says (a raw q beside a draw that is sharpened, cut or "
+                    "greedy? tokens dropped after they were drawn?)";
     case DraftFault::rarer:
       return out
              << "tokens are rarer than q says (a raw q beside a draw at a higher temperature? some rows of "
                 "another position? siblings without replacement beside a q that still has their elders?)";
     case DraftFault::unrelated:
       return out << "tokens have little to do with q (the row of another position, or one for all? a sampler "
-                    "that is "
-                    "reseeded before each draft?)";
+                    "that is reseeded before each draft?)";
     case DraftFault::repeated:
       break;
   }
   return out << "tokens are as likely as q says, but no random draws from it (a sampler that is reseeded "
-                "before each "
-                "draft?)";
+                "before each draft?)";
 }
 
 /// The outcome of an audit.

@@ -39,16 +39,14 @@ inline std::ostream& operator<<(std::ostream& out, TextFault fault) {
       return out << "likely tokens come too often (a lower temperature or another cut than the rows have? "
                     "argmax?)";
     case TextFault::likely_seldom:
-      return out
-             << "likely tokens come too seldom (a higher temperature than the rows have? replacements drawn "
-                "from p, not from the residual, which a reference would tell? the row of another position? a "
-                "stale cache?)";
+      return out << "likely tokens come too seldom (a higher temperature than the rows have? replacements "
+                    "drawn from p, not from the residual, which a reference would tell? the row of another "
+                    "position? a stale cache?)";
     case TextFault::ids:
       break;
   }
-  return out
-         << "tokens are as likely as their rows say, but come in an order of their ids (one random number "
-            "used twice, for coin and draw or for draft and replacement?)";
+  return out << "tokens are as likely as their rows say, but come in an order of their ids (one random "
+                "number used twice, for coin and draw or for draft and replacement?)";
 }
 
 /// The outcome of an audit of a text.

@@ -27,7 +27,6 @@
 #include "specdec/loop/observers.hpp"
 #include "specdec/loop/options.hpp"
 #include "specdec/loop/round.hpp"
-#include "specdec/loop/stats_observer.hpp"
 #include "specdec/loop/step.hpp"
 #include "specdec/measure/stats.hpp"
 #include "specdec/model/call.hpp"

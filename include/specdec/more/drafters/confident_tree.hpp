@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "specdec/draft/draft.hpp"
-#include "specdec/draft/growing_draft.hpp"
+#include "specdec/draft/length/draft_length.hpp"
 #include "specdec/draft/strategies/strategy.hpp"
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
@@ -158,7 +158,20 @@ class ConfidentTree::Growth {
       found_.push_back({token, leaf, confidence * acceptance, probability, -1});
     };
     if constexpr (requires { keep_drafting.rates(); })
-      if (keep_drafting.rates()) return keep_drafting.rate_chosen(q, first, likeliest, add);
+      if (keep_drafting.rates()) {
+        detail::read_unprocessed(q, first, [&](const auto& raw) {
+          const detail::NamedRow named(raw, "draft", first);
+          double least = 1;
+          for (CandidateToken child; const TopToken& likely : likeliest) {
+            child.reading = std::min(named.probability(likely.token), 1.0);
+            least = keep_drafting.acceptance(child, least);
+            ++child.rank;
+            add(likely.token, child.reading, least);
+          }
+          return least;
+        });
+        return;
+      }
     for (const auto& [token, probability] : likeliest) add(token, probability, std::min(probability, 1.0));
   }
 

@@ -4,7 +4,6 @@
 
 #include <cmath>
 
-#include "specdec/draft/growing_draft.hpp"
 #include "specdec/draft/length/draft_length.hpp"
 #include "specdec/error.hpp"
 #include "specdec/measure/step_record.hpp"

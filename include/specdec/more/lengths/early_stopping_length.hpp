@@ -9,7 +9,6 @@
 #include <span>
 #include <utility>
 
-#include "specdec/draft/growing_draft.hpp"
 #include "specdec/draft/length/draft_length.hpp"
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"

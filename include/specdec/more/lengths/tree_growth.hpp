@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <iterator>
 
-#include "specdec/draft/growing_draft.hpp"
+#include "specdec/draft/length/draft_length.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/measure/step_record.hpp"
 #include "specdec/more/lengths/acceptance_by_probability.hpp"

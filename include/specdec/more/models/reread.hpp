@@ -99,10 +99,9 @@ class Reread : public detail::WrapsModel<Reread<M>, M> {
   friend typename Base::Functions;
   using Bare = std::remove_reference_t<M>;
   static_assert(detail::can_be_wrapped<Bare, false>());
-  static_assert(
-      detail::has_reach<Bare>,
-      "the model has no Index reach() const, so its context can be cut back to any length without a "
-      "specdec::Reread: see specdec::reach");
+  static_assert(detail::has_reach<Bare>,
+                "the model has no Index reach() const, so its context can be cut back to any length without "
+                "a specdec::Reread: see specdec::reach");
 
  public:
   explicit Reread(M&& model) : Base(std::forward<M>(model)) {}

@@ -110,10 +110,9 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
   static_assert(Base::one_text || RandomBitGenerator<detail::OfSequence<Source>>,
                 "of a model for many texts each draws ahead by a generator of its own: the source is no "
                 "function that tells one by a specdec::Index");
-  static_assert(
-      RowStep<Steps> || RowStep<detail::OfSequence<Steps>>,
-      "the chain is no specdec::RowStep, such as specdec::Chain, and no function that tells one by a "
-      "specdec::Index");
+  static_assert(RowStep<Steps> || RowStep<detail::OfSequence<Steps>>,
+                "the chain is no specdec::RowStep, such as specdec::Chain, and no function that tells one by "
+                "a specdec::Index");
 
   using Mine = CutLogits<Output>;
 

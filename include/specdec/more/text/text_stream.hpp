@@ -11,8 +11,8 @@
 
 #include "specdec/loop/options.hpp"
 #include "specdec/more/text/utf8.hpp"
+#include "specdec/text/stop_search.hpp"
 #include "specdec/text/stop_strings.hpp"
-#include "specdec/text/token_bytes.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0 {

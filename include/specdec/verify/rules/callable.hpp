@@ -19,11 +19,10 @@ namespace detail {
 template <class Tokens>
 consteval bool fits_tokens() {
   fits_ids<Tokens>();
-  static_assert(
-      MeantAsIds<Tokens>,
-      "what stands in the place of the tokens (or parents) is no list of token ids: the order of the "
-      "arguments is "
-      "verifier(target, draft, tokens, rng), for a tree verifier(target, draft, tokens, parents, rng)");
+  static_assert(MeantAsIds<Tokens>,
+                "what stands in the place of the tokens (or parents) is no list of token ids: the order of "
+                "the arguments is verifier(target, draft, tokens, rng), for a tree verifier(target, draft, "
+                "tokens, parents, rng)");
   return true;
 }
 

@@ -11,11 +11,11 @@
 #include <optional>
 #include <utility>
 
+#include "specdec/chance/race_rounds.hpp"
 #include "specdec/error.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/rules/callable.hpp"
 #include "specdec/verify/rules/fixed_list.hpp"
-#include "specdec/verify/rules/weight.hpp"
 
 namespace specdec::inline v0_2_0 {
 namespace detail {

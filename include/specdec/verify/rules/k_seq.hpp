@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
+#include "specdec/chance/race_rounds.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/verify/rules/callable.hpp"
-#include "specdec/verify/rules/weight.hpp"
 
 namespace specdec::inline v0_2_0 {
 

@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include "specdec/chance/race_rounds.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/verify/rules/callable.hpp"
 #include "specdec/verify/rules/sibling_residuals.hpp"
-#include "specdec/verify/rules/weight.hpp"
 
 namespace specdec::inline v0_2_0 {
 

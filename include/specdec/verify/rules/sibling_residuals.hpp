@@ -15,9 +15,9 @@
 #include <optional>
 #include <utility>
 
+#include "specdec/chance/race_rounds.hpp"
 #include "specdec/rows/read/little_left.hpp"
 #include "specdec/types.hpp"
-#include "specdec/verify/rules/weight.hpp"
 
 namespace specdec::inline v0_2_0::detail {
 

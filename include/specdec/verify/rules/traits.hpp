@@ -41,6 +41,10 @@ inline constexpr bool needs_draft = !requires { requires !static_cast<bool>(R::n
 template <class R>
 inline constexpr bool draws_keyed = requires { requires static_cast<bool>(R::draws_keyed); };
 
+/// Whether Y may be a drafted token that the verdict rejects. The default is false.
+template <class R>
+inline constexpr bool repeats_rejected = requires { requires static_cast<bool>(R::repeats_rejected); };
+
 namespace detail {
 
 /// Whether the rule has commit().

@@ -6,7 +6,6 @@
 
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
-#include "specdec/verify/rules/archetypes.hpp"
 #include "specdec/verify/rules/callable.hpp"
 #include "specdec/verify/rules/drafted_trunk.hpp"
 #include "specdec/verify/rules/traits.hpp"
@@ -34,17 +33,15 @@ namespace specdec::inline v0_2_0 {
 /// Cost: the rule's, for each trunk that is judged. Allocates nothing more (γ <= 64).
 template <class V>
 class TrunkAndSpares : public detail::Callable<TrunkAndSpares<V>, TokenIds> {
-  static_assert(std::copyable<V> && detail::judges_lines<V>,
-                "TrunkAndSpares takes a rule for lines: see specdec::Verifier");
-  static_assert(
-      !remembers_sequence<V> && !detail::has_commit<V> && detail::judges_unchanged<V>,
-      "TrunkAndSpares takes a rule that remembers nothing, with a judge() that is const: a rule with a "
-      "memory, such as greedy block verification, judges lines");
+  static_assert(!remembers_sequence<V> && !detail::has_commit<V>,
+                "TrunkAndSpares takes a rule that remembers nothing: a rule with a memory, such as greedy "
+                "block verification, judges lines");
 
  public:
   static constexpr bool draws_from_target = specdec::draws_from_target<V>;
   static constexpr bool needs_draft = specdec::needs_draft<V>;
   static constexpr bool draws_keyed = specdec::draws_keyed<V>;
+  static constexpr bool repeats_rejected = specdec::repeats_rejected<V>;
 
   TrunkAndSpares()
     requires std::default_initializable<V>
@@ -57,6 +54,10 @@ class TrunkAndSpares : public detail::Callable<TrunkAndSpares<V>, TokenIds> {
   constexpr NodeVerdict judge(const auto& drafted, auto& chance) const {
     for (Index node = 0;;) {
       const DraftedTrunk trunk(drafted, node);
+      static_assert(
+          requires {
+            { rule_.judge(trunk, chance) } -> std::same_as<Verdict>;
+          }, "TrunkAndSpares takes a rule for lines, with a judge() that is const: see specdec::Verifier");
       const Verdict verdict = rule_.judge(trunk, chance);
       node = trunk.row(verdict.accepted);
       const Index spare = spare_of(drafted, node, verdict.token);
