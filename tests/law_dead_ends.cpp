@@ -91,7 +91,8 @@ void add_alone(const Logits& model, const Options& options, std::vector<Token>& 
                FailingLaw& out) {
   specdec::detail::StopSearch search;
   const auto completes = [&](Token x) { return options.stop_strings.find(search, x).has_value(); };
-  const bool stops = !text.empty() && (options.stops_at(text.back()) || (options.ends && options.ends(text)));
+  const bool stops =
+      !text.empty() && (options.stop_tokens.contains(text.back()) || (options.ends && options.ends(text)));
   if (std::ssize(text) == options.max_new_tokens || stops ||
       std::any_of(text.begin(), text.end(), completes)) {
     out.law[text] += p;
