@@ -18,7 +18,7 @@
 namespace specdec::inline v0_2_0::detail {
 
 /// The texts that are in a batch. Each Entry has a number(). The text that has waited longest comes first.
-/// Cost: O(1) for a text that comes or leaves, however many there are.
+/// Cost: O(1) for a text that comes or leaves, however many there are. (A Batch also looks at the twins that wait.)
 template <class Entry>
 class BatchTexts {
   using Texts = std::list<std::unique_ptr<Entry>>;

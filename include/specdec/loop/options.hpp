@@ -97,8 +97,8 @@ struct Result {
   /// That is each token but the first; where a part of the prompt was cached, at the start or after a pause, each token after the
   /// first one that was read from there on.
   LogProbabilities prompt_log_probabilities = {}, raw_prompt_log_probabilities = {};
-  /// How many tokens of the prompt the target was not fed, because its context held them when the text was first fed: a prefix that
-  /// was filled, a copy for a fork, the turns before.
+  /// How many tokens of the prompt the target was not fed, because its context held them when the text was first proposed: a prefix
+  /// that was filled, a copy for a fork, the turns before.
   Index cached = 0;
   std::vector<bool> drafted = {};  ///< whether each token was drafted, if an observer of yours writes it
 

@@ -162,8 +162,8 @@ NodeVerdict checked(const Answer& verdict, const D& draft, Index size, Index voc
                      size, ", the number of drafted tokens");
   for (Index k = node - 1; k >= 0; k = draft.parent(k))
     if (draft.token(k) >= vocab_size)
-      invalid_argument("the accepted tokens[", k, "] = ", draft.token(k), " is outside the vocabulary 0..",
-                       vocab_size - 1);
+      invalid_argument(of == "verdict." ? "the " : of, "accepted tokens[", k, "] = ", draft.token(k),
+                       " is outside the vocabulary 0..", vocab_size - 1);
   if (token < 0 || token >= vocab_size)
     invalid_argument(of, "token = ", token, " is outside the vocabulary 0..", vocab_size - 1);
   return {node, token};

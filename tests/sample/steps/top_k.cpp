@@ -7,6 +7,7 @@
 #include <specdec/sample/chain.hpp>
 #include <specdec/sample/steps/temperature.hpp>
 #include <specdec/sample/steps/top_k.hpp>
+#include <specdec/sample/steps/top_p.hpp>
 #include <string>
 #include <vector>
 
@@ -115,6 +116,19 @@ TEST_CASE("top-k hands over the normaliser at temperatures so large that their i
     CHECK(row.probability(140) < row.probability(70));
     CHECK(row.probability(9) == 0);
   }
+}
+
+TEST_CASE("top-k cuts rows that were cut at their largest logit, and at -inf") {
+  for (const float top : {-0.0f, 0.0f, 0x1.ffep-138f}) {  // also a number that is no normal one
+    const std::vector<float> logits{top, -5, -6};
+    for (const auto& row : {TopP(0.5)(row_of(logits)), TopK(1)(row_of(logits)), row_of(logits).above(0)}) {
+      CHECK(TopK(2)(row).probability(0) == 1);
+      CHECK(TopK(2)(row).probability(1) == 0);
+    }
+  }
+  const std::vector<float> dead(3, -std::numeric_limits<float>::infinity());
+  const LogitsRow<float> row(NumberRow<float>(dead.data(), 3), 1.0, -std::numeric_limits<float>::infinity());
+  CHECK(TopK(2)(row).is_dead_end());
 }
 
 TEST_CASE("top-k notices rows that are not distributions") {

@@ -57,6 +57,12 @@ TEST_CASE("a level is a range of numbers, and larger numbers are on earlier leve
   }
   CHECK(LevelOf<float>(lowest, -lowest)(-infinity) == last);
   CHECK(LevelOf<float>(0, 1)(infinity) == 0);
+  // A range of one number, and one of two zeros.
+  for (const LevelOf<float>& one : {LevelOf<float>(2, 2), LevelOf<float>(0.0f, -0.0f)}) {
+    const float x = one(1) == 0 ? 0.0f : 2.0f;
+    CHECK((one(x) == 1 && one(x + 1) == 0));
+    CHECK((one(x - 1) == last && one(-infinity) == last));
+  }
 }
 
 // What decides how long a search takes, never what it finds. So the law of large numbers is test enough.

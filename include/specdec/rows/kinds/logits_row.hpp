@@ -53,7 +53,7 @@ class LogitsRow {
         temperature_(temperature),
         inverse_temperature_(
             std::max(1 / temperature, static_cast<double>(std::numeric_limits<Scalar>::min()))),
-        cut_(cut),
+        cut_(cut < no_cut ? no_cut : cut),
         stretch_(stretch_for(logits.size())) {
     if (!(temperature >= 0)) detail::invalid_argument("temperature = ", temperature, " is not a number >= 0");
   }

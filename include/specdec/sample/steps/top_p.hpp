@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <limits>
 
 #include "specdec/error.hpp"
@@ -11,6 +12,7 @@
 #include "specdec/sample/threshold/likely_cut.hpp"
 #include "specdec/sample/threshold/threshold.hpp"
 #include "specdec/sample/threshold/token_weight.hpp"
+#include "specdec/sample/threshold/weighed.hpp"
 
 namespace specdec::inline v0_2_0 {
 
@@ -45,9 +47,10 @@ class TopP {
     check_normaliser(e.shift, total);
     // A tiny share must not round to 0: then no token would be needed to reach it.
     const double target = std::max(p_ * total, std::numeric_limits<double>::min());
+    constexpr std::size_t room = detail::WeighedNumbers<Scalar>::room;
+    const Scalar likely = detail::likely_cut(peaks, e, target, total, room);
     detail::ThresholdSearch search(row.logits(), peaks,
                                    detail::TokenMass<Scalar>{e.shift, e.inverse_temperature, e.at_most_one});
-    const Scalar likely = detail::likely_cut(peaks, e, target, total, search.room);
     const Scalar cut = search(row.cut(), target, likely);
     return row.above(cut, peaks, e.shift, search.kept().value_or(total));
   }

@@ -1,4 +1,4 @@
-// The weight of a row's logits by level: a range of numbers in 512 equal parts.
+// The weight of a row's logits by level: a range of numbers in 256 equal parts.
 // SPDX-License-Identifier: MIT
 #pragma once
 
@@ -20,11 +20,14 @@ namespace specdec::inline v0_2_0::detail {
 /// A larger number is never on a later level.
 template <std::floating_point Scalar>
 struct LevelOf {
-  static constexpr std::int32_t levels = 512;
+  static constexpr std::int32_t levels = 256;
 
-  /// Pre: low < high, both finite. (Halves, because the range may be larger than the largest number.)
-  LevelOf(Scalar low, Scalar high)
-      : high_(high), scale_(std::min(levels / (high / 2 - low / 2), std::numeric_limits<Scalar>::max())) {}
+  /// Pre: both are finite. If they are equal, or too near to one another, larger numbers share a level.
+  LevelOf(Scalar low, Scalar high) : high_(high) {
+    const Scalar half = high / 2 - low / 2;  // because the range may be larger than the largest number
+    constexpr Scalar most = std::numeric_limits<Scalar>::max();
+    scale_ = half > 0 ? std::min(levels / half, most) : most;
+  }
 
   SPECDEC_KERNEL std::int32_t operator()(Scalar x) const {
     return x > high_ ? 0 : in_range(std::min(x, high_));
