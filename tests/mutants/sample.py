@@ -29,7 +29,7 @@ mutant("sums-of-stretches-not-rescaled", "rows/kinds/logits_row.hpp", "tests/row
 mutant("live-run-one-stretch-short", "rows/kinds/stretches.hpp", "tests/rows/kinds/stretches",
        "const Index stop = std::min(end, next(start, false));", "const Index stop = std::min(end, next(start, false) - 1);")
 mutant("peaks-of-the-last-lot", "rows/kinds/stretches.hpp", "tests/rows/kinds/logits_row",
-       "peak = std::max(peak, of_lot);", "peak = of_lot;")
+       "peak = std::max(peak, of_lots[static_cast<std::size_t>(i)]);", "peak = of_lots[static_cast<std::size_t>(i)];")
 mutant("cut-row-reads-all", "rows/kinds/logits_row.hpp", "tests/rows/kinds/logits_row",
        "row.live_ = peaks.from(row.cut_);", "")
 

@@ -89,13 +89,12 @@ class Peaks {
     std::array<Scalar, std::size_t{largest_piece / lot}> of_lots;
     if (run_wide<LotMaxima<Scalar>>(logits, count, of_lots.data()))
       return std::numeric_limits<Scalar>::quiet_NaN();
-    Scalar largest = -std::numeric_limits<Scalar>::infinity();
     for (Index i = 0; i < count / lot; ++i) {
-      const Scalar of_lot = of_lots[static_cast<std::size_t>(i)];
       Scalar& peak = largest_[static_cast<std::size_t>((x + i * lot) >> log2_)];
-      peak = std::max(peak, of_lot);
-      largest = std::max(largest, of_lot);
+      peak = std::max(peak, of_lots[static_cast<std::size_t>(i)]);
     }
+    const Scalar largest = *std::max_element(of_lots.begin(), of_lots.begin() + count / lot);
+    top_ = std::max(top_, largest);
     return largest;
   }
   /// Takes their exponentials. Returns the sum.
@@ -120,6 +119,8 @@ class Peaks {
   /// The largest logits, filled up with −inf to whole lots.
   const Scalar* data() const { return largest_.data(); }
   Index whole_lots() const { return (size_ + lot - 1) / lot * lot; }
+  /// The largest of all; −inf if there is none.
+  Scalar top() const { return top_; }
   /// How many are not −inf.
   Index count() const {
     return std::count_if(data(), data() + size_, [](Scalar l) { return l >= lowest; });
@@ -142,6 +143,7 @@ class Peaks {
   Index vocab_size_;
   int log2_;
   Index size_;
+  Scalar top_ = -std::numeric_limits<Scalar>::infinity();
   std::array<Scalar, std::size_t{most_stretches}> largest_, sums_{};
 };
 

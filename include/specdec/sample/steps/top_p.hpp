@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
 #include <limits>
 
 #include "specdec/error.hpp"
@@ -47,7 +46,7 @@ class TopP {
     check_normaliser(e.shift, total);
     // A tiny share must not round to 0: then no token would be needed to reach it.
     const double target = std::max(p_ * total, std::numeric_limits<double>::min());
-    constexpr std::size_t room = detail::WeighedNumbers<Scalar>::room;
+    constexpr double room = detail::WeighedNumbers<Scalar>::room;
     const Scalar likely = detail::likely_cut(peaks, e, target, total, room);
     detail::ThresholdSearch search(row.logits(), peaks,
                                    detail::TokenMass<Scalar>{e.shift, e.inverse_temperature, e.at_most_one});

@@ -29,15 +29,13 @@ struct LevelOf {
     scale_ = half > 0 ? std::min(levels / half, most) : most;
   }
 
-  SPECDEC_KERNEL std::int32_t operator()(Scalar x) const {
-    return x > high_ ? 0 : in_range(std::min(x, high_));
-  }
+  SPECDEC_KERNEL std::int32_t operator()(Scalar x) const { return x > high_ ? 0 : in_range(x); }
 
   /// Writes the levels of a chunk.
   static SPECDEC_KERNEL std::array<std::int32_t, chunk_size> run(const Scalar* numbers, LevelOf level) {
-    std::array<Scalar, chunk_size>
-        below;  // one choice between two numbers in a loop, for compilers to vectorise it
+    std::array<Scalar, chunk_size> below;
     std::array<std::int32_t, chunk_size> out;
+    // One choice between two numbers in a loop: not every compiler vectorises a loop with two choices.
     for (std::size_t i = 0; i < chunk_size; ++i)
       below[i] = level.high_ < numbers[i] ? level.high_ : numbers[i];
     for (std::size_t i = 0; i < chunk_size; ++i) out[i] = level.in_range(below[i]);

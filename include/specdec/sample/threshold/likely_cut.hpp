@@ -60,14 +60,13 @@ inline double stretches_held(double tokens, double size, double stretch) {
 /// tokens lie above the logit. Without sums of stretches, only their largest logits are sure.
 template <std::floating_point Scalar>
 Scalar likely_cut(const Peaks<Scalar>& stretches, const Exponentials<Scalar>& e, double target, double total,
-                  std::size_t room) {
+                  double room) {
   constexpr Scalar none = -std::numeric_limits<Scalar>::infinity();
-  const Scalar top = stretches.of_rank(1);
+  const Scalar top = stretches.top();
   if (top == none) return none;
   const StretchLevels levels = levels_of(stretches, e, top);
   const auto stretch = static_cast<double>(stretches.stretch());
-  const double most =
-      stretches_held(static_cast<double>(room), static_cast<double>(stretches.size()), stretch);
+  const double most = stretches_held(room, static_cast<double>(stretches.size()), stretch);
   const double aim = target + std::min(target, total - target) / 8;
   StretchLevel above;
   for (std::size_t k = 0; k + 1 < levels.size(); ++k) {

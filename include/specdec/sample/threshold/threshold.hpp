@@ -106,7 +106,7 @@ class ThresholdSearch {
 
   // Narrows the open range to one level after the other, until its logits can be gathered.
   void find_by_levels(double target) {
-    Scalar high = peaks_.of_rank(1);
+    Scalar high = peaks_.top();
     if (!(high > none) || high < from_ordered_key<Scalar>(open_.low)) return;
     Scalar span = std::max(Scalar{1}, 4 * (high - peaks_.of_rank((peaks_.count() + 1) / 2)));
     for (;;) {
@@ -158,7 +158,8 @@ class ThresholdSearch {
     double weight = 0;
     each_chunk(row_, live_,
                [&](const Scalar* logits) { weight += weight_.sum(logits, from_ordered_key<Scalar>(cut)); });
-    (weight >= target ? open_.low : open_.high) = weight >= target ? cut : cut - 1;
+    if (weight >= target) open_.low = cut;
+    else open_.high = cut - 1;
   }
 
   NumberRow<S, Stride> row_;

@@ -37,7 +37,7 @@ struct WeighedNumbers {
   static constexpr std::size_t capacity = std::size_t{12288} / sizeof(Scalar);
 
   /// How many numbers surely fit that come in chunks.
-  static constexpr std::size_t room = capacity - chunk_size;
+  static constexpr double room = capacity - chunk_size;
 
   /// How many bits a weight may have. The sum of all weights is then less than 2^63.
   static constexpr int weight_bits = sizeof(Scalar) == 4 ? 31 : 50;
