@@ -187,19 +187,17 @@ TEST_CASE("a text by verdicts on trees is the text by rows") {
 namespace {
 
 const Options options{.max_new_tokens = 16, .gamma = 3, .stop_tokens = {3}};
-
-Tokens alone(const Models& models, Index text, const Rule& rule) {
-  SpecDec decoder{Table(models.target), ModelDrafter{Table(models.small)}, rule};
-  std::mt19937_64 rng(static_cast<std::uint64_t>(text));
-  return decoder.generate(prompt_of(text), options, rng).tokens;
-}
-
 const Options options_of_trees{.max_new_tokens = 16, .gamma = 10, .stop_tokens = {3}};
 
-Tokens alone(const Models& models, Index text, const TraversalVerifier& rule) {
-  SpecDec decoder{Table(models.target), ModelDrafter{Table(models.small), tree}, rule};
+template <class V>
+Tokens alone(const Models& models, Index text, const V& rule) {
   std::mt19937_64 rng(static_cast<std::uint64_t>(text));
-  return decoder.generate(prompt_of(text), options_of_trees, rng).tokens;
+  const auto text_of = [&](auto drafter, const Options& how) {
+    SpecDec decoder{Table(models.target), std::move(drafter), rule};
+    return decoder.generate(prompt_of(text), how, rng).tokens;
+  };
+  if constexpr (judges_trees<V>) return text_of(ModelDrafter{Table(models.small), tree}, options_of_trees);
+  else return text_of(ModelDrafter{Table(models.small)}, options);
 }
 
 // An engine that decides when its call is made, and tells of it later.
