@@ -17,15 +17,15 @@ mutant("raw-keeps-the-temperature", "rows/kinds/logits_row.hpp", "tests/loop/log
 
 mutant = promise("the cut of a row is the largest above which tokens weigh enough")
 mutant("threshold-above-forgotten", "sample/threshold/threshold.hpp", "tests/sample/threshold/threshold tests/sample/steps/top_k",
-       "if (!select(target, above)) end(range.low, kept);", "if (!select(target, 0)) end(range.low, kept);")
+       "return select(above) || end", "return select(0) || end")
+mutant("threshold-forgets-what-it-looked-at", "sample/threshold/threshold.hpp", "tests/sample/threshold/threshold",
+       "not_from(open.low, above_ + gathered_)", "not_from(open.low, gathered_)")
 mutant("top-p-less", "sample/steps/top_p.hpp", "tests/sample/steps/top_p",
        "std::max(p_ * total,", "std::max(0.99 * p_ * total,")
 mutant("level-holds-what-is-above-it", "sample/threshold/levels.hpp", "tests/sample/threshold/levels tests/sample/threshold/threshold",
        "out[i] = numbers[i] > level.high_ ? 0 : out[i];", "out[i] = numbers[i] > level.high_ ? 1 : out[i];")
-mutant("likely-cut-forgets-the-rest", "sample/threshold/likely_cut.hpp", "tests/sample/threshold/levels",
-       "above.sum - above.count * rest", "above.sum")
-mutant("sums-of-stretches-not-rescaled", "rows/kinds/logits_row.hpp", "tests/rows/kinds/logits_row",
-       "if (peaks != nullptr) peaks->scale_sums(static_cast<Scalar>(factor));", "")
+mutant("peak-levels-one-too-high", "sample/threshold/peak_levels.hpp", "tests/sample/threshold/levels",
+       "static_cast<Scalar>(k + 1) * height_", "static_cast<Scalar>(k) * height_")
 mutant("live-run-one-stretch-short", "rows/kinds/stretches.hpp", "tests/rows/kinds/stretches",
        "const Index stop = std::min(end, next(start, false));", "const Index stop = std::min(end, next(start, false) - 1);")
 mutant("peaks-of-the-last-lot", "rows/kinds/stretches.hpp", "tests/rows/kinds/logits_row",
@@ -34,8 +34,8 @@ mutant("cut-row-reads-all", "rows/kinds/logits_row.hpp", "tests/rows/kinds/logit
        "row.live_ = peaks.from(row.cut_);", "")
 
 mutant = promise("numbers with weights are counted, gathered and ordered exactly")
-mutant("kept-numbers-without-the-largest", "sample/threshold/weighed.hpp", "tests/sample/threshold/weighed",
-       "end += both(key >= low, key <= high);", "end += both(key >= low, key < high);")
+mutant("gathered-numbers-without-the-largest", "sample/threshold/gather.hpp", "tests/sample/threshold/gather",
+       "static_cast<Lane>(numbers[i] <= high)", "static_cast<Lane>(numbers[i] < high)")
 mutant("mass-without-what-is-above", "sample/threshold/threshold.hpp", "tests/sample/threshold/threshold",
        "holds_all_kept_ = above == 0;", "holds_all_kept_ = true;")
 

@@ -123,28 +123,23 @@ struct Exponentials {
   }
 };
 
-/// The sum of the exponentials of `count` logits, whole lots. With `each_lot` it also writes the sum of each lot.
+/// The sum of the exponentials of `count` logits, whole lots.
 /// Numeric: in the logits' own arithmetic over up to 1024, in double across.
-template <std::floating_point Scalar, bool each_lot = false>
+template <std::floating_point Scalar>
 struct SumOfExponentials {
-  static SPECDEC_KERNEL double run(const Scalar* logits, Index count, Exponentials<Scalar> e,
-                                   Scalar* of_lots = nullptr) {
+  static SPECDEC_KERNEL double run(const Scalar* logits, Index count, Exponentials<Scalar> e) {
     double total = 0;
     for (Index start = 0; start < count;) {
       const Index end = count - start < 16 * lot ? count : start + 16 * lot;
       Scalar sums[lanes] = {};
       for (; start < end; start += lot) {
         prefetch_ahead(logits + start);
-        if (each_lot) of_lots[start / lot] = 0;
         if (e.has_cut() && e.cuts_all(logits + start)) continue;
         Scalar x[lot];
         e.write_powers(logits + start, x);
-        for (Index i = 0; i < lanes; ++i) {
-          x[i] = (power_of_two(x[i]) + power_of_two(x[i + lanes])) +
-                 (power_of_two(x[i + 2 * lanes]) + power_of_two(x[i + 3 * lanes]));
-          sums[i] += x[i];
-        }
-        if (each_lot) of_lots[start / lot] = sum_of_lanes(x);
+        for (Index i = 0; i < lanes; ++i)
+          sums[i] += (power_of_two(x[i]) + power_of_two(x[i + lanes])) +
+                     (power_of_two(x[i + 2 * lanes]) + power_of_two(x[i + 3 * lanes]));
       }
       for (const Scalar sum : sums) total += static_cast<double>(sum);
     }
@@ -153,13 +148,6 @@ struct SumOfExponentials {
 
  private:
   static constexpr Index lanes = lot / 4;
-
-  static SPECDEC_KERNEL Scalar sum_of_lanes(Scalar* x) {
-    for (Index i = 0; i < 8; ++i) x[i] += x[i + 8];
-    for (Index i = 0; i < 4; ++i) x[i] += x[i + 4];
-    for (Index i = 0; i < 2; ++i) x[i] += x[i + 2];
-    return x[0] + x[1];
-  }
 };
 
 /// Writes the exponentials of `count` logits, whole lots, times a factor.
@@ -168,11 +156,11 @@ struct WriteExponentials {
   static SPECDEC_KERNEL void run(const Scalar* logits, Index count, Exponentials<Scalar> e, Scalar factor,
                                  Scalar* out) {
     for (Index start = 0; start < count; start += lot) {
-      Scalar values[lot];
+      Scalar values[lot], products[lot];
       e.write_powers(logits + start, values);
       for (Scalar& value : values) value = power_of_two(value);
-      for (Index i = 0; i < lot; ++i)
-        out[start + i] = values[i] < e.negligible ? Scalar{0} : values[i] * factor;
+      for (Index i = 0; i < lot; ++i) products[i] = values[i] * factor;
+      for (Index i = 0; i < lot; ++i) out[start + i] = values[i] < e.negligible ? Scalar{0} : products[i];
     }
   }
 };

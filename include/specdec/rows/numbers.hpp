@@ -30,8 +30,7 @@ concept Real = std::floating_point<S> || std::same_as<S, Eigen::half> || std::sa
 template <Real S>
 using Arithmetic = std::conditional_t<std::floating_point<S>, S, float>;
 
-/// The largest rounding error of a stored number near 0: half the distance between neighbouring numbers there. For bfloat16
-/// and wider scalars it is below 1e-40, too small to matter in any vocabulary.
+/// The largest rounding error of a stored number near 0. For bfloat16 and wider scalars it is below 1e-40: too small to matter.
 template <Real S>
 inline constexpr double rounding_at_zero = std::same_as<S, Eigen::half> ? 0x1p-25 : 0.0;
 
@@ -120,6 +119,7 @@ class NumberRow {
 
   /// Writes all numbers to `out`, as they are stored.
   void copy_to(S* out) const {
+    if (step() == 1) return void(std::copy_n(data_, size_, out));
     for (Index x = 0; x < size_; ++x) out[x] = data_[x * step()];
   }
 

@@ -538,7 +538,7 @@ TEST_CASE("a cut that no logit reaches is an error, also where the peaks are kno
 }
 
 TEST_CASE(
-    "the peaks of a row are the largest logits of its stretches, with their sums if it was normalised") {
+    "the peaks of a row are the largest logits of its stretches, whether or not the pass normalises it") {
   std::mt19937_64 rng{14};
   const auto check = [&]<class S>(S, Index size, Index stretch) {
     const auto logits = normal_logits<S>(size, rng);
@@ -547,14 +547,12 @@ TEST_CASE(
       const auto peaks = normalise ? row.peaks_and_normaliser() : row.peaks();
       CHECK(row.is_normalised() == normalise);
       REQUIRE(peaks.size() == (size + stretch - 1) / stretch);
-      const double total = std::exp(row.log_sum_exp().value - static_cast<double>(row.largest()) / 0.8);
       for (Index s = 0; s < peaks.size(); ++s) {
         const Index count = std::min(stretch, size - s * stretch);
         CHECK(peaks[s] == row.logits().max(s * stretch, count));
-        const double sum = normalise ? total * row.sum(s * stretch, count) : 0;
-        CHECK(static_cast<double>(peaks.sum(s)) == Approx(sum).epsilon(1e-5));
       }
       CHECK(row.largest() == row.logits().max(0, size));
+      CHECK(peaks.top() == row.largest());
     }
   };
   check(0.0f, 1, 64);

@@ -1,4 +1,4 @@
-// Levels of numbers, and what stretches tell of a cut.
+// Levels of numbers, and of the peaks of a row.
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,8 @@
 #include <specdec/kernels/exponentials.hpp>
 #include <specdec/rows/kinds/logits_row.hpp>
 #include <specdec/sample/threshold/levels.hpp>
-#include <specdec/sample/threshold/likely_cut.hpp>
+#include <specdec/sample/threshold/peak_levels.hpp>
+#include <utility>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -65,48 +66,49 @@ TEST_CASE("a level is a range of numbers, and larger numbers are on earlier leve
   }
 }
 
-// What decides how long a search takes, never what it finds. So the law of large numbers is test enough.
-TEST_CASE("stretches of rows in no order and in order tell where the mass is reached") {
-  constexpr double room = 2560;
+TEST_CASE("levels of peaks say from where on some peaks lie, or have a mass") {
   std::mt19937_64 rng{2};
-  int enough = 0, few = 0, rows = 0;
-  for (const Index size : {4096, 32'000, 100'000})
-    for (const bool in_order : {false, true})
-      for (int n = 0; n < 4; ++n) {
-        std::vector<float> logits(static_cast<std::size_t>(size));
-        for (std::size_t x = 0; x < logits.size(); ++x)
-          logits[x] =
-              -1.6f * std::log(static_cast<float>(x + 1)) + 0.7f * std::normal_distribution<float>{}(rng);
-        if (!in_order) std::ranges::shuffle(logits, rng);
-        const auto row = row_of(logits);
-        const auto stretches = row.peaks_and_normaliser();
-        const double total = 1 / row.scale();
-        for (const double share : {0.5, 0.9, 0.95}) {
-          const float cut = detail::likely_cut(stretches, row.exponentials(), share * total, total, 2560);
-          double kept = 0, above = 0;
-          for (Token x = 0; x < static_cast<Token>(size); ++x)
-            if (row.logits()[x] >= cut) kept += row.probability(x), above += 1;
-          ++rows;
-          enough += cut > -infinity && kept >= share;
-          few += above <= room;
+  for (const Index size : {300, 4096, 100'000})
+    for (const double temperature : {0.3, 1.0, 4.0}) {
+      std::vector<float> logits(static_cast<std::size_t>(size));
+      for (float& l : logits) l = 3 * std::normal_distribution<float>{}(rng);
+      const LogitsRow<float> row(row_of(logits).logits(), temperature);
+      const auto peaks = row.peaks_and_normaliser();
+      const auto e = row.exponentials();
+      const detail::PeakLevels<float> levels(peaks, e);
+      const auto from = [&](float low) {
+        double count = 0, mass = 0;
+        for (Index s = 0; s < peaks.size(); ++s) {
+          if (peaks[s] < low) continue;
+          count += 1;
+          mass += std::exp((static_cast<double>(peaks[s]) - static_cast<double>(e.shift)) / temperature);
         }
+        return std::pair{count, mass};
+      };
+      const float height = 0.2501f * static_cast<float>(temperature);
+      for (const Index n : {Index{1}, Index{5}, peaks.size() / 2}) {
+        CAPTURE(size, temperature, n);
+        const float low = levels.of_count(n);
+        if (low == -infinity) continue;  // too far below the largest
+        CHECK(from(low).first >= static_cast<double>(n));
+        CHECK(from(low + height).first < static_cast<double>(n));
       }
-  CHECK(5 * enough > 4 * rows);
-  CHECK(few == rows);
+      const double all = from(lowest).second;
+      for (const double mass : {0.3 * all, 0.9 * all}) {
+        CAPTURE(size, temperature, mass);
+        CHECK(from(levels.of_mass(mass)).second >= mass * (1 - 1e-6));
+        CHECK(from(levels.of_mass(mass) + height).second < mass);
+      }
+      CHECK(levels.of_count(peaks.size() + 1) == -infinity);
+      CHECK(levels.of_mass(1.01 * all) == -infinity);
+    }
 }
 
-TEST_CASE(
-    "stretches tell nothing if as many tokens as do not fit may share the mass, or if they have no sums") {
-  std::mt19937_64 rng{3};
-  std::vector<float> logits(32'000);
-  for (float& l : logits) l = std::normal_distribution<float>{}(rng);
-  const auto row = row_of(logits);
-  const auto stretches = row.peaks_and_normaliser();
-  const double total = 1 / row.scale();
-  CHECK(detail::likely_cut(stretches, row.exponentials(), 0.9 * total, total, 2560) == -infinity);
-  CHECK(detail::likely_cut(row.peaks(), row.exponentials(), 0.5 * total, total, 32'000) == -infinity);
-  const float few = detail::likely_cut(row.peaks(), row.exponentials(), 0.001 * total, total, 2560);
-  CHECK(few > 2);
+TEST_CASE("peaks without a finite logit have no levels") {
+  const std::vector<float> logits(100, -infinity);
+  const detail::PeakLevels<float> levels(row_of(logits).peaks(), detail::Exponentials<float>{0, 1});
+  CHECK(levels.of_count(1) == -infinity);
+  CHECK(levels.of_mass(1e-9) == -infinity);
 }
 
 }  // namespace test_sample_levels

@@ -39,12 +39,12 @@ float cut_by_count(const std::vector<double>& logits, double floor, double targe
   for (std::size_t x = 0; x < logits.size(); ++x) held[3 * x] = static_cast<float>(logits[x]);
   const NumberRow<float, Eigen::Dynamic> row(held.data(), std::ssize(logits), 3);
   const auto peaks = LogitsRow(row).peaks();
-  ThresholdSearch search(row, peaks, detail::TokenCount<float>{});
-  const float cut = search(static_cast<float>(floor), target, peaks.of_rank(static_cast<Index>(target)));
-  if (const auto kept = search.kept()) {
-    const auto above = [&](double l) { return l >= static_cast<double>(cut); };
-    CHECK(*kept == static_cast<double>(std::ranges::count_if(logits, above)));
-  }
+  ThresholdSearch search(row, peaks, detail::TokenCount<float>{}, static_cast<float>(floor), target);
+  search.try_from(peaks.of_rank(static_cast<Index>(target)));
+  const float cut = search.cut();
+  const auto above = [&](double l) { return l >= static_cast<double>(cut); };
+  CHECK(search.weight() == static_cast<double>(std::ranges::count_if(logits, above)));
+  CHECK(search.found() == (search.weight() >= target));
   if (const auto mass = search.mass(1.0f)) {
     double sum = 0;
     for (const double l : logits)
@@ -65,8 +65,9 @@ void check_count(const std::vector<double>& logits, double floor, Index target) 
   CHECK(above(next) < target);
 }
 
-// The logits that a share of the mass leaves, at temperature 1.
-std::vector<double> kept_by_mass(const std::vector<double>& logits, double floor, double share) {
+// The logits that a share of the mass leaves, at temperature 1. The search first looks from some logits on.
+std::vector<double> kept_by_mass(const std::vector<double>& logits, double floor, double share,
+                                 const std::vector<double>& tries = {}) {
   const auto held = as<Eigen::bfloat16>(logits);
   const auto top = static_cast<float>(std::ranges::max(logits));
   long double total = 0;
@@ -74,10 +75,15 @@ std::vector<double> kept_by_mass(const std::vector<double>& logits, double floor
     total += std::exp(static_cast<long double>(l - double{top}));
   const NumberRow<Eigen::bfloat16> row(held.data(), std::ssize(held));
   const auto peaks = LogitsRow(row).peaks();
-  ThresholdSearch search(row, peaks, detail::TokenMass<float>{top, 1.0f});
-  const float cut = search(static_cast<float>(floor), share * static_cast<double>(total),
-                           -std::numeric_limits<float>::infinity());
-  return candidates(logits, static_cast<double>(cut));
+  ThresholdSearch search(row, peaks, detail::TokenMass<float>{top, 1.0f}, static_cast<float>(floor),
+                         share * static_cast<double>(total));
+  for (const double low : tries) search.try_from(static_cast<float>(low));
+  const float cut = search.cut();
+  const auto kept = candidates(logits, static_cast<double>(cut));
+  long double mass = 0;
+  for (const double l : kept) mass += std::exp(static_cast<long double>(l - double{top}));
+  CHECK(search.weight() == Approx(static_cast<double>(mass)).epsilon(1e-5));
+  return kept;
 }
 
 void check_mass(const std::vector<double>& logits, double floor, double share) {
@@ -118,6 +124,25 @@ TEST_CASE("the cut is the largest that leaves the mass asked for") {
     for (const double share : {1e-6, 0.3, 0.95, 0.9999}) {
       check_mass(logits, lowest, share);
       if (std::ranges::max(logits) >= -1) check_mass(logits, -1.0, share);
+    }
+  }
+}
+
+TEST_CASE("what is tried first does not change which tokens are kept") {
+  std::mt19937_64 rng{4};
+  for (int n = 0; n < bound(100); ++n) {
+    const auto logits =
+        random_logits(n % 5 == 0 ? 20'000 : random_size(rng), rng, rounded_to<Eigen::bfloat16>);
+    const auto some = [&] { return logits[rng() % logits.size()]; };
+    const double floor = n % 3 == 0 ? std::max(some(), lowest) : lowest;
+    for (const double share : {0.3, 0.9, 0.9999}) {
+      const auto kept = kept_by_mass(logits, floor, share);
+      // Downwards, in no order, above all logits and at nothing.
+      std::vector<double> tries{1e30, some(), some(), some(), -1e30, -HUGE_VAL};
+      CAPTURE(n, share, tries);
+      CHECK(kept_by_mass(logits, floor, share, tries) == kept);
+      std::ranges::sort(tries, std::greater<>());
+      CHECK(kept_by_mass(logits, floor, share, tries) == kept);
     }
   }
 }

@@ -253,8 +253,9 @@ class StepsOverRanks {
   double largest_of(Index i, Index k) const {
     if (logits_.row(i).size() == 0) return none;
     const Peaks<Scalar> peaks = row(i).peaks();
-    ThresholdSearch search(logits_.row(i), peaks, TokenCount<Scalar>{});
-    return static_cast<double>(search(cut(i), static_cast<double>(k), peaks.of_rank(k)));
+    ThresholdSearch search(logits_.row(i), peaks, TokenCount<Scalar>{}, cut(i), static_cast<double>(k));
+    search.try_from(peaks.of_rank(k));
+    return static_cast<double>(search.cut());
   }
 
   // ---- With an exchange

@@ -100,7 +100,7 @@ class LogitsRow {
     find_largest(&peaks);
     return peaks;
   }
-  /// The largest logit of each stretch. If the row is not normalised yet, this pass does it, and leaves their sums, too.
+  /// The largest logit of each stretch. If the row is not normalised yet, this pass does it.
   detail::Peaks<Scalar> peaks_and_normaliser() const {
     if (is_normalised()) return peaks();
     detail::Peaks<Scalar> peaks(vocab_size());
@@ -285,17 +285,15 @@ class LogitsRow {
     });
   }
 
-  // The largest logit of a piece, and the sum of its exponentials. Those of its lots are put into the peaks, if they are wanted.
+  // The largest logit of a piece. Those of its lots are put into the peaks, if they are wanted.
   static Scalar largest_of(const Scalar* l, Index start, Index size, detail::Peaks<Scalar>* peaks) {
     const auto largest = peaks != nullptr ? peaks->put_largest(l, start, size)
                                           : detail::run_wide<detail::LargestNumber<Scalar>>(l, size);
     check_number(largest);
     return largest;
   }
-  double sum_of(const Scalar* l, Index start, Index size, detail::Peaks<Scalar>* peaks) const {
-    return peaks != nullptr
-               ? peaks->add_sums(l, start, size, shifted_exponentials())
-               : detail::run_wide<detail::SumOfExponentials<Scalar>>(l, size, shifted_exponentials());
+  double sum_of(const Scalar* l, Index size) const {
+    return detail::run_wide<detail::SumOfExponentials<Scalar>>(l, size, shifted_exponentials());
   }
 
   void find_largest(detail::Peaks<Scalar>* peaks) const {
@@ -327,9 +325,8 @@ class LogitsRow {
 
   double sum_of_exponentials(Index start, Index count) const {
     double sum = 0;
-    each_live_piece(start, start + count, [&](const Scalar* l, Index first, Index size) {
-      sum += sum_of(l, first, size, nullptr);
-    });
+    each_live_piece(start, start + count,
+                    [&](const Scalar* l, Index, Index size) { sum += sum_of(l, size); });
     return sum;
   }
 
@@ -378,9 +375,8 @@ class LogitsRow {
           const double factor = raise_shift(largest, stretches);
           total *= factor;
           sum *= factor;
-          if (peaks != nullptr) peaks->scale_sums(static_cast<Scalar>(factor));
         }
-        if (shift_ != no_logit) sum += sum_of(l, first, size, peaks);
+        if (shift_ != no_logit) sum += sum_of(l, size);
       });
       sums_[stretches] = static_cast<Scalar>(sum);
       total += sum;

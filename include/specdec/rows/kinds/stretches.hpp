@@ -11,7 +11,6 @@
 #include <functional>
 #include <limits>
 
-#include "specdec/kernels/exponentials.hpp"
 #include "specdec/kernels/lot_maxima.hpp"
 #include "specdec/kernels/machine_width.hpp"
 #include "specdec/types.hpp"
@@ -71,8 +70,7 @@ class LiveStretches {
   std::array<std::uint64_t, most_stretches / 64> words_{};
 };
 
-/// The largest logit of each stretch, −inf where no token is live; and Σ exp((l − shift)/T) over each stretch, if the pass
-/// computed exponentials.
+/// The largest logit of each stretch, −inf where no token is live.
 template <std::floating_point Scalar>
 class Peaks {
  public:
@@ -97,24 +95,8 @@ class Peaks {
     top_ = std::max(top_, largest);
     return largest;
   }
-  /// Takes their exponentials. Returns the sum.
-  double add_sums(const Scalar* logits, Index x, Index count, const Exponentials<Scalar>& e) {
-    std::array<Scalar, std::size_t{largest_piece / lot}> of_lots;
-    const double sum = run_wide<SumOfExponentials<Scalar, true>>(logits, count, e, of_lots.data());
-    for (Index i = 0; i < count / lot; ++i)
-      sums_[static_cast<std::size_t>((x + i * lot) >> log2_)] += of_lots[static_cast<std::size_t>(i)];
-    return sum;
-  }
-  /// Multiplies all sums so far.
-  void scale_sums(Scalar factor) {
-    for (Index s = 0; s < size_; ++s) sums_[static_cast<std::size_t>(s)] *= factor;
-  }
 
   Index size() const { return size_; }
-  /// How many tokens a stretch has.
-  Index stretch() const { return Index{1} << log2_; }
-  /// 0 if the pass computed no exponentials.
-  Scalar sum(Index s) const { return sums_[static_cast<std::size_t>(s)]; }
   Scalar operator[](Index s) const { return largest_[static_cast<std::size_t>(s)]; }
   /// The largest logits, filled up with −inf to whole lots.
   const Scalar* data() const { return largest_.data(); }
@@ -144,7 +126,7 @@ class Peaks {
   int log2_;
   Index size_;
   Scalar top_ = -std::numeric_limits<Scalar>::infinity();
-  std::array<Scalar, std::size_t{most_stretches}> largest_, sums_{};
+  std::array<Scalar, std::size_t{most_stretches}> largest_;
 };
 
 }  // namespace specdec::detail

@@ -29,8 +29,10 @@ class TopK {
     using Scalar = Arithmetic<S>;
     if (k_ == 0 || k_ >= row.vocab_size() || row.is_argmax()) return row;
     const detail::Peaks<Scalar> peaks = row.peaks();
-    detail::ThresholdSearch search(row.logits(), peaks, detail::TokenCount<Scalar>{});
-    const Scalar cut = search(row.cut(), static_cast<double>(k_), peaks.of_rank(k_));
+    detail::ThresholdSearch search(row.logits(), peaks, detail::TokenCount<Scalar>{}, row.cut(),
+                                   static_cast<double>(k_));
+    search.try_from(peaks.of_rank(k_));  // as many logits are surely from there on
+    const Scalar cut = search.cut();
     if (const auto kept = search.mass(row.inverse_temperature()))
       return row.above(cut, peaks, kept->shift, kept->sum);
     return row.above(cut, peaks);

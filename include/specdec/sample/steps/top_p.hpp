@@ -8,7 +8,7 @@
 
 #include "specdec/error.hpp"
 #include "specdec/rows/kinds/logits_row.hpp"
-#include "specdec/sample/threshold/likely_cut.hpp"
+#include "specdec/sample/threshold/peak_levels.hpp"
 #include "specdec/sample/threshold/threshold.hpp"
 #include "specdec/sample/threshold/token_weight.hpp"
 #include "specdec/sample/threshold/weighed.hpp"
@@ -25,8 +25,9 @@ namespace specdec::inline v0_2_0 {
 /// was handed in is NaN, infinite or beyond all logits.
 /// Numeric: if the mass of a set is within about 1e-6 of p (float logits), this set or the next larger one may
 /// stay.
-/// Cost: normalises the row if that is not done yet. Reads a few per cent of it once more if few tokens share the mass p, else
-/// about all of it; see ThresholdSearch. The resulting row is normalised. Afterwards only stretches with a kept token are read.
+/// Cost: normalises the row if that is not done yet. Reads a few per cent of it once more if few tokens share the mass p, the
+/// row some times if a thousand or more do; see ThresholdSearch. The resulting row is normalised. Afterwards only stretches
+/// with a kept token are read.
 class TopP {
  public:
   explicit TopP(double p) : p_(p) {
@@ -46,15 +47,33 @@ class TopP {
     check_normaliser(e.shift, total);
     // A tiny share must not round to 0: then no token would be needed to reach it.
     const double target = std::max(p_ * total, std::numeric_limits<double>::min());
-    constexpr double room = detail::WeighedNumbers<Scalar>::room;
-    const Scalar likely = detail::likely_cut(peaks, e, target, total, room);
     detail::ThresholdSearch search(row.logits(), peaks,
-                                   detail::TokenMass<Scalar>{e.shift, e.inverse_temperature, e.at_most_one});
-    const Scalar cut = search(row.cut(), target, likely);
-    return row.above(cut, peaks, e.shift, search.kept().value_or(total));
+                                   detail::TokenMass<Scalar>{e.shift, e.inverse_temperature, e.at_most_one},
+                                   row.cut(), target);
+    try_peaks(search, peaks, detail::PeakLevels<Scalar>(peaks, e), target);
+    const Scalar cut = search.cut();
+    return row.above(cut, peaks, e.shift, search.found() ? search.weight() : total);
   }
 
  private:
+  // Has the search look from where the peaks alone have the mass. If they have not: from where some peaks lie, then further
+  // down, by as much as twice the mass that is missing would take if it lay as dense as what the last step has found. Where far
+  // more is missing, it lies in most of the row.
+  template <class Search, class Scalar>
+  static void try_peaks(Search& search, const detail::Peaks<Scalar>& peaks,
+                        const detail::PeakLevels<Scalar>& levels, double target) {
+    if (search.try_from(levels.of_mass(target))) return;
+    Scalar high = peaks.top(), low = levels.of_count(16);
+    for (double before = 0; !search.try_from(low);) {
+      const double gained = search.weight() - before, missing = target - search.weight();
+      if (!(gained > 0 && missing < 8 * gained)) return;
+      const Scalar step = (high - low) * static_cast<Scalar>(std::clamp(2 * missing / gained, 0.05, 2.0));
+      before = search.weight();
+      high = low;
+      low -= step;
+    }
+  }
+
   // Only a log-sum-exp that was handed in can fail. A computed sum is a positive number. With a NaN, every weight would pass
   // as large enough.
   template <class Scalar>

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -32,14 +33,16 @@ void each_chunk(const NumberRow<S, Stride>& row, const LiveStretches& live, F&& 
   };
   live.each(0, row.size(), [&](Index start, Index count) {
     while (count > 0) {
-      const bool in_place = std::floating_point<S> && Stride == 1 && filled == 0 && count >= chunk;
+      constexpr bool side_by_side = std::floating_point<S> && Stride == 1;
+      const bool in_place = side_by_side && filled == 0 && count >= chunk;
       const Index taken = in_place ? chunk : std::min(chunk - filled, count);
-      if (in_place) {
-        if constexpr (std::floating_point<S>) f(row.data() + start);
+      if constexpr (side_by_side) {
+        if (in_place) f(row.data() + start);
+        else std::copy_n(row.data() + start, taken, copy.begin() + filled);
       } else {
         row.read(start, taken, copy.data() + filled);
-        if ((filled += taken) == chunk) hand_out();
       }
+      if (!in_place && (filled += taken) == chunk) hand_out();
       start += taken;
       count -= taken;
     }
@@ -47,22 +50,24 @@ void each_chunk(const NumberRow<S, Stride>& row, const LiveStretches& live, F&& 
   if (filled > 0) hand_out();
 }
 
-/// For each group of 8 numbers of a chunk, whether one of them lies in [low, high].
+/// For each group of 8 numbers of a chunk, which of them lie in [low, high]: bit i stands for number i.
 template <class Scalar>
 struct GroupsInside {
   static constexpr Index group = 8;
-  using Flags = std::array<std::uint8_t, chunk_size / group>;
+  using Masks = std::array<std::uint8_t, chunk_size / group>;
 
-  static SPECDEC_KERNEL Flags run(const Scalar* numbers, Scalar low, Scalar high) {
-    Flags flags;
-    for (std::uint8_t& flag : flags) {
-      unsigned any = 0;
+  static SPECDEC_KERNEL Masks run(const Scalar* numbers, Scalar low, Scalar high) {
+    using Lane = OrderedKey<Scalar>;  // as wide as a number
+    constexpr Lane bits[group] = {1, 2, 4, 8, 16, 32, 64, 128};
+    Masks masks;
+    for (std::uint8_t& mask : masks) {
+      Lane inside = 0;
       for (Index i = 0; i < group; ++i)
-        any |= static_cast<unsigned>(numbers[i] >= low) & static_cast<unsigned>(numbers[i] <= high);
-      flag = static_cast<std::uint8_t>(any);
+        inside |= -(static_cast<Lane>(numbers[i] >= low) & static_cast<Lane>(numbers[i] <= high)) & bits[i];
+      mask = static_cast<std::uint8_t>(inside);
       numbers += group;
     }
-    return flags;
+    return masks;
   }
 };
 
@@ -79,12 +84,9 @@ bool gather(const NumberRow<S, Stride>& row, const LiveStretches& live, const Ke
   each_chunk(row, live, [&](const Scalar* logits) {
     fits = fits && gathered.size + chunk_size <= gathered.capacity;
     if (!fits) return;
-    for (const std::uint8_t any : run_wide<Groups>(logits, low, high)) {
-      std::array<OrderedKey<Scalar>, std::size_t{Groups::group}> keys;
-      if (any != 0) {
-        std::transform(logits, logits + Groups::group, keys.begin(), ordered_key<Scalar>);
-        gathered.append(keys.data(), keys.size(), range.low, range.high);
-      }
+    for (unsigned mask : run_wide<Groups>(logits, low, high)) {
+      for (; mask != 0; mask &= mask - 1)
+        gathered.keys[gathered.size++] = ordered_key(logits[std::countr_zero(mask)]);
       logits += Groups::group;
     }
   });

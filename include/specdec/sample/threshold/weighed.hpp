@@ -46,18 +46,6 @@ struct WeighedNumbers {
   alignas(64) std::array<Key, capacity> keys;
   alignas(64) std::array<Weight, capacity> weights;
 
-  /// Appends those of `count` keys that lie in [low, high]. Pre: there is room for all. (Every key is written, and the next one
-  /// over it if it is not to be kept: a branch could not be predicted, and would cost more.)
-  void append(const Key* from, std::size_t count, Key low, Key high) {
-    std::size_t end = size;
-    for (std::size_t i = 0; i < count; ++i) {
-      const Key key = from[i];
-      keys[end] = key;
-      end += both(key >= low, key <= high);
-    }
-    size = end;
-  }
-
   /// Call this when all numbers are there. The functions below read whole lots, so this fills up the last lot. The filler is
   /// a key that is there already: the smallest and the largest key do not change.
   void fill_up() { std::fill(keys.data() + size, keys.data() + whole_lots(), keys[0]); }
