@@ -60,6 +60,10 @@ mutant("c-rows-of-the-first-draft", "more/c/rows.hpp", "tests/more/c/specdec", "
 mutant("c-draft-read-as-the-target", "more/c/judge.hpp", "tests/more/c/specdec",
        "if (draft.are<R>()) return judge(", "return judge(")
 mutant("c-list-out-of-order-believed", "more/c/rows.hpp", "tests/more/c/specdec", "ascending == static_cast<Token>(size) && ", "")
+mutant("c-text-keeps-all", "more/c/requests.hpp", "tests/more/c/requests", "std::ssize(sequence.tokens()), sequence.kept()",
+       "std::ssize(sequence.tokens()), std::ssize(tokens)")
+mutant("c-paused-context-empty", "more/c/requests.hpp", "tests/more/c/requests", "std::move(*(*paused)->text), {cached}",
+       "std::move(*(*paused)->text), {0}")
 mutant("c-negative-of-a-list-believed", "more/c/rows.hpp", "tests/more/c/specdec", "p.minCoeff() >= 0 &&", "")
 
 mutant = promise("the laboratory states the error of what it measures")

@@ -17,7 +17,8 @@
 //   may be NULL. A call that fails changes nothing else: no verdict, no offset of a generator, no memory of a rule. No C++
 //   exception leaves a function.
 // Ownership: all memory belongs to the caller. A function reads what it is given during the call, and keeps no pointer.
-//   The exceptions are specdec_greedy_block and specdec_text_audit, objects that are created and destroyed by functions.
+//   The exceptions are specdec_greedy_block, specdec_text_audit, specdec_requests and specdec_paused, objects that are created and
+//   destroyed by functions.
 // Threads: there is no global state. Calls on distinct generators, outputs and objects may run at the
 //   same time; they may read the same rows.
 // Units: counts and strides count numbers, not bytes. Numbers are aligned as C aligns their type.
@@ -37,7 +38,7 @@
 
 // The version of this interface: of its functions, its structures and its constants. A program that loads the library at run
 // time compares it with specdec_c_version(). Version 3: specdec_verify_batch takes one structure. Draws, validation, flat calls,
-// and memories as bytes are new.
+// memories as bytes, and requests are new.
 #define SPECDEC_C_VERSION 3
 
 // What stands before each function. SPECDEC_C_SHARED says that the functions lie in a shared library: it is defined when the
@@ -399,6 +400,175 @@ SPECDEC_C_API double specdec_text_audit_evidence(const specdec_text_audit* audit
 /// Errors: SPECDEC_INVALID_ARGUMENT on a null pointer; SPECDEC_OUT_OF_MEMORY. `text` then tells the error.
 SPECDEC_C_API specdec_status specdec_text_audit_report(const specdec_text_audit* audit, char* text,
                                                        size_t size);
+
+// Requests: many texts in generation. Which tokens the target is to be fed, what a verdict makes of a text, when a text ends. The engine
+// runs its models and judges the drafts, with specdec_verify_batch, specdec_verify_flat or a kernel of its own. Drafts are lines. A
+// round:
+//
+//   the engine drafts some tokens for each of its requests
+//   specdec_requests_propose   says what the target is to be fed, and gives the drafts as specdec_verify_batch takes them
+//   the target is called, and the drafts are judged
+//   specdec_requests_settle    takes the verdicts, and says which texts have ended
+//
+// Several calls of the target may be under way at a time, for different requests. Between them requests are added, forked, paused
+// and cancelled. What a function hands out lives until the next call for the same requests that is not specdec_requests_text. A
+// number is never used again. The code is one more line of the C++ file: #include <specdec/more/c/requests.hpp>
+// Example: examples/engine/loops/requests.c
+
+/// The texts of an engine that are being written.
+typedef struct specdec_requests specdec_requests;
+
+/// A text that was taken out, to go on later.
+typedef struct specdec_paused specdec_paused;
+
+/// Creates an object without texts, and sets *requests. The caller destroys it.
+///
+///   vocab_size     of the target
+///   context_size   how many tokens a context of the target can hold; 0: any number
+///
+/// Errors: SPECDEC_INVALID_ARGUMENT on a null pointer or a size that is none; SPECDEC_OUT_OF_MEMORY.
+SPECDEC_C_API specdec_status specdec_requests_create(specdec_requests** requests, int64_t vocab_size,
+                                                     int64_t context_size, char* error, size_t error_size);
+
+/// Frees the object and its texts. NULL is allowed.
+SPECDEC_C_API void specdec_requests_destroy(specdec_requests* requests);
+
+/// How many texts are being written; 0 for NULL.
+SPECDEC_C_API int64_t specdec_requests_size(const specdec_requests* requests);
+
+/// Adds a text, and sets *number: the engine calls the text and its context in the target by it.
+///
+///   prompt, prompt_size      at least one token
+///   cached                   how many tokens of the prompt the target's context of this number will hold: a shared prefix, say.
+///                            The last token of the prompt is fed in any case
+///   max_new_tokens           the text ends with so many new tokens
+///   gamma                    the most tokens of a draft: what a draft has more is left out
+///   stop_tokens, their count the text ends with the first of these
+///
+/// Errors: SPECDEC_INVALID_ARGUMENT on a null pointer, an id outside the vocabulary, a number out of range; SPECDEC_OUT_OF_MEMORY.
+SPECDEC_C_API specdec_status specdec_requests_add(specdec_requests* requests, const int32_t* prompt,
+                                                  int64_t prompt_size, int64_t cached, int64_t max_new_tokens,
+                                                  int64_t gamma, const int32_t* stop_tokens,
+                                                  int64_t stop_token_count, int64_t* number, char* error,
+                                                  size_t error_size);
+
+/// Adds a text that begins as request `of` is now, with the same options, and sets *number: for several samples of a prompt.
+/// `cached`: how many tokens of the text the engine will have copied for the new number. For independent texts, give each a
+/// stream of random numbers of its own.
+///
+/// Errors: SPECDEC_INVALID_ARGUMENT if there is no request `of`, or on too large a `cached`; SPECDEC_OUT_OF_MEMORY.
+SPECDEC_C_API specdec_status specdec_requests_fork(specdec_requests* requests, int64_t of, int64_t cached,
+                                                   int64_t* number, char* error, size_t error_size);
+
+/// A text as it is now.
+typedef struct specdec_text {
+  const int32_t* tokens;  ///< the prompt, then the new tokens
+  int64_t size;
+  int64_t new_tokens;  ///< how many of them are new
+  int64_t kept;        ///< how many of them the target's context holds, or is to be cut to
+} specdec_text;
+
+/// Sets *text: what a draft is to follow, and what to show of it.
+///
+/// Errors: SPECDEC_INVALID_ARGUMENT on a null pointer, or if there is no such request.
+SPECDEC_C_API specdec_status specdec_requests_text(const specdec_requests* requests, int64_t number,
+                                                   specdec_text* text, char* error, size_t error_size);
+
+/// What the target is fed for one request.
+typedef struct specdec_feed {
+  int64_t request;
+  int64_t from;           ///< cut the request's context to so many tokens
+  const int32_t* tokens;  ///< then feed it these: those of the text that are not cached, and the draft
+  int64_t size;
+  int64_t
+      rows;  ///< next-token rows are wanted after the last `rows` tokens: as many as drafted tokens are fed, and one
+} specdec_feed;
+
+/// What a call of the target is to do, request by request, and what was drafted for it. The arrays `tokens` and `offsets` are those
+/// of specdec_verify_batch and specdec_verify_flat: the tokens of feed i are tokens[offsets[i]] to tokens[offsets[i + 1] − 1].
+/// Of a draft, what the target is not fed is left out: a token with which the text would end, and what follows it. The target may
+/// give this token itself.
+typedef struct specdec_proposal {
+  int64_t size;  ///< the number of feeds
+  const specdec_feed* feeds;
+  const int64_t* requests;  ///< the feeds' requests, as specdec_requests_settle takes them
+  const int32_t* tokens;
+  const int64_t* offsets;  ///< size + 1 numbers
+} specdec_proposal;
+
+/// Takes a draft for each of some requests, and says what the target must be fed. Proposals that are out for other requests stay;
+/// one that is out for the same request is taken back.
+///
+///   requests_drafted, count   the requests that take part
+///   tokens, offsets           their drafts: the tokens of draft i are tokens[offsets[i]] to tokens[offsets[i + 1] − 1]. Both may be
+///                             NULL: nothing is drafted
+///
+/// A draft that is cut short was drawn from the first of its rows: pass on to the verification only these.
+/// Errors: SPECDEC_INVALID_ARGUMENT on a null pointer, if there is no request of a number or a number occurs twice, on an id outside
+/// the vocabulary, on offsets that fall; SPECDEC_OUT_OF_MEMORY. Every text is then as before.
+SPECDEC_C_API specdec_status specdec_requests_propose(specdec_requests* requests,
+                                                      const int64_t* requests_drafted, int64_t count,
+                                                      const int32_t* tokens, const int64_t* offsets,
+                                                      specdec_proposal* proposal, char* error,
+                                                      size_t error_size);
+
+/// Why a text has ended.
+typedef int32_t specdec_stop_reason;
+enum specdec_stop_reasons {
+  SPECDEC_STOP_LENGTH = 0,   ///< max_new_tokens are written
+  SPECDEC_STOP_CONTEXT = 1,  ///< the target's context is full: it holds all tokens but the last
+  SPECDEC_STOP_TOKEN = 2     ///< the last token is a stop token
+};
+
+/// A text that has ended. Of its context the target may keep, for other requests, all tokens but the last new one.
+typedef struct specdec_finished {
+  int64_t request;
+  const int32_t* tokens;  ///< the new ones
+  int64_t size;
+  specdec_stop_reason reason;
+  int64_t cached;  ///< how many tokens of the prompt the target was not fed
+  int64_t target_calls;
+  int64_t drafted;   ///< how many tokens were drafted for it
+  int64_t accepted;  ///< and how many of these are in it
+} specdec_finished;
+
+/// Takes a verdict on each of some proposals, in any order, whichever call they came from. Each text goes on with the accepted
+/// tokens and the verdict's token, up to one that ends it. Sets *finished and *finished_count: the texts that have ended, which are
+/// no requests any more. specdec_requests_text tells of the others what is new, and what the target keeps.
+///
+///   settled, verdicts, count   the requests, and the verdict on what each feed has of its draft
+///
+/// Errors: SPECDEC_INVALID_ARGUMENT on a null pointer, if a request has no proposal that is out or occurs twice, on a verdict that
+/// cannot be: more accepted than fed, an id outside the vocabulary, the very token that it rejects; SPECDEC_OUT_OF_MEMORY. Every
+/// text is then as before, and the right verdicts can be settled.
+SPECDEC_C_API specdec_status specdec_requests_settle(specdec_requests* requests, const int64_t* settled,
+                                                     const specdec_verdict* verdicts, int64_t count,
+                                                     const specdec_finished** finished,
+                                                     int64_t* finished_count, char* error, size_t error_size);
+
+/// Takes a text out, and sets *paused. A proposal that is out for it is taken back. Its context in the target may be given away. The
+/// caller passes *paused to specdec_requests_resume or specdec_paused_destroy.
+///
+/// Errors: SPECDEC_INVALID_ARGUMENT on a null pointer, or if there is no such request; SPECDEC_OUT_OF_MEMORY.
+SPECDEC_C_API specdec_status specdec_requests_pause(specdec_requests* requests, int64_t number,
+                                                    specdec_paused** paused, char* error, size_t error_size);
+
+/// Goes on with a paused text under its own number, here or in other requests over the same vocabulary, and sets *paused to NULL.
+/// `cached`: how many tokens of the text the target's context of this number holds.
+///
+/// Errors: SPECDEC_INVALID_ARGUMENT on a null pointer, if the number is in use here, if the text is longer than the context or
+/// `cached` than the text; SPECDEC_OUT_OF_MEMORY. The text is then still paused.
+SPECDEC_C_API specdec_status specdec_requests_resume(specdec_requests* requests, specdec_paused** paused,
+                                                     int64_t cached, char* error, size_t error_size);
+
+/// Frees a paused text. NULL is allowed.
+SPECDEC_C_API void specdec_paused_destroy(specdec_paused* paused);
+
+/// Removes a text. A proposal that is out for it is taken back.
+///
+/// Errors: SPECDEC_INVALID_ARGUMENT on a null pointer, or if there is no such request.
+SPECDEC_C_API specdec_status specdec_requests_cancel(specdec_requests* requests, int64_t number, char* error,
+                                                     size_t error_size);
 
 #ifdef __cplusplus
 }
