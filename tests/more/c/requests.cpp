@@ -274,7 +274,7 @@ TEST_CASE("what the C interface of requests refuses changes nothing") {
                                 sizeof error);
   };
   refuses("prompt is NULL", add(nullptr, 1, 0));
-  CHECK(add(inside, -1, 0) == SPECDEC_INVALID_ARGUMENT);
+  refuses("prompt_size = -1 is negative", add(inside, -1, 0));
   CHECK(add(inside, 0, 0) == SPECDEC_INVALID_ARGUMENT);
   refuses("prompt[0] = 5 is outside the vocabulary 0..4", add(outside, 1, 0));
   refuses("cached = 3 is outside 0..2, the length of the prompt", add(inside, 2, 3));

@@ -28,9 +28,9 @@
 #include "specdec/measure/stats.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/model.hpp"
-#include "specdec/more/c/judge.hpp"
 #include "specdec/more/c/status.hpp"
 #include "specdec/rows/kinds/one_hot.hpp"
+#include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/rules/sample_match.hpp"
 #include "specdec/verify/verdict.hpp"
@@ -95,11 +95,16 @@ struct specdec_requests {  // NOLINT: a name in C
 
 namespace specdec::inline v0_2_0::detail {
 
-/// The numbers of `count` requests.
+/// A list of `size` ids or numbers, which errors call by name.
+template <class T>
+std::span<const T> list_of(const char* name, const T* list, const char* name_of_size, int64_t size) {
+  if (size < 0) invalid_argument(name_of_size, " = ", size, " is negative");
+  if (size > 0) check_not_null(list, name);
+  return {list, static_cast<std::size_t>(size)};
+}
 inline std::vector<Index> numbers_of(const char* name, const int64_t* requests, int64_t count) {
-  if (count < 0) invalid_argument("count = ", count, " is negative");
-  if (count > 0) check_not_null(requests, name);
-  return std::vector<Index>(requests, requests + count);
+  const auto list = list_of(name, requests, "count", count);
+  return {list.begin(), list.end()};
 }
 
 /// Empties lists, and makes room in them.
@@ -116,7 +121,7 @@ inline void check_drafts(const int32_t* tokens, const int64_t* offsets, int64_t 
   for (int64_t i = 0; i < count; ++i)
     if (offsets[i + 1] < offsets[i])
       invalid_argument("offsets[", i + 1, "] = ", offsets[i + 1], ", after ", offsets[i]);
-  check_tokens("tokens", DraftOfC::ids_of("tokens", tokens, offsets[count]), vocab_size);
+  check_tokens("tokens", list_of("tokens", tokens, "offsets[count]", offsets[count]), vocab_size);
 }
 
 /// Calls f with the requests. What it throws becomes a status and a text.
@@ -184,10 +189,9 @@ specdec_status specdec_requests_add(specdec_requests* requests, const int32_t* p
   using namespace specdec::detail;
   return on(requests, {error, error_size}, [&](auto& in) {
     check_not_null(number, "number");
-    const auto prompt_ids = DraftOfC::ids_of("prompt", prompt, prompt_size),
-               stops = DraftOfC::ids_of("stop_tokens", stop_tokens, stop_token_count);
+    const auto stops = list_of("stop_tokens", stop_tokens, "stop_token_count", stop_token_count);
     *number =
-        in.batch.add({.prompt = prompt_ids,
+        in.batch.add({.prompt = list_of("prompt", prompt, "prompt_size", prompt_size),
                       .options = {.max_new_tokens = max_new_tokens, .gamma = gamma, .stop_tokens = stops},
                       .source = specdec::SplitMix64{0},
                       .cached = cached});
