@@ -30,17 +30,17 @@ class BatchTexts {
   Entry* find(Index number) const {
     const auto found = by_number_.find(number);
     if (found == by_number_.end()) invalid_argument("there is no sequence ", number, " in the batch");
-    return found->second->get();
+    return found->second.text->get();
   }
-  /// The i-th of these sequences, which must not be among those before it.
-  Entry* find(std::span<const Index> sequences, std::size_t i) const {
+  /// The i-th of these sequences, which must not be among those before it. They are asked for from the first on.
+  Entry* find(std::span<const Index> sequences, std::size_t i) {
+    if (i == 0) ++asked_;
     const auto found = by_number_.find(sequences[i]);
     if (found == by_number_.end())
       invalid_argument("sequences[", i, "] = ", sequences[i], ": there is no such sequence in the batch");
-    const auto before = sequences.first(i);
-    if (std::find(before.begin(), before.end(), sequences[i]) != before.end())
+    if (std::exchange(found->second.asked, asked_) == asked_)
       invalid_argument("sequences[", i, "] = ", sequences[i], " occurs twice");
-    return found->second->get();
+    return found->second.text->get();
   }
 
   /// −1: a number that was never used. Throws if the number is out of range, or in use.
@@ -60,14 +60,14 @@ class BatchTexts {
   void enter(std::unique_ptr<Entry>&& entry) {
     Texts last(1);
     const Index number = entry->number();
-    by_number_.emplace(number, last.begin());
+    by_number_.emplace(number, Place{last.begin()});
     next_ = std::max(next_, number + 1);  // nothing throws from here on
     last.front() = std::move(entry);
     if (waiting_ == texts_.end()) waiting_ = last.begin();
     texts_.splice(texts_.end(), last);
   }
   std::unique_ptr<Entry> remove(Index number) {
-    const auto place = by_number_.extract(number).mapped();
+    const auto place = by_number_.extract(number).mapped().text;
     std::unique_ptr<Entry> entry = std::move(*place);
     if (waiting_ == place) ++waiting_;
     texts_.erase(place);
@@ -85,8 +85,12 @@ class BatchTexts {
  private:
   Texts texts_;
   typename Texts::const_iterator waiting_ = texts_.begin();  // the first that has not had its turn
-  std::unordered_map<Index, typename Texts::iterator> by_number_;
-  Index next_ = 0;
+  struct Place {
+    typename Texts::iterator text;
+    Index asked = 0;  // in which list of sequences it was last
+  };
+  std::unordered_map<Index, Place> by_number_;
+  Index next_ = 0, asked_ = 0;
 };
 
 }  // namespace specdec::detail
