@@ -14,8 +14,7 @@
 
 namespace specdec::inline v0_2_0::detail {
 
-/// A span over a whole vector. For each element type it compiles three times as fast as std::span(list), which checks that
-/// the vector is a range.
+/// A span over a whole vector. It compiles three times as fast as std::span(list), which checks that the vector is a range.
 template <class T>
 std::span<const T> view_of(const std::vector<T>& list) {
   return {list.data(), list.size()};

@@ -20,8 +20,7 @@ auto in_row(const auto& matrix, Index i, F&& f) {
                     [&](const InvalidDistribution& error) { return error.in(matrix, i); });
 }
 
-/// Calls f(). If the row has a name, as the rows of a Drafted have, errors get it. A row that is computed from another one has
-/// that row's name.
+/// Calls f(). If the row, or the one that it is computed from, has a name, as the rows of a Drafted have, errors get it.
 template <class R, class F>
 auto in_name_of(const R& row, F&& f) {
   if constexpr (HasName<R>) return row.named(f);

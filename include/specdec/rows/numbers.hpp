@@ -201,9 +201,8 @@ class EigenNumbers {
 
 }  // namespace detail
 
-/// Rows given as one pointer each: row i is the `vocab_size` numbers from pointers[i] on, which lie `stride` apart. Every
-/// function that takes an Eigen matrix takes RowPointers. Pointers and numbers must outlive it; a temporary container of
-/// pointers is refused.
+/// Rows given as one pointer each: row i is the `vocab_size` numbers from pointers[i] on, which lie `stride` apart. Every function
+/// that takes an Eigen matrix takes RowPointers. Pointers and numbers must outlive it; a temporary container is refused.
 ///
 /// Throws: InvalidArgument on a null pointer, a negative vocabulary, a stride below 1 or other than a fixed `Stride`,
 /// and a row that is larger than any memory.
