@@ -147,6 +147,14 @@ mutant("survivals-of-the-step-before", "loop/step_recorder.hpp", "tests/loop/set
        "Index) { return ps_.clear(), qs_.clear(), false; }", "Index) { return false; }")
 mutant("path-of-other-branches", "model/trees.hpp", "tests/loop/settle", "if (at(parents, path[i]) != last)", "if (last < -1)")
 
+mutant = promise("options that change while a proposal is out hold from the end of its step on, and a text keeps its law")
+mutant("change-within-a-step", "loop/step_base.hpp", "tests/loop/change", "    if (!offers()) take_change();", "    take_change();")
+mutant("change-lost-by-a-copy", "loop/round.hpp", "tests/loop/change", "    else Step::take_change();", "    else void();")
+mutant("change-takes-back-no-limits", "loop/step_base.hpp", "tests/loop/change",
+       "    change_.reset();\n    limits_.reset();\n    if (tokens().empty())", "    change_.reset();\n    if (tokens().empty())")
+mutant("remembered-budget-shrinks", "loop/step.hpp", "tests/loop/change", "if (remembers_sequence<V> && options.max_new", "if (false && options.max_new")
+mutant("stop-string-searched-from-the-change", "loop/text.hpp", "tests/loop/change", "search_.state = -1;", "search_ = {};")
+
 mutant = promise("a twin is a sample of its own: it shares neither its text's drafter nor what a rule remembers of it")
 mutant("twin-shares-a-memory", "loop/step.hpp", "tests/loop/requests_fork",
        "(!tokens().empty() || !is_fresh(verifier_))", "!tokens().empty()")

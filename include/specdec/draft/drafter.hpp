@@ -26,8 +26,7 @@ struct DraftRequest {
   std::exception_ptr error = nullptr;   ///< the drafter sets this where only this draft fails
 };
 
-/// A source of guesses for requests. SpecDec makes one request at a time, for sequence 0; a Batch makes one for each text that
-/// takes part in a step.
+/// A source of guesses for requests. SpecDec makes one request at a time, for sequence 0; a Batch one for each text in a step.
 ///
 ///   draft(requests)           drafts for each request. It sets the error of each request that fails alone. If it throws,
 ///                             all requests have failed, and the step can be tried again. It may put the requests in another
@@ -40,10 +39,9 @@ struct DraftRequest {
 ///                             the next context has it at its place. Must not throw.
 ///   release(sequence)         forgets the sequence. Must not throw.
 ///
-/// draft() is a template, `template <class Request> void draft(std::span<Request> requests)`, because the loop decides the
-/// types of the random source and of keep_drafting. A request's random numbers come from its own source, in the order of its
-/// tokens. So its draft does not depend on other requests. The rules of OneTextDrafter for rows and for the tokens in a draft
-/// hold here, too.
+/// draft() is a template, `template <class Request> void draft(std::span<Request> requests)`, because the loop decides the types
+/// of the random source and of keep_drafting. A request's random numbers come from its own source, in the order of its tokens, so
+/// its draft does not depend on other requests. The rules of OneTextDrafter for rows and tokens of a draft hold here, too.
 ///
 /// A drafter may also offer
 ///

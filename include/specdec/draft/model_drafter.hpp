@@ -256,8 +256,7 @@ class ModelDrafter : public detail::ForOneText<ModelDrafter<M, Strategy>, detail
     }
   }
 
-  // Collects parts of the contexts, as many tokens as a call may have. Returns false if the next calls of the drafts have room for
-  // the rest.
+  // Collects parts of the contexts, as many tokens as a call may have; false if the drafts' next calls have room for the rest.
   template <class Request>
   bool wish_parts(std::span<Request> requests) {
     const Index most = requests.empty() ? unlimited : requests.front().limits.tokens_per_call;

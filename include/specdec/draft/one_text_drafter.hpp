@@ -30,8 +30,7 @@ concept Drafts = DraftsBy<D, DraftLimits, Source, More...> || DraftsBy<D, Index,
 
 }  // namespace detail
 
-/// A source of guesses for one text. It is the smallest thing that drafts; LiftedDrafter makes a Drafter of it, for one text or
-/// for many.
+/// A source of guesses for one text. It is the smallest thing that drafts; LiftedDrafter makes a Drafter of it.
 ///
 ///   draft(context, limits, chance)  returns a Draft of tokens to follow `context`, within the limits (DraftLimits).
 ///                                   All randomness must come from `chance`. Row i must be the very distribution that

@@ -116,8 +116,7 @@ struct Result {
 
 namespace detail {
 
-/// Whether the argument is a list of token ids. A compile error that says what it is, or names the order of the arguments, if it
-/// is none.
+/// Whether the argument is a list of token ids. If not, a compile error that says what it is, or names the order of arguments.
 template <class Prompt>
 consteval bool fits_prompt() {
   fits_ids<Prompt>();

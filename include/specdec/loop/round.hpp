@@ -70,6 +70,11 @@ struct Seat : Step {
     this->resume(TokenIds(context), options);
     in_parts = false;  // nothing throws from here on
   }
+  /// Throws: see Sequence::change.
+  void change(Options options) {
+    if (this->done()) invalid_call("sequence ", number, " has ended: it goes on by add_turn()");
+    Step::change(std::move(options));
+  }
   /// Throws unless the text can have a twin, with other options or its own.
   void check_fork(bool other_options) const {
     if (this->shares_memory(other_options))
@@ -99,6 +104,7 @@ struct Seat : Step {
     in_flight.value = 0;
     last_emitted = {};
     if (this->offers()) Step::withdraw();
+    else Step::take_change();  // of a copy: the offer was not copied
   }
 };
 
@@ -182,8 +188,7 @@ class Round {
     seat.in_flight.value = 2;
   }
 
-  /// After weigh(): what was learnt goes to the drafter and the draft length, the tokens into the text. `rows` are the rows that
-  /// were weighed.
+  /// After weigh(): what was learnt of these rows goes to the drafter and the draft length, the tokens into the text.
   template <class Rows>
   void settle(Seat& seat, const Rows& rows, Policy& policy) {
     const bool is_part = !seat.offers();

@@ -23,8 +23,7 @@ namespace specdec::inline v0_2_0::detail {
 /// Cost: no allocation after reserve().
 class StepRecorder {
  public:
-  /// The record of the last step, until the next offer. Its views point into this object: so do the views in the last()
-  /// of a copy.
+  /// The record of the last step, until the next offer. Its views point into this object, also those in the last() of a copy.
   const StepRecord& last() const { return last_; }
   void forget() { last_ = {}; }
   /// For a new draft: where the draft length's readings go (see StepRecord).

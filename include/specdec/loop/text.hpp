@@ -22,8 +22,7 @@
 
 namespace specdec::inline v0_2_0::detail {
 
-/// Throws InvalidArgument if a model with this vocabulary and a context of `most` tokens cannot continue the prompt
-/// with these options.
+/// Throws InvalidArgument if a model with this vocabulary and a context of `most` tokens cannot continue the prompt so.
 inline void check_prompt(const char* name, TokenIds prompt, const Options& options, Index vocab_size,
                          Index most) {
   if (vocab_size < 1) invalid_argument("the target has a vocabulary of ", vocab_size, " tokens");
@@ -50,8 +49,7 @@ struct Cut {
   std::exception_ptr error = nullptr;  // what the tokenizer of the stop strings, or the condition, has thrown
 };
 
-/// A prompt and the new tokens after it. The text ends at a stop token, at a stop string, when the budget is spent, or when
-/// the caller stops it.
+/// A prompt and the new tokens after it, up to a stop token, a stop string, the end of the budget, or where the caller stops.
 class Text {
  public:
   Text(TokenIds prompt, Options options) : options_(std::move(options)) {
@@ -83,15 +81,17 @@ class Text {
     stopped_ = true;
   }
 
-  /// Makes room for `more` tokens. append() then allocates nothing and does not move the context: drafters may hold views of
-  /// it.
+  /// Makes room for `more` tokens. append() then allocates nothing and does not move the context, of which drafters hold views.
   void reserve(Index more) {
     const auto needed = context_.size() + static_cast<std::size_t>(more);
     if (context_.capacity() < needed) context_.reserve(2 * needed);
   }
 
   /// Nothing comes next.
-  Cut cut() const { return {.search = search_}; }
+  Cut cut() {
+    if (search_.state < 0) search_ = begun(options_.stop_strings);
+    return {.search = search_};
+  }
   /// Whether the text ends with the tokens of the cut: at a stop token, at the token that completes a stop string, at the token
   /// with which the condition ends it, at the end of the budget, or in an error.
   bool ends(const Cut& cut) const {
@@ -142,13 +142,16 @@ class Text {
            common_length(view_of(other.context_)) >= static_cast<Index>(prompt_size_);
   }
 
-  /// Goes on with other options. Stop strings are looked for from here on; they may have begun before.
-  /// Throws: what the tokenizer of the stop strings throws. Nothing has changed then.
-  void change(Options options) {
+  /// How far stop strings have begun in the new tokens. Throws: what their tokenizer throws.
+  StopSearch begun(const StopStrings& strings) const {
     StopSearch search;
-    for (const Token x : tokens()) options.stop_strings.find(search, x, false);
-    options_ = std::move(options);  // nothing throws from here on
-    search_ = search;
+    for (const Token x : tokens()) strings.find(search, x, false);
+    return search;
+  }
+  /// Other options from here on. Throws nothing.
+  void change(Options&& options) {
+    options_ = std::move(options);
+    search_.state = -1;
   }
 
   /// Goes on with new options. The new prompt is the first `kept` tokens and `more`.
@@ -185,7 +188,7 @@ class Text {
   std::size_t prompt_size_ = 0;
   StopReason stop_reason_ = StopReason::length;
   std::optional<StopMatch> stop_match_;
-  StopSearch search_;
+  StopSearch search_;  // state −1: other options came
   bool stopped_ = false;
 };
 
