@@ -92,8 +92,7 @@ inline constexpr bool drafts_trees = [] {
   else return Drafter<D> || detail::DraftsBy<D, DraftLimits, RandomChance<SplitMix64>>;
 }();
 
-/// Whether the length of a draft is fixed before its first token is drawn, and each row depends only on the tokens before
-/// it. True where the drafter has no `steady`.
+/// Whether a draft's length is fixed before its first token is drawn, and each row depends only on the tokens before it.
 template <class D>
 inline constexpr bool is_steady = !requires { requires !static_cast<bool>(D::steady); };
 

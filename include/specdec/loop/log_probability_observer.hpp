@@ -89,8 +89,7 @@ struct PromptRecord : LogProbabilityRecord {
 
 }  // namespace detail
 
-/// Records what Options::log_probabilities asks for. The rows of a prompt come by a target call of their own, before the first step:
-/// the step tells this observer of them.
+/// Records what Options::log_probabilities asks for. The step tells it of a prompt's rows, which a call before the first step brings.
 struct LogProbabilityObserver : Observer {
   detail::LogProbabilityRecord of_text = {};
   detail::PromptRecord of_prompt = {};

@@ -17,6 +17,7 @@
 #include "specdec/draft/length/keep_drafting.hpp"
 #include "specdec/draft/lifted_drafter.hpp"
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/loop/options.hpp"
 #include "specdec/loop/step.hpp"
 #include "specdec/measure/clock.hpp"
@@ -67,7 +68,10 @@ struct Seat : Step {
       context.push_back(static_cast<Token>(text[i]));
       if (context.back() != text[i]) invalid_argument("text[", i, "] = ", text[i], " is no token");
     }
-    this->resume(TokenIds(context), options);
+    Options all = options;
+    all.keys = this->options().keys;
+    append(all.keys, options.keys);
+    this->resume(TokenIds(context), std::move(all));
     in_parts = false;  // nothing throws from here on
   }
   /// Throws: see Sequence::change.

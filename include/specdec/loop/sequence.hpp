@@ -227,8 +227,7 @@ class Sequence : private Shared::Round::Seat {
   /// written; a budget that is spent ends the text here. New stops are looked for from here on, but stop strings may have begun
   /// before. log_probabilities cannot change; chains and processors are the models'. Whenever γ changes, the text keeps its law. A
   /// rule that remembers it (GreedyBlockVerifier) drafts until its memory is used up, even if γ = 0, and no budget may shrink.
-  /// Throws: InvalidArgument where SpecDec::start does, and for other log_probabilities; InvalidCall if the text has ended. The
-  /// options are then as before.
+  /// Throws: InvalidArgument where SpecDec::start does, and for other log_probabilities; InvalidCall if the text has ended.
   void change(Options options) { Base::change(std::move(options)); }
 
   /// Starts the verifier afresh. Call it before resume() if the text equals this one, but its end was written by other code.

@@ -88,8 +88,7 @@ using DefaultObservers = Observers<StatsObserver, LogProbabilityObserver>;
 ///   // the target: cut its context to feed.from tokens, feed it feed.tokens, take the rows of the last feed.rows
 ///   step.accept(rows, chance);   // the tokens emitted; the target keeps kept() tokens, or kept_path()
 ///
-/// If anything throws, call withdraw(): this undoes the step, and it can be tried again. Sequence drives one text with a
-/// model and a drafter; Batch drives many texts.
+/// If anything throws, call withdraw(): this undoes the step, and it can be tried again. Sequence drives one text, Batch many.
 ///
 /// V is the rule. D is the type of the drafts: a specdec::Draft is held by value; `const Draft&` is referred to. `branches`
 /// says whether drafts may be trees. O are the Observers.
@@ -122,7 +121,7 @@ class Step : public detail::StepBase<O> {
   /// Whether a twin would go on with what the rule remembers of this text: their tokens would not be independent. A text that has
   /// ended goes on only by a next turn, which begins with a fresh rule, or by other options.
   bool shares_memory(bool other_options) const {
-    return remembers_sequence<V> && (other_options || Base::continues_in(context())) &&
+    return remembers_sequence<V> && (other_options || Base::continues_in(context(), Base::options())) &&
            (!tokens().empty() || !is_fresh(verifier_));
   }
 
@@ -236,7 +235,7 @@ class Step : public detail::StepBase<O> {
   /// Goes on from another context with new options: see Sequence::resume.
   void resume(TokenIds text, Options options) {
     std::optional<V> fresh;
-    if (!Base::continues_in(text)) fresh = fresh_;
+    if (!Base::continues_in(text, options)) fresh = fresh_;
     Base::go_on(text, std::move(options));
     withdraw();  // nothing throws from here on
     if (fresh) verifier_ = std::move(*fresh);
@@ -278,8 +277,7 @@ class Step : public detail::StepBase<O> {
     else judge_drafted(Drafted(rows, draft().rows, drafted.tokens(), needed, of_nodes), chance);
   }
 
-  // A verifier that has commit() changes its memory only in commit(). Any other verifier with members is copied before the
-  // verdict; withdraw() restores the copy.
+  // A verifier changes its memory in commit(), if it has that. Else, with members, it is copied now, and withdraw() restores it.
   template <class Drafted, class C>
   void judge_drafted(const Drafted& drafted, C& chance) {
     static_assert(detail::fits_judge<V, Drafted, C>());

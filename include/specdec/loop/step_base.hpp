@@ -145,8 +145,13 @@ class StepBase {
     if constexpr (reads_prompts)
       if (wants_prompt() && text_.begins_like(other.text_)) of_prompt() = other.of_prompt();
   }
+  /// The length of the common prefix with another text.
+  Index common_length(const StepBase& other) const {
+    return text_.common_length(other.context(), other.options().keys);
+  }
   /// Other options: see Sequence::change. While a draft is on offer they wait.
   void change(Options other) {
+    other.keys = options().keys;
     check_context("context", text_.context(), other);
     if (other.log_probabilities != options().log_probabilities)
       invalid_argument("log_probabilities differ from those that the text was begun with");
@@ -268,15 +273,15 @@ class StepBase {
   }
 
   // Whether the rule's memory is valid in this context: it is exactly the text, unfinished or stopped by the caller.
-  bool continues_in(TokenIds context) const {
-    return text_.common_length(context) == context.size() && context.size() == text_.size() &&
+  bool continues_in(TokenIds context, const Options& options) const {
+    return text_.common_length(context, options.keys) == context.size() && context.size() == text_.size() &&
            !text_.ended_by_itself();
   }
 
   // Goes on from another context with new options. If it throws, nothing has changed.
   void go_on(TokenIds context, Options options) {
     check_context("context", context, options);
-    const Index common = text_.common_length(context);
+    const Index common = text_.common_length(context, options.keys);
     std::vector<Token> more;  // a copy of the new tokens, since `context` may be a view of text_
     for (Index i = common; i < context.size(); ++i) more.push_back(static_cast<Token>(context[i]));
     text_.go_on(common, view_of(more), std::move(options));

@@ -45,8 +45,7 @@ class StepRecorder {
   void begin_verdict() { times_.judged = Clock::now(); }
   void end_verdict() { times_.verify = Clock::now() - times_.judged; }
 
-  /// Reads p and q of the drafted tokens of a line, the siblings of a tree, and P(τ > i) of the draft: by rule.survival(), if the
-  /// rule has that, and else by the verdict.
+  /// Reads p and q of the tokens of a line, the siblings of a tree, and P(τ > i): by rule.survival(), if there is, or the verdict.
   template <bool branches, class V, class D>
   void weighed([[maybe_unused]] const V& rule, const D& drafted, const OfferedDraft& offered) {
     assign(survivals_, offered.draft().size(), 0);
@@ -80,8 +79,7 @@ class StepRecorder {
   }
 
  private:
-  // Collects p and q of the tokens of a line. Returns whether all of them are known. A token may have no valid q if the rule does
-  // not need q; then nothing is collected.
+  // Collects p and q of the tokens of a line, if all are known: whether they are. A rule that does not need q leaves it unchecked.
   template <class D>
   bool tell(const D& drafted, Index ending) {
     ps_.clear();

@@ -35,6 +35,10 @@ inline void check_prompt(const char* name, TokenIds prompt, const Options& optio
     invalid_argument("max_new_tokens = ", options.max_new_tokens, " is negative");
   if (options.min_new_tokens < 0)
     invalid_argument("min_new_tokens = ", options.min_new_tokens, " is negative");
+  for (std::size_t i = 0; i < options.keys.size(); ++i)
+    if (const Index at = options.keys[i].position, least = i == 0 ? 0 : options.keys[i - 1].position + 1;
+        at < least || at >= prompt.size())
+      invalid_argument("keys[", i, "].position = ", at, " is outside ", least, "..", prompt.size() - 1);
   check_gamma_option(options.gamma);
   check_log_probabilities(options.log_probabilities, vocab_size);
 }
@@ -127,9 +131,9 @@ class Text {
     return view_of(context_).subspan(before);
   }
 
-  /// The length of the common prefix with another context.
-  Index common_length(TokenIds other) const {
-    const Index most = std::min(other.size(), size());
+  /// The length of the common prefix with another context that has these keys.
+  Index common_length(TokenIds other, const std::vector<ContextKey>& keys) const {
+    const Index most = std::min({other.size(), size(), first_difference(options_.keys, keys)});
     Index length = 0;
     while (length < most && other[length] == context_[static_cast<std::size_t>(length)]) ++length;
     return length;
@@ -139,7 +143,7 @@ class Text {
   bool begins_like(const Text& other) const {
     return prompt_size_ == other.prompt_size_ &&
            options_.log_probabilities == other.options_.log_probabilities &&
-           common_length(view_of(other.context_)) >= static_cast<Index>(prompt_size_);
+           common_length(view_of(other.context_), other.options_.keys) >= static_cast<Index>(prompt_size_);
   }
 
   /// How far stop strings have begun in the new tokens. Throws: what their tokenizer throws.

@@ -27,8 +27,7 @@ auto in_name_of(const R& row, F&& f) {
   else return f();
 }
 
-/// Row i of the matrix called `matrix`. The row and the name must outlive it. Every probability that is looked up is
-/// checked: it must lie between 0 and 1.
+/// Row i of the matrix called `matrix`. Row and name must outlive it. Each probability that is looked up must lie in [0, 1].
 template <Distribution R>
 class NamedRow {
  public:

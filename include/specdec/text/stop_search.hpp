@@ -93,8 +93,7 @@ class StopStrings {
   }
   const std::vector<std::string>& strings() const&& = delete;  // the reference would dangle
 
-  /// Searches the bytes of one more token, and stops after the first string that is complete. If `counts` is false, strings
-  /// that the token completes are passed over.
+  /// Searches the bytes of one more token, up to the first string that is complete. Unless `counts`, that is passed over.
   std::optional<StopMatch> find(detail::StopSearch& search, Token token, bool counts = true) const {
     return empty() ? std::nullopt : searcher_->find(search, token, counts);
   }

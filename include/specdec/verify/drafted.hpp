@@ -301,8 +301,7 @@ class Drafted {
     detail::invalid_argument("target has ", targets, " rows, expected gamma + 1 = ", gamma() + 1);
   }
 
-  // If two equal siblings have q = 1 (chosen, or drawn from a one-hot row), the second can never be accepted: a mistake of
-  // the drafter. O(siblings²).
+  // Of two equal siblings with q = 1 (chosen, or drawn from a one-hot row), the second can never be accepted. O(siblings²).
   void check_chosen() const {
     const auto chosen = [&](Index k) { return q_[k] == 1; };
     for (Index k = 0; k < gamma(); ++k)
