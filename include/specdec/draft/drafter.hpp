@@ -35,8 +35,8 @@ struct DraftRequest {
 ///                             no error. A view that lives until the next draft() for this sequence; no other call may change
 ///                             it, nor a draft() for others: a batch may have several calls under way. A const function, which
 ///                             several threads may call at a time for different sequences
-///   keep(sequence, length)    rollback: the first `length` tokens of the text stay cached. A drafted token stays cached if
-///                             the next context has it at its place. Must not throw.
+///   keep(sequence, length)    rollback: of the first `length` tokens those stay cached, drafted ones, too, that the next context
+///                             has at their places; no later ones, even if equal tokens come again (Options::keys). Must not throw.
 ///   release(sequence)         forgets the sequence. Must not throw.
 ///
 /// draft() is a template, `template <class Request> void draft(std::span<Request> requests)`, because the loop decides the types

@@ -39,8 +39,8 @@ concept Drafts = DraftsBy<D, DraftLimits, Source, More...> || DraftsBy<D, Index,
 ///                                   not: a draft that drops a token because of a draw makes the output lossy, too. A
 ///                                   draft may end with a token for which limits.ends_at() is true.
 ///   draft(context, gamma, chance)   for a drafter of lines, instead of the above: up to gamma tokens
-///   truncate(length)                rollback: the first `length` tokens of the text stay cached. A drafted token stays
-///                                   cached if the next context has it at its place. Must not throw.
+///   truncate(length)                rollback: of the first `length` tokens those stay cached, drafted ones, too, that the
+///                                   next context has at their places; later ones do not (Drafter::keep). Must not throw.
 ///
 /// A drafter may also offer
 ///
