@@ -10,6 +10,9 @@
 #include <random>
 #include <span>
 #include <specdec/more/drafters/suffix_drafter.hpp>
+#include <specdec/more/lengths/cost_optimal_length.hpp>
+#include <specdec/more/lengths/early_stopping_length.hpp>
+#include <specdec/more/lengths/scheduled_length.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <stdexcept>
@@ -587,6 +590,38 @@ TEST_CASE("a paused request is forked, stays paused, and is as before") {
             there.fork(paused, {.source = std::mt19937_64{2}});
           }).find("added before") != std::string::npos);
   }
+}
+
+namespace {
+
+template <class Length>
+void check_length(Length length) {
+  const Models models = models_of(11);
+  std::mt19937_64 dice(3), rng(4);
+  SpecDec decoder{ExternalTarget{4}, ModelDrafter{Table(models.small)}, BlockVerifier{}, std::move(length)};
+  Options options{.max_new_tokens = 600, .gamma = 4};
+  auto sequence = decoder.start(prompt, options);
+  Index drafted = 0;
+  while (!sequence.done()) {
+    const Index before = options.gamma;
+    take_step(models.target, sequence, rng, [&] {
+      CHECK(std::ssize(sequence.draft().tokens) <= before);
+      drafted += std::ssize(sequence.draft().tokens);
+      if (uniform01(dice) < 0.3) options.gamma = static_cast<Index>(uniform01(dice) * 9);
+      sequence.change(options);
+    });
+  }
+  CHECK(drafted > 0);
+}
+
+}  // namespace
+
+TEST_CASE("a draft length that learns asks for no more than the new gamma") {
+  check_length(ScheduledLength{});
+#ifndef SPECDEC_TEST_SOME
+  check_length(CostOptimalLength{});
+#endif
+  check_length(EarlyStoppingLength{});
 }
 
 }  // namespace test_loop_change

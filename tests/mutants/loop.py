@@ -152,6 +152,7 @@ mutant("change-within-a-step", "loop/step_base.hpp", "tests/loop/change", "    i
 mutant("change-lost-by-a-copy", "loop/round.hpp", "tests/loop/change", "    else Step::take_change();", "    else void();")
 mutant("change-takes-back-no-limits", "loop/step_base.hpp", "tests/loop/change",
        "    change_.reset();\n    limits_.reset();\n    if (tokens().empty())", "    change_.reset();\n    if (tokens().empty())")
+mutant("refused-fork-ends-a-pause", "loop/batch.hpp", "tests/loop/change", "detail::undo_on_error(fork_it, pause_again)", "fork_it()")
 mutant("remembered-budget-shrinks", "loop/step.hpp", "tests/loop/change", "if (remembers_sequence<V> && options.max_new", "if (false && options.max_new")
 mutant("stop-string-searched-from-the-change", "loop/text.hpp", "tests/loop/change", "search_.state = -1;", "search_ = {};")
 
