@@ -28,8 +28,7 @@ namespace specdec::inline v0_2_0 {
 
 namespace detail {
 
-/// A part of a message: a text or a number. A message is a list of parts, so a program compiles one function for all
-/// messages, not one for each mix of types.
+/// A part of a message: a text or a number. A program compiles one function for all lists of parts, not one for each mix of types.
 class MessagePart {
  public:
   MessagePart(std::string_view text) : text_(text), kind_(Kind::text) {}
@@ -155,8 +154,7 @@ class InvalidDistribution : public detail::StandardError<std::invalid_argument> 
     return named;
   }
 
-  /// This error, marked as an error of an inner loop with the name `inner`. For example, of("cascade") renames the matrix
-  /// "target" to "cascade's target".
+  /// This error, marked as one of the inner loop `inner`: of("cascade") renames the matrix "target" to "cascade's target".
   InvalidDistribution of(std::string_view inner) const {
     const bool named = row_ >= 0;
     InvalidDistribution told(detail::message("specdec: ", inner, named ? "'s " : ": ", complaint()));

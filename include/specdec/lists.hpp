@@ -14,8 +14,7 @@
 
 namespace specdec::inline v0_2_0::detail {
 
-/// A span over a whole vector. For each element type it compiles three times as fast as std::span(list), which checks that
-/// the vector is a range.
+/// A span over a whole vector. It compiles three times as fast as std::span(list), which checks that the vector is a range.
 template <class T>
 std::span<const T> view_of(const std::vector<T>& list) {
   return {list.data(), list.size()};
@@ -45,8 +44,7 @@ auto after(const List& list, Index count) {
   return part(list, count, std::ssize(list) - count);
 }
 
-/// std::vector's functions, for sizes that are an Index. Most calls find the list as it should be; GCC does not look for that
-/// before it calls the vector's own function.
+/// std::vector's functions, for sizes that are an Index. Most calls find the list as it should be, and are inlined here.
 template <class T>
 void resize(std::vector<T>& list, Index size) {
   if (std::ssize(list) != size) list.resize(static_cast<std::size_t>(size));
@@ -60,8 +58,7 @@ void assign(std::vector<T>& list, Index size, const std::type_identity_t<T>& val
   list.assign(static_cast<std::size_t>(size), value);
 }
 
-/// Appends a vector or a span. Pointers serve as iterators, so that std::vector::insert is compiled once for each element
-/// type, and not once more for each kind of list.
+/// Appends a vector or a span, by pointers: so std::vector::insert is compiled once for each element type, not for each list.
 template <class T, class List>
 void append(std::vector<T>& list, const List& more) {
   list.insert(list.end(), more.data(), more.data() + more.size());

@@ -33,8 +33,7 @@ Index back_while(const T& tree, Index k, const GoOn& go_on, Index end = -1) {
   return k;
 }
 
-/// Calls visit(k) for token k and for each token on the way back to `end`: to the context, or to another token before k. Calls
-/// nothing for the end itself.
+/// Calls visit(k) for token k and each token on the way back to `end`: the context, or another token before k, not visited.
 template <class T, class Visit>
 void each_back(const T& tree, Index k, const Visit& visit, Index end = -1) {
   for (; k > end; k = tree.parent(k)) visit(k);

@@ -17,8 +17,7 @@
 namespace specdec::inline v0_2_0 {
 namespace detail {
 
-// Integers of equal width may be different types: on some systems std::int64_t is another type than Eigen's Index. A view reads
-// them all as one type.
+// Integers of equal width may be different types (std::int64_t and Eigen's Index, on some systems): a view reads them as one.
 #ifdef __GNUC__
 using Id32 [[gnu::may_alias]] = std::int32_t;
 using Id64 [[gnu::may_alias]] = std::int64_t;

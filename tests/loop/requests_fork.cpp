@@ -612,7 +612,7 @@ TEST_CASE("fork() names what it refuses, and leaves the batch as before") {
   };
   CHECK(refused({.gamma = -1}).find("gamma = -1") != std::string::npos);
   CHECK(refused({.stop_tokens = {9}}).find("stop_tokens[0] = 9") != std::string::npos);
-  CHECK(refused({.log_probabilities = {.processed = true}}).find("log_probabilities of a fork") !=
+  CHECK(refused({.log_probabilities = {.processed = true}}).find("log_probabilities differ") !=
         std::string::npos);
   CHECK(message_of([&] {
           batch.fork(first, {.source = std::mt19937_64{1}, .number = -2});

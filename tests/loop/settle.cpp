@@ -22,6 +22,7 @@
 #include "support/layouts.hpp"
 #include "support/message_of.hpp"
 #include "support/models.hpp"
+#include "support/rows_asked.hpp"
 #include "support/rules.hpp"
 
 namespace test_loop_settle {
@@ -42,26 +43,6 @@ const Tree tree{TreeShape::of_widths({2, 2, 1}), WithoutReplacement{}};
 struct Rule : AnyOf<true, BlockVerifier, TokenVerifier, SampleMatchVerifier> {};
 
 Tokens copy(std::span<const Token> tokens) { return {tokens.begin(), tokens.end()}; }
-
-void fill(Rows& rows, Index i, const Table& model, std::span<const Token> text) {
-  rows.row(i) = model.distribution(text).segment(0, model.vocab_size()).matrix().transpose();
-}
-
-// The rows that a feed asks for, after this text.
-Rows rows_of(const Table& model, std::span<const Token> text, const Feed& feed) {
-  Rows rows(feed.rows, model.vocab_size());
-  const Index fed = std::ssize(feed.tokens);
-  for (Index i = 0; i < feed.rows; ++i) {
-    Tokens path;
-    for (Index k = fed - feed.rows + i; k >= 0;
-         k = feed.parents.empty() ? k - 1 : feed.parents[std::size_t(k)])
-      path.push_back(feed.tokens[std::size_t(k)]);
-    Tokens before = copy(text.first(std::size_t(feed.from)));
-    before.insert(before.end(), path.rbegin(), path.rend());
-    fill(rows, i, model, before);
-  }
-  return rows;
-}
 
 // The engine's kernel: judges a draft by the rows that were asked for.
 template <class V, class Draft, class Source>
@@ -120,14 +101,14 @@ void check_in_step(Decoder& by_rows, Decoder& by_verdicts, const Table& model, c
     REQUIRE(feed.from == same.from);
     const Tokens before = copy(a.context());
     const Index size = std::ssize(before), most_kept = same.from + std::ssize(same.tokens), rows = same.rows;
-    const auto verdict = judged(rule, rows_of(model, before, same), b.draft(), stop, again);
+    const auto verdict = judged(rule, rows_asked(model, before, same), b.draft(), stop, again);
     if (one_in(8)) {  // the verdict comes too late
       a.pause();
       b.pause();
       again = source;
       continue;
     }
-    const Tokens emitted = copy(a.accept(rows_of(model, before, feed), source));
+    const Tokens emitted = copy(a.accept(rows_asked(model, before, feed), source));
     CHECK(copy(b.settle(verdict)) == emitted);
     CHECK(copy(b.context()) == copy(a.context()));
     CHECK(b.kept() == a.kept());
@@ -227,7 +208,7 @@ class Engine {
   Answer verdict_on(const BatchFeed& feed, std::mt19937_64& source) {
     if (feed.rows == 0) return {{}, -7};  // a part of a prompt: it is not read
     const auto& sequence = batch.sequence(feed.sequence);
-    return judged(rule_, rows_of(models_.target, sequence.context(), feed), sequence.draft(), 3, source);
+    return judged(rule_, rows_asked(models_.target, sequence.context(), feed), sequence.draft(), 3, source);
   }
   void call(std::span<const Index> sequences) {
     Call call;
@@ -380,7 +361,7 @@ TEST_CASE("a kernel of fixed shapes judges drafts of any lengths, and its verdic
         const BatchFeed& feed = feeds[std::size_t(i)];
         const auto& sequence = engine.batch.sequence(feed.sequence);
         const auto& drafted = sequence.draft();
-        const Rows asked = rows_of(models.target, sequence.context(), feed);
+        const Rows asked = rows_asked(models.target, sequence.context(), feed);
         const Index gamma = std::ssize(drafted.tokens);
         std::ranges::copy(drafted.tokens, tokens.begin() + i * most);
         for (Index k = 0; k < gamma; ++k)

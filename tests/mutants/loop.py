@@ -147,11 +147,39 @@ mutant("survivals-of-the-step-before", "loop/step_recorder.hpp", "tests/loop/set
        "Index) { return ps_.clear(), qs_.clear(), false; }", "Index) { return false; }")
 mutant("path-of-other-branches", "model/trees.hpp", "tests/loop/settle", "if (at(parents, path[i]) != last)", "if (last < -1)")
 
+mutant = promise("options that change while a proposal is out hold from the end of its step on, and a text keeps its law")
+mutant("change-within-a-step", "loop/step_base.hpp", "tests/loop/change", "    if (!offers()) take_change();", "    take_change();")
+mutant("change-lost-by-a-copy", "loop/round.hpp", "tests/loop/change", "    else Step::take_change();", "    else void();")
+mutant("change-takes-back-no-limits", "loop/step_base.hpp", "tests/loop/change",
+       "    change_.reset();\n    limits_.reset();\n    if (tokens().empty())", "    change_.reset();\n    if (tokens().empty())")
+mutant("refused-fork-ends-a-pause", "loop/batch.hpp", "tests/loop/change", "detail::undo_on_error(fork_it, pause_again)", "fork_it()")
+mutant("remembered-budget-shrinks", "loop/step.hpp", "tests/loop/change", "if (remembers_sequence<V> && options.max_new", "if (false && options.max_new")
+mutant("stop-string-searched-from-the-change", "loop/text.hpp", "tests/loop/change", "search_.state = -1;", "search_ = {};")
+
+mutant = promise("what is cached of a context serves another up to the first key in which they differ")
+mutant("keys-not-compared", "loop/text.hpp", "tests/loop/keys", "first_difference(options_.keys, keys)});", "unlimited + 0 * std::ssize(keys)});")
+mutant("missing-key-fits-any", "loop/options.hpp", "tests/loop/keys", "std::min(position(a), position(b))", "std::max(position(a), position(b))")
+mutant("turn-without-the-keys-before", "loop/round.hpp", "tests/loop/keys", "    all.keys = this->options().keys;\n", "    all.keys.clear();\n")
+mutant("change-drops-keys", "loop/step_base.hpp", "tests/loop/keys", "    other.keys = options().keys;\n", "")
+mutant("twins-share-by-tokens", "loop/batch_core.hpp", "tests/loop/keys",
+       "std::min(twin.seat().common_length(other.seat()), size - 1)",
+       "common_length(twin.seat().context().first(static_cast<std::size_t>(size - 1)), other.seat().context())")
+mutant("draft-models-of-twins-share-by-tokens", "draft/model_drafter.hpp", "tests/loop/keys",
+       "std::min(detail::common_length(prompt, other.context), shared)", "detail::common_length(prompt, other.context) + 0 * shared")
+mutant("cascade-keeps-by-tokens", "more/drafters/cascade_drafter.hpp", "tests/loop/keys",
+       "seat.target_holds(std::min(seat.kept(), length));", "if (length == 0) seat.target_holds(0);")
+
+mutant = promise("a layer never takes zeros for a hidden state")
+mutant("layer-reads-on-after-zeros", "more/heads/eagle_model.hpp", "tests/more/heads/eagle_model",
+       "    if (!text.known) text.exact = std::clamp<Index>(end - 1, 0, text.exact);\n", "")
+mutant("layer-drafts-after-unknown-states", "more/heads/eagle_model.hpp", "tests/more/heads/eagle_model",
+       " && target_.states_from(sequence) == 0;", ";")
+
 mutant = promise("a twin is a sample of its own: it shares neither its text's drafter nor what a rule remembers of it")
 mutant("twin-shares-a-memory", "loop/step.hpp", "tests/loop/requests_fork",
        "(!tokens().empty() || !is_fresh(verifier_))", "!tokens().empty()")
 mutant("twin-goes-on-with-a-memory", "loop/step.hpp", "tests/loop/requests_fork",
-       "(other_options || Base::continues_in(context()))", "Base::continues_in(context())")
+       "(other_options || Base::continues_in(context(), Base::options()))", "Base::continues_in(context(), Base::options())")
 mutant("twin-has-the-drafter-of-another-number", "draft/lifted_drafter.hpp", "tests/draft/lifted_drafter",
        "requires(!made && std::copy_constructible<One>)", "requires std::copy_constructible<One>")
 

@@ -114,13 +114,11 @@ concept RandomSource = RandomBitGenerator<R> || Chance<R>;
 
 namespace detail {
 
-/// Whether random numbers can be drawn from an argument: it is a variable, and a RandomSource. `Source` is the type of a
-/// forwarding reference.
+/// Whether an argument, whose forwarding reference has type `Source`, can give random numbers: a variable, and a RandomSource.
 template <class Source>
 concept DrawnFrom = std::is_lvalue_reference_v<Source> && RandomSource<std::remove_reference_t<Source>>;
 
-/// Whether random numbers can be drawn from the argument. A compile error that says why not, if they cannot: what is compiled on
-/// that condition adds no errors of its own.
+/// Whether random numbers can be drawn from the argument. If not, a compile error that says why, and no other under this condition.
 template <class Source>
 consteval bool fits_source() {
   using S = std::remove_cvref_t<Source>;

@@ -29,9 +29,8 @@ inline constexpr bool never = false;
 ///
 /// The draw from a row at position n is the token y with the least e(seed, n, y)/row(y); among equals, the lowest id. The e
 /// are independent exponential numbers of mean 1. So y is drawn with probability row(y), and draws at different positions
-/// are independent. The loop sets the position. By hand, call stand_at(number of context tokens). Then draw(row, i) draws
-/// for the position i tokens further; these calls may come in any order. draw(row) draws for the current position and moves
-/// on by one token.
+/// are independent. The loop sets the position. By hand, call stand_at(number of context tokens). Then draw(row, i) draws for the
+/// position i tokens further, in any order of calls. draw(row) draws for the current position and moves on by one token.
 ///
 /// Use one seed for one text. Equal seeds and equal prompts give equal texts: that is the purpose. Texts of one seed and
 /// different prompts share random numbers, so they are not independent.

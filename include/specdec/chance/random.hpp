@@ -29,8 +29,7 @@ namespace detail {
 struct MissingGenerator {};
 }  // namespace detail
 
-/// A generator with 64 bits of state: for the random models of the proofs, not for text. Concepts use it as an example of a
-/// generator.
+/// A generator with 64 bits of state: for the random models of the proofs, and as an example in concepts, not for text.
 ///
 /// Source: Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014.
 class SplitMix64 {

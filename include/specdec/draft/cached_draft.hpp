@@ -148,8 +148,7 @@ class CachedTree {
     path_.reserve(2 * size);
   }
 
-  // The path of the tree that the context contains; of equal children any would do. The context's last token is left out, as
-  // it must be fed.
+  // The path of the tree that the context contains, without its last token, which must be fed. Of equal children any would do.
   std::span<const Index> path_of(std::span<const Token> context) {
     path_.clear();
     const Index most = std::min(std::ssize(context) - 1 - cached_, lasting_);

@@ -49,9 +49,8 @@ struct NoRows {
   }
 };
 
-/// What the target made of a draft, for drafters that learn. Tokens that were drafted but not fed (Feed) are left out; if one
-/// of them ended the text, it is verdict.token. The views live as long as the call that passes them on. A later version may
-/// add fields.
+/// What the target made of a draft, for drafters that learn. Tokens that were drafted but not fed (Feed) are left out; if one of
+/// them ended the text, it is verdict.token. The views live as long as the call with them. A later version may add fields.
 template <class Rows>
 struct Judged {
   const Rows& rows;                ///< the target's γ + 1 rows, or NoRows
@@ -92,8 +91,7 @@ struct DraftLimits {
 
 namespace detail {
 
-/// How many tokens a line may have where the model has room for `room` drafted tokens. The last token need not enter the
-/// model.
+/// How many tokens a line may have where the model has room for `room` of them. The last token need not enter the model.
 inline Index longest_line(Index room) { return room < 0 ? 0 : room == unlimited ? room : room + 1; }
 
 struct AlwaysKeepDrafting {

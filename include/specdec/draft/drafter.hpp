@@ -26,8 +26,7 @@ struct DraftRequest {
   std::exception_ptr error = nullptr;   ///< the drafter sets this where only this draft fails
 };
 
-/// A source of guesses for requests. SpecDec makes one request at a time, for sequence 0; a Batch makes one for each text that
-/// takes part in a step.
+/// A source of guesses for requests. SpecDec makes one request at a time, for sequence 0; a Batch one for each text in a step.
 ///
 ///   draft(requests)           drafts for each request. It sets the error of each request that fails alone. If it throws,
 ///                             all requests have failed, and the step can be tried again. It may put the requests in another
@@ -36,14 +35,13 @@ struct DraftRequest {
 ///                             no error. A view that lives until the next draft() for this sequence; no other call may change
 ///                             it, nor a draft() for others: a batch may have several calls under way. A const function, which
 ///                             several threads may call at a time for different sequences
-///   keep(sequence, length)    rollback: the first `length` tokens of the text stay cached. A drafted token stays cached if
-///                             the next context has it at its place. Must not throw.
+///   keep(sequence, length)    rollback: of the first `length` tokens those stay cached, drafted ones, too, that the next context
+///                             has at their places; no later ones, even if equal tokens come again (Options::keys). Must not throw.
 ///   release(sequence)         forgets the sequence. Must not throw.
 ///
-/// draft() is a template, `template <class Request> void draft(std::span<Request> requests)`, because the loop decides the
-/// types of the random source and of keep_drafting. A request's random numbers come from its own source, in the order of its
-/// tokens. So its draft does not depend on other requests. The rules of OneTextDrafter for rows and for the tokens in a draft
-/// hold here, too.
+/// draft() is a template, `template <class Request> void draft(std::span<Request> requests)`, because the loop decides the types
+/// of the random source and of keep_drafting. A request's random numbers come from its own source, in the order of its tokens, so
+/// its draft does not depend on other requests. The rules of OneTextDrafter for rows and tokens of a draft hold here, too.
 ///
 /// A drafter may also offer
 ///
@@ -94,8 +92,7 @@ inline constexpr bool drafts_trees = [] {
   else return Drafter<D> || detail::DraftsBy<D, DraftLimits, RandomChance<SplitMix64>>;
 }();
 
-/// Whether the length of a draft is fixed before its first token is drawn, and each row depends only on the tokens before
-/// it. True where the drafter has no `steady`.
+/// Whether a draft's length is fixed before its first token is drawn, and each row depends only on the tokens before it.
 template <class D>
 inline constexpr bool is_steady = !requires { requires !static_cast<bool>(D::steady); };
 

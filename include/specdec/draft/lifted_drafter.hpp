@@ -44,13 +44,11 @@ struct LiftedFrom<G> {
 
 }  // namespace detail
 
-/// A Drafter that drafts for each text alone, with a drafter of one text. SpecDec, Batch and drafters that hold others make it
-/// of what they are given.
+/// A Drafter that drafts for each text alone, by a drafter of one text: what SpecDec, Batch and drafters that hold others make.
 ///
 /// G is a OneTextDrafter: each text gets a copy of it, which begins without a context. Where there is only one text
 /// (serve_one()), the drafter itself serves it, and keeps what it has learnt from one text to the next; if it is const, a copy
-/// does. Or G is a function of a text's number that returns the text's drafter, for drafters that depend on the request, say
-/// on its grammar:
+/// does. Or G is a function of a text's number that returns the text's drafter, which may depend on the request's grammar:
 ///
 ///   FallbackDrafter{[&](Index sequence) { return ForcedTokens{grammar_of(sequence), vocab_size}; }, ModelDrafter{many_small}}
 ///

@@ -97,8 +97,10 @@ class ModelDrafter : public detail::ForOneText<ModelDrafter<M, Strategy>, detail
   struct Context {
     std::conditional_t<Strategy::branches, detail::CachedTree, detail::CachedLine> cached;
     Growth growth;
-    bool begun = false;           // the model's cache has been cut to this draft's context
-    Index family = -1;            // a number that it shares with its twins
+    bool begun = false;  // the model's cache has been cut to this draft's context
+    Index family = -1;   // a number that it shares with its twins
+    Index shared =
+        unlimited;  // how many tokens they have in common at most: equal tokens may stand for other images
     bool calls = false;           // next() has said that the model is to be called
     std::vector<Token> replaced;  // see tokens_in_vocabulary
   };
@@ -156,7 +158,9 @@ class ModelDrafter : public detail::ForOneText<ModelDrafter<M, Strategy>, detail
   {
     Context& other = contexts_.make(from);
     if (other.family < 0) other.family = families_++;
-    contexts_.make(to).family = other.family;
+    Context& twin = contexts_.make(to);
+    twin.family = other.family;
+    twin.shared = std::min(length, other.shared);
     copy_context(from, to, length);
   }
 
@@ -208,7 +212,8 @@ class ModelDrafter : public detail::ForOneText<ModelDrafter<M, Strategy>, detail
     for (const Request& other : requests) {
       if (&other == &request || other.error || contexts_.at(other.sequence).family != context.family)
         continue;
-      const Index common = detail::common_length(prompt, other.context);
+      const Index shared = std::min(context.shared, contexts_.at(other.sequence).shared),
+                  common = std::min(detail::common_length(prompt, other.context), shared);
       if (detail::error_of([&] { copy_context(other.sequence, request.sequence, common); })) return;
       if (context.cached.size() > 0) return;
       is_waited_for |= is_unread(other);
@@ -256,8 +261,7 @@ class ModelDrafter : public detail::ForOneText<ModelDrafter<M, Strategy>, detail
     }
   }
 
-  // Collects parts of the contexts, as many tokens as a call may have. Returns false if the next calls of the drafts have room for
-  // the rest.
+  // Collects parts of the contexts, as many tokens as a call may have; false if the drafts' next calls have room for the rest.
   template <class Request>
   bool wish_parts(std::span<Request> requests) {
     const Index most = requests.empty() ? unlimited : requests.front().limits.tokens_per_call;

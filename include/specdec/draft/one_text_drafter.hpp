@@ -30,8 +30,7 @@ concept Drafts = DraftsBy<D, DraftLimits, Source, More...> || DraftsBy<D, Index,
 
 }  // namespace detail
 
-/// A source of guesses for one text. It is the smallest thing that drafts; LiftedDrafter makes a Drafter of it, for one text or
-/// for many.
+/// A source of guesses for one text. It is the smallest thing that drafts; LiftedDrafter makes a Drafter of it.
 ///
 ///   draft(context, limits, chance)  returns a Draft of tokens to follow `context`, within the limits (DraftLimits).
 ///                                   All randomness must come from `chance`. Row i must be the very distribution that
@@ -40,8 +39,8 @@ concept Drafts = DraftsBy<D, DraftLimits, Source, More...> || DraftsBy<D, Index,
 ///                                   not: a draft that drops a token because of a draw makes the output lossy, too. A
 ///                                   draft may end with a token for which limits.ends_at() is true.
 ///   draft(context, gamma, chance)   for a drafter of lines, instead of the above: up to gamma tokens
-///   truncate(length)                rollback: the first `length` tokens of the text stay cached. A drafted token stays
-///                                   cached if the next context has it at its place. Must not throw.
+///   truncate(length)                rollback: of the first `length` tokens those stay cached, drafted ones, too, that the
+///                                   next context has at their places; later ones do not (Drafter::keep). Must not throw.
 ///
 /// A drafter may also offer
 ///

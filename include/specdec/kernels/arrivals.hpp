@@ -64,8 +64,7 @@ SPECDEC_KERNEL double twice_atanh_ratio(double s) {
 /// Numeric: the relative error is at most 2^−50. This holds for improbable tokens, too: they come first only by a small e,
 /// and a small e has all bits of u. The least e is 2^−65.
 ///
-/// With 1 − u = m·2^−n and m near 1, −log(1 − u) = n·log 2 − 2·atanh(t/(2 + t)), t = m − 1. If n = 0, t is −u: to compute
-/// 1 − u would round u.
+/// With 1 − u = m·2^−n and m near 1, −log(1 − u) = n·log 2 − 2·atanh(t/(2 + t)), t = m − 1; −u, not rounded, if n = 0.
 SPECDEC_KERNEL double exponential_of(std::uint64_t bits) {
   SPECDEC_UNFUSED
   constexpr std::uint64_t least = std::bit_cast<std::uint64_t>(0x1.6a09e667f3bcdp-1);  // √½

@@ -15,8 +15,7 @@
 
 namespace specdec::inline v0_2_0::detail {
 
-/// The sum of the weights with keys of at least `cut`. The two halves of each weight are summed apart, so sums of up to 2^15
-/// weights fit.
+/// The sum of the weights with keys of at least `cut`, up to 2^15 of them: the two halves of each weight are summed apart.
 template <std::signed_integral Key, std::unsigned_integral Weight>
 struct WeightAtLeast {
   static SPECDEC_KERNEL std::uint64_t run(const Key* keys, const Weight* weights, Index count, Key cut) {

@@ -5,16 +5,14 @@
 // that affect only the kernel. The widest version that the processor supports is chosen at run time. For other processors,
 // and with compilers other than GCC and Clang, a kernel is compiled once, with the program's flags.
 //
-// A kernel gives equal results to the last bit at every width. The compiler can change neither the order of its additions
-// nor the number of its roundings:
+// A kernel gives equal bits at every width. The compiler can change neither the order of its additions nor its roundings:
 //
 //   - numbers are taken in lots of 64 (`lot`), in plain loops of this length: compilers vectorise loops of a fixed length at
 //     -O2 already. The caller fills a row up to whole lots;
 //   - every width keeps the same number of partial sums, and adds them up in one order;
 //   - a product is never fused with a sum (a fused operation rounds once, two operations round twice).
 //
-// A kernel is a class with a static run(). run() and all functions that it calls are SPECDEC_KERNEL: only inlined functions
-// are compiled for the width.
+// A kernel is a class with a static run(). It and all functions that it calls are SPECDEC_KERNEL: only what is inlined has the width.
 // SPDX-License-Identifier: MIT
 #pragma once
 

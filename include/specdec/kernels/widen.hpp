@@ -18,8 +18,7 @@ SPECDEC_KERNEL std::uint32_t all_if(bool condition) {
 /// A bfloat16 is the upper half of a float.
 SPECDEC_KERNEL std::uint32_t widened(std::uint32_t bits, Eigen::bfloat16) { return bits << 16; }
 
-/// A half has five bits of exponent, a float has eight. Halves with exponent 0 have no leading 1: the float is made with a
-/// leading 1, and then this 1 is subtracted.
+/// A half has five bits of exponent, a float has eight. Halves with exponent 0 have no leading 1: it is added and subtracted again.
 SPECDEC_KERNEL std::uint32_t widened(std::uint32_t bits, Eigen::half) {
   constexpr std::uint32_t exponent_1 = 1U << 23, infinite = 31 * exponent_1, rebias = 112 * exponent_1;
   const std::uint32_t sign = (bits & 0x8000U) << 16, magnitude = (bits & 0x7FFFU) << 13;

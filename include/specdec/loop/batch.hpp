@@ -46,9 +46,8 @@ namespace specdec::inline v0_2_0 {
 ///
 /// A sequence has its own options, rule, statistics and generator. Its text is the text of SpecDec::generate with the same
 /// seed. The other sequences, the order of arrival and the number of threads do not change the text, if the target's rows do
-/// not depend on the other tokens in a call. Two exceptions: one draft length for all looks at all sequences; and if a prompt is
-/// fed in parts, or a fork begins with a copy of its context, a head on the target's hidden states drafts earlier than alone (the text
-/// has the same law).
+/// not depend on the other tokens in a call. Two exceptions, with the same law: one draft length for all looks at all sequences; and
+/// if a prompt is fed in parts, or a fork begins with a copy of its context, a head on hidden states drafts earlier than alone.
 ///
 /// target     a BatchModel; for drafts that are trees, one that takes trees
 /// drafter    a Drafter, which drafts for all sequences at once; or a OneTextDrafter that can be copied: each sequence gets a
@@ -104,38 +103,14 @@ class Batch {
   using Answer = typename Sequence::Answer;
   using Request = specdec::Request<Source>;
   using Twin = specdec::Twin<Source>;
-
-  /// A sequence that was taken out of a batch, with all that belongs to it: its text, its rule with what that remembers, its
-  /// random numbers, its own draft length if it has one, its callback, where stop strings have been looked for, its
-  /// log-probabilities and statistics. It has no context in a model: the target reads the text again, unless add() is told
-  /// that it need not.
-  class Paused {
-   public:
-    Index number() const { return entry().number(); }
-    const Sequence& sequence() const& { return entry().seat(); }
-    const Sequence& sequence() const&& = delete;
-
-   private:
-    friend Batch;
-    Paused(std::unique_ptr<Entry> entry, detail::StateOf<typename Round::Drafter> state)
-        : entry_(std::move(entry)), state_(std::move(state)) {}
-
-    Entry& entry() const {
-      if (!entry_) detail::invalid_call("a paused sequence was added before: it is in a batch");
-      return *entry_;
-    }
-
-    std::unique_ptr<Entry> entry_;
-    detail::StateOf<typename Round::Drafter> state_;
-  };
+  using Paused = PausedRequest<Entry, Sequence, detail::StateOf<typename Round::Drafter>>;
 
   Batch(TargetModel&& target, DraftSource&& drafter, V verifier = {}, BatchOptions options = {})
     requires std::default_initializable<Length>
       : Batch(std::forward<TargetModel>(target), std::forward<DraftSource>(drafter), std::move(verifier),
               Length{}, options) {}
 
-  /// Throws: InvalidArgument if tokens_per_call is below 1, or if copies of a drafter of one text would share a model or a
-  /// drafter.
+  /// Throws: InvalidArgument if tokens_per_call is below 1, or if copies of a drafter would share a model or a drafter.
   Batch(TargetModel&& target, DraftSource&& drafter, V verifier, Length&& length, BatchOptions options = {},
         O observers = {})
       : core_(std::make_unique<Core>(std::forward<TargetModel>(target), std::forward<DraftSource>(drafter),
@@ -239,6 +214,26 @@ class Batch {
     return fork(sequence, Twin{.source = std::move(source), .cached = filled.cached, .on_step = on_step});
   }
 
+  /// A twin of a paused sequence, which stays paused. The twin's number is the next one that neither has used.
+  /// Throws: where add(paused) and fork() do. All is then as before.
+  Index fork(Paused& paused, Twin twin) {
+    check_between_steps("fork()");
+    const Index number = add(std::move(paused));
+    const auto pause_again = [&] { paused = pause(number); };
+    const auto fork_it = [&] { return fork(number, std::move(twin)); };
+    const Index forked = detail::undo_on_error(fork_it, pause_again);
+    pause_again();
+    return forked;
+  }
+
+  /// Other options for a sequence that runs: see specdec::Sequence::change. A callback may do this, too.
+  /// Throws: what that throws; InvalidArgument if there is no sequence of that number, or gamma + 1 tokens do not fit in a call.
+  void change(Index sequence, Options options) {
+    Entry& entry = *core().texts.find(sequence);
+    core().check_fits(options.gamma);
+    entry.seat().change(std::move(options));
+  }
+
   /// The next turn of a sequence that has ended and stays (Request::stays), or of a paused one: its text, then `text`, then new
   /// tokens. What the models have read of it they keep. A text that has not ended is interrupted. See Sequence::resume.
   /// Throws: what Sequence::resume and add() throw. The sequence is then as before.
@@ -263,8 +258,7 @@ class Batch {
   }
 
   /// Removes a sequence, and returns what has been generated so far. Proposals for other sequences stay.
-  /// Throws: InvalidArgument if there is no sequence of that number; InvalidCall within a callback (a callback
-  /// returns false to end its own sequence).
+  /// Throws: InvalidArgument if there is no sequence of that number; InvalidCall within a callback, which returns false instead.
   Result cancel(Index sequence) {
     check_between_steps("cancel()");
     Entry& entry = *core().texts.find(sequence);
@@ -295,8 +289,7 @@ class Batch {
   /// Throws: what the target and `for_each` throw, and a drafter that fails for all sequences. All sequences and their
   /// generators are then as before the step, and the step can be tried again. There are two exceptions. If `for_each` throws
   /// after it has judged some sequences, these have taken the step and called their callbacks. If there is no memory for the
-  /// results (std::bad_alloc), all sequences have taken the step. The next step returns the sequences that finished in the
-  /// step that threw.
+  /// results (std::bad_alloc), all sequences have taken the step. The next step returns those that finished in this one.
   template <class E = InOrder>
   std::span<const Finished> step(E&& for_each = {}) & {
     check_between_steps<E>("step()");
@@ -346,9 +339,8 @@ class Batch {
     return end_step();
   }
 
-  /// propose() for some sequences only. Their earlier proposals are taken back, proposals that are out for other sequences stay.
-  /// Sequences that wait for another's prompt, or find no room in the call, are left out, and have no proposal then: the feeds
-  /// say who takes part.
+  /// propose() for some sequences only. Their earlier proposals are taken back, those that are out for other sequences stay. The
+  /// feeds say who takes part: sequences that wait for another's prompt, or find no room in the call, have no proposal then.
   /// Throws: InvalidArgument if there is no sequence of a number, or a number occurs twice; what propose() throws.
   template <class E = InOrder>
   std::span<const BatchFeed> propose_for(std::span<const Index> sequences, E&& for_each = {}) & {

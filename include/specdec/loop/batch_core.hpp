@@ -373,8 +373,8 @@ class BatchCore {
 
   // Either text may have got another turn since the fork.
   void take_over_contexts(const Entry& other, Entry& twin) {
-    const std::span<const Token> text = twin.seat().context();
-    const Index common = common_length(text.first(text.size() - 1), other.seat().context());
+    const Index size = std::ssize(twin.seat().context());
+    const Index common = std::min(twin.seat().common_length(other.seat()), size - 1);
     if constexpr (forks_contexts)
       if (twin.waits) take_over_target(other, twin, std::min(other.seat().kept(), common));
     error_of([&] { fork_draft_context(drafter(), other.number(), twin.number(), common); });

@@ -69,8 +69,7 @@ struct PromptRecord : LogProbabilityRecord {
     truncate(0);
     end = from + 1;
   }
-  /// Adds the tokens after token `from` of the text, by the rows after token `from` and the tokens that follow it. Tokens that
-  /// were told before are left out.
+  /// Adds the tokens after token `from` of the text, by the rows after it and the tokens that follow; not those told before.
   /// Throws: what the rows throw. The tokens before the one that failed are told then.
   template <class Rows>
   void read(const Rows& rows, Index from, std::span<const Token> text, const LogProbabilityOptions& options) {
@@ -90,8 +89,7 @@ struct PromptRecord : LogProbabilityRecord {
 
 }  // namespace detail
 
-/// Records what Options::log_probabilities asks for. The rows of a prompt come by a target call of their own, before the first step:
-/// the step tells this observer of them.
+/// Records what Options::log_probabilities asks for. The step tells it of a prompt's rows, which a call before the first step brings.
 struct LogProbabilityObserver : Observer {
   detail::LogProbabilityRecord of_text = {};
   detail::PromptRecord of_prompt = {};

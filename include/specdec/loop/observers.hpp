@@ -42,8 +42,7 @@ struct CommittedStep {
 ///   forked()           this is the copy of an observer, for a twin of its text
 ///   report(result)     writes into a Result
 ///
-/// A step is taken whole or not at all. So only reserve() and weighed() may throw; committed() does not allocate, either; and a
-/// copy is of what counts.
+/// A step is taken whole or not at all. So only reserve() and weighed() may throw, and committed() does not allocate.
 struct Observer {
   void reserve(Index /*tokens*/) {}
   void weighed(const auto& /*weighed*/) {}

@@ -109,8 +109,7 @@ class OfferedDraft {
   void check_weighed() const {
     if (state_.value != 2) invalid_call("commit() has no verdict to commit: weigh() the offered draft");
   }
-  /// Appends the accepted tokens and Y to the text, and returns them. Sets how many tokens the target's context holds. The offer
-  /// ends. Throws nothing.
+  /// Appends the accepted tokens and Y to the text, and returns them. Sets `cached`. The offer ends. Throws nothing.
   std::span<const Token> enter(Text& text, Index& cached) {
     const Index before = text.size(), uncached = this->uncached();
     const std::span<const Token> emitted = text.append(first(accepted_, cut_.tokens), cut_);

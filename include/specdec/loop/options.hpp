@@ -46,6 +46,14 @@ class StopTokens {
   std::vector<std::int64_t> ids_;
 };
 
+/// What a position of a context holds that its token does not tell: a hash of the image or embedding there, say.
+struct ContextKey {
+  Index position = 0;  ///< from the first token of the prompt on
+  std::uint64_t key = 0;
+
+  friend bool operator==(const ContextKey&, const ContextKey&) = default;
+};
+
 /// How much to generate, and how.
 struct Options {
   /// The token budget; 0 generates nothing, and only tells the log-probabilities of the prompt, if asked for. `unlimited`:
@@ -62,11 +70,14 @@ struct Options {
   /// Given all new tokens so far: true ends the output with the last of them, in the middle of a step, too. Its answer must depend
   /// on these tokens alone, since it is asked ahead of the verdict: no row after the end of a text is asked for. In each step it
   /// is asked once about each drafted token, up to one that ends the text, with the tokens before it in the draft, and once about
-  /// the token that the target adds, unless a stop token or a stop string ends the text there. Drafted tokens may be such that
-  /// the target would not write them: an error about one ends the step only if the target accepts it. On the threads that
-  /// propose and that verify.
+  /// the token that the target adds, unless a stop token or a stop string ends the text there. An error about a drafted token ends
+  /// the step only if the target accepts the token. On the threads that propose and that verify.
   std::function<bool(std::span<const Token>)> ends = nullptr;
   LogProbabilityOptions log_probabilities = {};  ///< which log-probabilities to record; by default none
+  /// For a prompt that is more than its tokens, in ascending order: a key at the first placeholder of each image or embedding, and
+  /// one at 0 for an adapter. What is cached of a text serves another (resume(), twins) up to the first key in which they differ.
+  /// A next turn adds keys to those of its text; change() and a fork leave them as they are.
+  std::vector<ContextKey> keys = {};
 };
 
 /// Why a generation ended.
@@ -93,9 +104,8 @@ struct Result {
   std::optional<StopMatch> stop_match = {};  ///< the place of the stop string that ended the text, if one did
   /// One value for each token, for the rows that Options::log_probabilities asks for.
   LogProbabilities log_probabilities = {}, raw_log_probabilities = {};
-  /// If LogProbabilityOptions::prompt is set: one value for each of the last tokens of the prompt, given all tokens before it.
-  /// That is each token but the first; where a part of the prompt was cached, at the start or after a pause, each token after the
-  /// first one that was read from there on.
+  /// If LogProbabilityOptions::prompt is set: one value for each token of the prompt but the first, given all tokens before it.
+  /// Where a part of the prompt was cached, at the start or after a pause, not for this part and the token after it.
   LogProbabilities prompt_log_probabilities = {}, raw_prompt_log_probabilities = {};
   /// How many tokens of the prompt the target was not fed, because its context held them when the text was first proposed: a prefix
   /// that was filled, a copy for a fork, the turns before.
@@ -116,8 +126,16 @@ struct Result {
 
 namespace detail {
 
-/// Whether the argument is a list of token ids. A compile error that says what it is, or names the order of the arguments, if it
-/// is none.
+/// The first position at which contexts with these keys may differ.
+inline Index first_difference(const std::vector<ContextKey>& a, const std::vector<ContextKey>& b) {
+  const Index k = common_length(a, b);
+  const auto position = [k](const auto& keys) {
+    return k < std::ssize(keys) ? at(keys, k).position : unlimited;
+  };
+  return std::min(position(a), position(b));
+}
+
+/// Whether the argument is a list of token ids. If not, a compile error that says what it is, or names the order of arguments.
 template <class Prompt>
 consteval bool fits_prompt() {
   fits_ids<Prompt>();

@@ -5,11 +5,13 @@
 #include <concepts>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <type_traits>
 #include <utility>
 
+#include "specdec/error.hpp"
 #include "specdec/loop/options.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
@@ -24,8 +26,7 @@ struct BatchOptions {
   Index tokens_per_call = unlimited;
 };
 
-/// Called with the new tokens of a text's step. A callable that returns bool ends the text by false; one that returns nothing
-/// ends no text.
+/// Called with the new tokens of a text's step. A callable that returns bool ends the text by false.
 class OnStep {
  public:
   OnStep() = default;
@@ -59,8 +60,7 @@ struct Request {
   /// checked. The drafter reads them anyway.
   Index cached = 0;
   OnStep on_step = {};  ///< called on the thread that steps
-  /// What target, drafter, chains and processors know the text by, for its life: 0 or more. −1: the next number that was never
-  /// used in this batch.
+  /// What target, drafter, chains and processors know the text by for life, 0 or more. −1: the next that this batch never used.
   Index number = -1;
   /// Whether the text stays when it has ended, with its contexts, until add_turn() or cancel().
   bool stays = false;
@@ -79,6 +79,33 @@ struct Twin {
   OnStep on_step = {};  ///< called on the thread that steps, with the twin's tokens
   /// What target, drafter, chains and processors know the twin by. −1: the next number that was never used in this batch.
   Index number = -1;
+};
+
+/// A sequence that was taken out of a batch, with all that belongs to it: its text, its rule with what that remembers, its random
+/// numbers, its own draft length if it has one, its callback, where stop strings have been looked for, its log-probabilities and
+/// statistics. It has no context in a model: the target reads the text again, unless add() says more.
+template <class Entry, class Sequence, class State>
+class PausedRequest {
+ public:
+  Index number() const { return entry().number(); }
+  const Sequence& sequence() const& { return entry().seat(); }
+  const Sequence& sequence() const&& = delete;
+  /// Other options: see specdec::Sequence::change.
+  void change(Options options) { entry().seat().change(std::move(options)); }
+
+ private:
+  template <class, class, class, class, class>
+  friend class Batch;
+  PausedRequest(std::unique_ptr<Entry> entry, State state)
+      : entry_(std::move(entry)), state_(std::move(state)) {}
+
+  Entry& entry() const {
+    if (!entry_) detail::invalid_call("a paused sequence was added before: it is in a batch");
+    return *entry_;
+  }
+
+  std::unique_ptr<Entry> entry_;
+  State state_;  // of the drafter
 };
 
 /// A text that has ended.

@@ -17,6 +17,7 @@
 #include "specdec/draft/length/keep_drafting.hpp"
 #include "specdec/draft/lifted_drafter.hpp"
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/loop/options.hpp"
 #include "specdec/loop/step.hpp"
 #include "specdec/measure/clock.hpp"
@@ -67,8 +68,16 @@ struct Seat : Step {
       context.push_back(static_cast<Token>(text[i]));
       if (context.back() != text[i]) invalid_argument("text[", i, "] = ", text[i], " is no token");
     }
-    this->resume(TokenIds(context), options);
+    Options all = options;
+    all.keys = this->options().keys;
+    append(all.keys, options.keys);
+    this->resume(TokenIds(context), std::move(all));
     in_parts = false;  // nothing throws from here on
+  }
+  /// Throws: see Sequence::change.
+  void change(Options options) {
+    if (this->done()) invalid_call("sequence ", number, " has ended: it goes on by add_turn()");
+    Step::change(std::move(options));
   }
   /// Throws unless the text can have a twin, with other options or its own.
   void check_fork(bool other_options) const {
@@ -99,6 +108,7 @@ struct Seat : Step {
     in_flight.value = 0;
     last_emitted = {};
     if (this->offers()) Step::withdraw();
+    else Step::take_change();  // of a copy: the offer was not copied
   }
 };
 
@@ -182,8 +192,7 @@ class Round {
     seat.in_flight.value = 2;
   }
 
-  /// After weigh(): what was learnt goes to the drafter and the draft length, the tokens into the text. `rows` are the rows that
-  /// were weighed.
+  /// After weigh(): what was learnt of these rows goes to the drafter and the draft length, the tokens into the text.
   template <class Rows>
   void settle(Seat& seat, const Rows& rows, Policy& policy) {
     const bool is_part = !seat.offers();

@@ -180,11 +180,9 @@ class Sequence : private Shared::Round::Seat {
   template <class Source>
   void propose(Source&& source) && = delete;  // the views would dangle
 
-  /// Judges the last proposal by the target's rows. Returns the emitted tokens; none when done(). The view lives until the
-  /// next step.
+  /// Judges the last proposal by the target's rows. Returns the emitted tokens, until the next step; none when done().
   /// Shapes: see Step::accept.
-  /// Throws: what the rows, the rule and the drafter throw; InvalidCall without a proposal, and if another sequence has
-  /// used the drafter since.
+  /// Throws: what the rows, the rule and the drafter throw; InvalidCall without a proposal, or if the drafter was used since.
   template <class Rows, class Source = detail::MissingGenerator>
   std::span<const Token> accept(const Rows& rows, Source&& source = {}) & {
     static_assert(detail::fits_target_rows<Rows>());
@@ -216,14 +214,21 @@ class Sequence : private Shared::Round::Seat {
   /// the common prefix of both contexts in their caches. The statistics go on.
   ///
   /// The verifier keeps its memory if `text` is exactly context() and the text was not complete: between steps, or after
-  /// cancel(). Otherwise the verifier starts afresh. Why: in greedy block verification a single step is biased, and the next
-  /// tokens correct the bias. So a text that was cut between steps must go on with the verifier's memory. A text that a stop
-  /// token or the budget has ended is unbiased.
+  /// cancel(). Else it starts afresh. Why: in greedy block verification a single step is biased, and the next tokens correct that.
+  /// So a text that was cut between steps must go on with the memory. One that a stop token or its budget has ended is unbiased.
   /// Throws: InvalidArgument where SpecDec::start does. The sequence is then unchanged.
   void resume(TokenIds text, Options options) {
     Base::resume(text, std::move(options));
     keep_in_models(kept());  // nothing throws from here on
   }
+
+  /// Other options for a text that runs: a budget, stops, γ = 0 for no more drafts. They hold from the next draft on: a proposal
+  /// that is out is judged, and stopped, by the options that it was made with. max_new_tokens and min_new_tokens count what is
+  /// written; a budget that is spent ends the text here. New stops are looked for from here on, but stop strings may have begun
+  /// before. log_probabilities cannot change; chains and processors are the models'. Whenever γ changes, the text keeps its law. A
+  /// rule that remembers it (GreedyBlockVerifier) drafts until its memory is used up, even if γ = 0, and no budget may shrink.
+  /// Throws: InvalidArgument where SpecDec::start does, and for other log_probabilities; InvalidCall if the text has ended.
+  void change(Options options) { Base::change(std::move(options)); }
 
   /// Starts the verifier afresh. Call it before resume() if the text equals this one, but its end was written by other code.
   void forget() {

@@ -65,13 +65,11 @@ class SpecDec {
   SpecDec(SpecDec&&) noexcept = default;
   SpecDec& operator=(SpecDec&&) = delete;  // the sequences of the decoder before would refer to nothing
 
-  /// A new sequence, to be stepped by hand. Its first step() clears the contexts of both models. With `filled` the target
-  /// keeps its context, a restored KV cache for example. This context must begin with the first `cached` tokens of the
-  /// prompt; the tokens are not checked.
-  /// Throws: InvalidArgument for an empty prompt, a prompt or stop token outside the target's vocabulary, a
-  /// negative max_new_tokens or gamma, a gamma above longest_draft that is not `unlimited`, a `cached` that is
-  /// negative or larger than the prompt, log_probabilities without their observer, and a verifier that remembers a text;
-  /// InvalidCall if the decoder was moved away.
+  /// A new sequence, to be stepped by hand. Its first step() clears the contexts of both models. With `filled` the target keeps
+  /// its context, a restored KV cache for example, which must begin with the first `cached` tokens of the prompt, unchecked.
+  /// Throws: InvalidArgument for an empty prompt, a prompt or stop token outside the target's vocabulary, a negative
+  /// max_new_tokens or gamma, a gamma above longest_draft that is not `unlimited`, a `cached` that is negative or larger than the
+  /// prompt, log_probabilities without their observer, and a verifier that remembers; InvalidCall if the decoder was moved away.
   template <class Prompt = TokenIds>
   Sequence start(const Prompt& prompt, const Options& options, FilledContext filled = {}) & {
     detail::check_here(shared_ != nullptr, "decoder");

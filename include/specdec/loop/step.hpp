@@ -37,8 +37,7 @@ namespace specdec::inline v0_2_0 {
 
 namespace detail {
 
-/// A compile error with a message if the rule cannot judge this drafter's drafts. Where all draft rows are one-hot, a rule
-/// has nothing to remember.
+/// A compile error if the rule cannot judge this drafter's drafts. Where all draft rows are one-hot, a rule remembers nothing.
 template <class Drafter, class Draft, class V>
 consteval bool suits() {
   using Row = RowOf<decltype(distributions(std::declval<const Draft&>().rows))>;
@@ -89,8 +88,7 @@ using DefaultObservers = Observers<StatsObserver, LogProbabilityObserver>;
 ///   // the target: cut its context to feed.from tokens, feed it feed.tokens, take the rows of the last feed.rows
 ///   step.accept(rows, chance);   // the tokens emitted; the target keeps kept() tokens, or kept_path()
 ///
-/// If anything throws, call withdraw(): this undoes the step, and it can be tried again. Sequence drives one text with a
-/// model and a drafter; Batch drives many texts.
+/// If anything throws, call withdraw(): this undoes the step, and it can be tried again. Sequence drives one text, Batch many.
 ///
 /// V is the rule. D is the type of the drafts: a specdec::Draft is held by value; `const Draft&` is referred to. `branches`
 /// says whether drafts may be trees. O are the Observers.
@@ -123,7 +121,7 @@ class Step : public detail::StepBase<O> {
   /// Whether a twin would go on with what the rule remembers of this text: their tokens would not be independent. A text that has
   /// ended goes on only by a next turn, which begins with a fresh rule, or by other options.
   bool shares_memory(bool other_options) const {
-    return remembers_sequence<V> && (other_options || Base::continues_in(context())) &&
+    return remembers_sequence<V> && (other_options || Base::continues_in(context(), Base::options())) &&
            (!tokens().empty() || !is_fresh(verifier_));
   }
 
@@ -163,8 +161,7 @@ class Step : public detail::StepBase<O> {
   }
 
   /// Judges the offered draft by the target's rows. The text is as before until commit().
-  /// Shapes: as many rows as the Feed asked for. Rows may be padded, but no token beyond the target's vocabulary may be
-  /// emitted: that is an error.
+  /// Shapes: as many rows as the Feed asked for. Rows may be padded: to emit a token beyond the target's vocabulary is an error.
   /// Throws: what the rows and the rule throw; InvalidCall if nothing was offered.
   template <class Rows, class C>
   void weigh(const Rows& rows, C& chance) {
@@ -195,16 +192,14 @@ class Step : public detail::StepBase<O> {
     Base::template take_verdict<branches>(stop, verifier_, NoRows{});
   }
 
-  /// After weigh(): the verdict, for a drafter that observes. `rows` are the rows that were weighed. The views live until
-  /// commit() or withdraw().
+  /// After weigh(): the verdict on these rows, for a drafter that observes. The views live until commit() or withdraw().
   template <class Rows>
   Judged<Rows> judged(const Rows& rows) const {
     const TokenTreeView fed = Base::offered().fed_draft();
     return {rows, fed.tokens(), fed.parents(), Base::offered().verdict_on_fed()};
   }
 
-  /// Appends what weigh() has accepted, x_1..x_τ, Y, to the text. Returns the emitted tokens; the view lives until the next
-  /// limits().
+  /// Appends what weigh() has accepted, x_1..x_τ, Y, to the text. Returns the emitted tokens: a view until the next limits().
   /// Throws: InvalidCall unless a draft was weighed since the last commit(); nothing else.
   std::span<const Token> commit() {
     const std::span<const Token> emitted = Base::enter();
@@ -240,10 +235,18 @@ class Step : public detail::StepBase<O> {
   /// Goes on from another context with new options: see Sequence::resume.
   void resume(TokenIds text, Options options) {
     std::optional<V> fresh;
-    if (!Base::continues_in(text)) fresh = fresh_;
+    if (!Base::continues_in(text, options)) fresh = fresh_;
     Base::go_on(text, std::move(options));
     withdraw();  // nothing throws from here on
     if (fresh) verifier_ = std::move(*fresh);
+  }
+
+  /// Other options: see Sequence::change. What a rule remembers may reach as far as the budget, which must not shrink then.
+  void change(Options options) {
+    if (remembers_sequence<V> && options.max_new_tokens < Base::options().max_new_tokens)
+      detail::invalid_argument("max_new_tokens = ", options.max_new_tokens,
+                               " is less than before, up to where the rule remembers drafts: use cancel()");
+    Base::change(std::move(options));
   }
 
   /// Starts the verifier afresh.
@@ -274,8 +277,7 @@ class Step : public detail::StepBase<O> {
     else judge_drafted(Drafted(rows, draft().rows, drafted.tokens(), needed, of_nodes), chance);
   }
 
-  // A verifier that has commit() changes its memory only in commit(). Any other verifier with members is copied before the
-  // verdict; withdraw() restores the copy.
+  // A verifier changes its memory in commit(), if it has that. Else, with members, it is copied now, and withdraw() restores it.
   template <class Drafted, class C>
   void judge_drafted(const Drafted& drafted, C& chance) {
     static_assert(detail::fits_judge<V, Drafted, C>());

@@ -145,16 +145,33 @@ class StepBase {
     if constexpr (reads_prompts)
       if (wants_prompt() && text_.begins_like(other.text_)) of_prompt() = other.of_prompt();
   }
+  /// The length of the common prefix with another text.
+  Index common_length(const StepBase& other) const {
+    return text_.common_length(other.context(), other.options().keys);
+  }
+  /// Other options: see Sequence::change. While a draft is on offer they wait.
+  void change(Options other) {
+    other.keys = options().keys;
+    check_context("context", text_.context(), other);
+    if (other.log_probabilities != options().log_probabilities)
+      invalid_argument("log_probabilities differ from those that the text was begun with");
+    text_.begun(other.stop_strings);  // throws where a later look would
+    change_ = std::move(other);
+    if (!offers()) take_change();
+  }
+  /// Options that wait for the end of an offer hold from here on. Throws nothing.
+  void take_change() {
+    if (!change_) return;
+    text_.change(*std::move(change_));
+    change_.reset();
+    limits_.reset();
+    if (tokens().empty()) owe_prompt();
+  }
   /// This copy of a text goes on as its twin: with statistics of its own, and perhaps with other options.
-  /// Throws: InvalidArgument if the options are not valid, or have other log_probabilities.
+  /// Throws: what change() throws.
   void become_twin(std::optional<Options> other) {
-    if (other) {
-      check_context("context", text_.context(), *other);
-      if (other->log_probabilities != options().log_probabilities)
-        invalid_argument("log_probabilities of a fork differ from those of its text");
-      text_.change(*std::move(other));
-      limits_.reset();  // nothing throws from here on
-    }
+    if (other) change(*std::move(other));
+    take_change();  // if one waits for an offer of the text
     cached_ = filled_ = 0;
     begun_.reset();
     if (tokens().empty()) owe_prompt();
@@ -238,10 +255,14 @@ class StepBase {
     const std::span<const Token> emitted = offered_.enter(text_, cached_);
     observers_.each([&](auto& observer) { observer.committed(committed); });
     limits_.reset();
+    take_change();
     return emitted;
   }
 
-  void withdraw_offer() { offered_.withdraw(); }
+  void withdraw_offer() {
+    offered_.withdraw();
+    take_change();
+  }
   // What was noted of a verdict that was taken back does not count.
   void withdraw_record() {
     observers_.each([this](auto& observer) { observer.withdrawn(std::ssize(text_.tokens())); });
@@ -251,21 +272,21 @@ class StepBase {
     if (!done()) text_.stop();
   }
 
-  // Whether the rule's memory is valid in this context: the context is exactly the text, and the text is unfinished or
-  // stopped by the caller.
-  bool continues_in(TokenIds context) const {
-    return text_.common_length(context) == context.size() && context.size() == text_.size() &&
+  // Whether the rule's memory is valid in this context: it is exactly the text, unfinished or stopped by the caller.
+  bool continues_in(TokenIds context, const Options& options) const {
+    return text_.common_length(context, options.keys) == context.size() && context.size() == text_.size() &&
            !text_.ended_by_itself();
   }
 
   // Goes on from another context with new options. If it throws, nothing has changed.
   void go_on(TokenIds context, Options options) {
     check_context("context", context, options);
-    const Index common = text_.common_length(context);
+    const Index common = text_.common_length(context, options.keys);
     std::vector<Token> more;  // a copy of the new tokens, since `context` may be a view of text_
     for (Index i = common; i < context.size(); ++i) more.push_back(static_cast<Token>(context[i]));
     text_.go_on(common, view_of(more), std::move(options));
     offered_.withdraw();  // nothing throws from here on
+    change_.reset();
     limits_.reset();
     cached_ = std::min({cached_, common, text_.size() - 1});
     filled_ = std::min(filled_, common);
@@ -309,6 +330,7 @@ class StepBase {
   Index filled_ = 0;                   // how many of these the caller has filled in
   std::optional<Index> begun_;         // cached_ when the text of this turn was first fed
   std::optional<DraftLimits> limits_;  // of the step's draft, once limits() was called
+  std::optional<Options> change_;      // options that wait for the end of an offer
   OfferedDraft offered_;
   StepRecorder recorder_;
   O observers_;

@@ -23,8 +23,7 @@ namespace specdec::inline v0_2_0::detail {
 /// Cost: no allocation after reserve().
 class StepRecorder {
  public:
-  /// The record of the last step, until the next offer. Its views point into this object: so do the views in the last()
-  /// of a copy.
+  /// The record of the last step, until the next offer. Its views point into this object, also those in the last() of a copy.
   const StepRecord& last() const { return last_; }
   void forget() { last_ = {}; }
   /// For a new draft: where the draft length's readings go (see StepRecord).
@@ -46,8 +45,7 @@ class StepRecorder {
   void begin_verdict() { times_.judged = Clock::now(); }
   void end_verdict() { times_.verify = Clock::now() - times_.judged; }
 
-  /// Reads p and q of the drafted tokens of a line, the siblings of a tree, and P(τ > i) of the draft: by rule.survival(), if the
-  /// rule has that, and else by the verdict.
+  /// Reads p and q of the tokens of a line, the siblings of a tree, and P(τ > i): by rule.survival(), if there is, or the verdict.
   template <bool branches, class V, class D>
   void weighed([[maybe_unused]] const V& rule, const D& drafted, const OfferedDraft& offered) {
     assign(survivals_, offered.draft().size(), 0);
@@ -81,8 +79,7 @@ class StepRecorder {
   }
 
  private:
-  // Collects p and q of the tokens of a line. Returns whether all of them are known. A token may have no valid q if the rule does
-  // not need q; then nothing is collected.
+  // Collects p and q of the tokens of a line, if all are known: whether they are. A rule that does not need q leaves it unchecked.
   template <class D>
   bool tell(const D& drafted, Index ending) {
     ps_.clear();

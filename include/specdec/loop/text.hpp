@@ -22,8 +22,7 @@
 
 namespace specdec::inline v0_2_0::detail {
 
-/// Throws InvalidArgument if a model with this vocabulary and a context of `most` tokens cannot continue the prompt
-/// with these options.
+/// Throws InvalidArgument if a model with this vocabulary and a context of `most` tokens cannot continue the prompt so.
 inline void check_prompt(const char* name, TokenIds prompt, const Options& options, Index vocab_size,
                          Index most) {
   if (vocab_size < 1) invalid_argument("the target has a vocabulary of ", vocab_size, " tokens");
@@ -36,6 +35,10 @@ inline void check_prompt(const char* name, TokenIds prompt, const Options& optio
     invalid_argument("max_new_tokens = ", options.max_new_tokens, " is negative");
   if (options.min_new_tokens < 0)
     invalid_argument("min_new_tokens = ", options.min_new_tokens, " is negative");
+  for (std::size_t i = 0; i < options.keys.size(); ++i)
+    if (const Index at = options.keys[i].position, least = i == 0 ? 0 : options.keys[i - 1].position + 1;
+        at < least || at >= prompt.size())
+      invalid_argument("keys[", i, "].position = ", at, " is outside ", least, "..", prompt.size() - 1);
   check_gamma_option(options.gamma);
   check_log_probabilities(options.log_probabilities, vocab_size);
 }
@@ -50,8 +53,7 @@ struct Cut {
   std::exception_ptr error = nullptr;  // what the tokenizer of the stop strings, or the condition, has thrown
 };
 
-/// A prompt and the new tokens after it. The text ends at a stop token, at a stop string, when the budget is spent, or when
-/// the caller stops it.
+/// A prompt and the new tokens after it, up to a stop token, a stop string, the end of the budget, or where the caller stops.
 class Text {
  public:
   Text(TokenIds prompt, Options options) : options_(std::move(options)) {
@@ -83,15 +85,17 @@ class Text {
     stopped_ = true;
   }
 
-  /// Makes room for `more` tokens. append() then allocates nothing and does not move the context: drafters may hold views of
-  /// it.
+  /// Makes room for `more` tokens. append() then allocates nothing and does not move the context, of which drafters hold views.
   void reserve(Index more) {
     const auto needed = context_.size() + static_cast<std::size_t>(more);
     if (context_.capacity() < needed) context_.reserve(2 * needed);
   }
 
   /// Nothing comes next.
-  Cut cut() const { return {.search = search_}; }
+  Cut cut() {
+    if (search_.state < 0) search_ = begun(options_.stop_strings);
+    return {.search = search_};
+  }
   /// Whether the text ends with the tokens of the cut: at a stop token, at the token that completes a stop string, at the token
   /// with which the condition ends it, at the end of the budget, or in an error.
   bool ends(const Cut& cut) const {
@@ -127,9 +131,9 @@ class Text {
     return view_of(context_).subspan(before);
   }
 
-  /// The length of the common prefix with another context.
-  Index common_length(TokenIds other) const {
-    const Index most = std::min(other.size(), size());
+  /// The length of the common prefix with another context that has these keys.
+  Index common_length(TokenIds other, const std::vector<ContextKey>& keys) const {
+    const Index most = std::min({other.size(), size(), first_difference(options_.keys, keys)});
     Index length = 0;
     while (length < most && other[length] == context_[static_cast<std::size_t>(length)]) ++length;
     return length;
@@ -139,16 +143,19 @@ class Text {
   bool begins_like(const Text& other) const {
     return prompt_size_ == other.prompt_size_ &&
            options_.log_probabilities == other.options_.log_probabilities &&
-           common_length(view_of(other.context_)) >= static_cast<Index>(prompt_size_);
+           common_length(view_of(other.context_), other.options_.keys) >= static_cast<Index>(prompt_size_);
   }
 
-  /// Goes on with other options. Stop strings are looked for from here on; they may have begun before.
-  /// Throws: what the tokenizer of the stop strings throws. Nothing has changed then.
-  void change(Options options) {
+  /// How far stop strings have begun in the new tokens. Throws: what their tokenizer throws.
+  StopSearch begun(const StopStrings& strings) const {
     StopSearch search;
-    for (const Token x : tokens()) options.stop_strings.find(search, x, false);
-    options_ = std::move(options);  // nothing throws from here on
-    search_ = search;
+    for (const Token x : tokens()) strings.find(search, x, false);
+    return search;
+  }
+  /// Other options from here on. Throws nothing.
+  void change(Options&& options) {
+    options_ = std::move(options);
+    search_.state = -1;
   }
 
   /// Goes on with new options. The new prompt is the first `kept` tokens and `more`.
@@ -185,7 +192,7 @@ class Text {
   std::size_t prompt_size_ = 0;
   StopReason stop_reason_ = StopReason::length;
   std::optional<StopMatch> stop_match_;
-  StopSearch search_;
+  StopSearch search_;  // state −1: other options came
   bool stopped_ = false;
 };
 

@@ -4,8 +4,7 @@
 
 #include "specdec/platform.hpp"
 
-// <mutex> brings the durations and clocks of <chrono>. <chrono> itself also brings calendars and time zones, which compile
-// slowly.
+// <mutex> brings the durations and clocks of <chrono>, which itself also brings calendars and time zones: these compile slowly.
 #include <mutex>
 
 namespace specdec::inline v0_2_0::detail {

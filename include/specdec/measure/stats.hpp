@@ -77,8 +77,7 @@ struct Stats {
   std::vector<Index> accepted_lengths;     ///< [k]: steps that accepted k tokens
   std::vector<Index> asked_by_position;    ///< [i]: steps that asked for an (i+1)-th token
   std::vector<Index> drafted_by_position;  ///< [i]: steps that proposed an (i+1)-th token
-  /// [i]: steps that can tell of an (i+1)-th token: it was asked for, the i tokens before it were accepted, and the text did not
-  /// end with one of these.
+  /// [i]: steps that tell of an (i+1)-th token: it was asked for, and the i before it were accepted, without the end of the text.
   std::vector<Index> reached_by_position;
   std::vector<Index> accepted_by_position;  ///< [i]: steps that accepted an (i+1)-th token
 

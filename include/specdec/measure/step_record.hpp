@@ -42,8 +42,7 @@ struct StepRecord {
   /// reading). Shorter than the draft, or empty, where the drafter does not show its rows.
   std::span<const double> readings = {};
 
-  /// In a batch: the text's part of the time in which all drafts were made, by the tokens of its draft. The mean of all parts
-  /// is that time.
+  /// In a batch: the text's part of the time of all drafts, by the tokens of its draft. The mean of all parts is that time.
   std::chrono::nanoseconds draft_time{0};
   std::chrono::nanoseconds target_time{0};
   std::chrono::nanoseconds verify_time{0};  ///< of the verdict, with what observers read of it

@@ -82,8 +82,7 @@ class FedText {
   WrappedTree& tree() { return tree_; }
   const WrappedTree& tree() const { return tree_; }
 
-  /// The tokens of the context and those on the way to a node of the tree; −1 is the context alone. They live until the next
-  /// call.
+  /// The tokens of the context and those on the way to a node of the tree, until the next call; −1 is the context alone.
   std::span<const Token> up_to(Index node) & {
     resize(tokens_, length_);
     each_back(tree_, node, [this](Index on_way) { tokens_.push_back(tree_.token(on_way)); });

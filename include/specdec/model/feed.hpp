@@ -14,8 +14,7 @@ struct Feed {
   std::span<const Token> tokens = {};  ///< come after the first `from` tokens of the sequence
   Index from = 0;                      ///< how many tokens of the sequence the target has cached
   Index rows = 0;                      ///< next-token rows are wanted after the last `rows` tokens
-  /// For a draft that branches: tokens[k] follows tokens[parents[k]]. If parents[k] is −1, it follows the cached tokens.
-  /// Empty if each token follows the one before it.
+  /// For a draft that branches: tokens[k] follows tokens[parents[k]], or the cached tokens if parents[k] is −1. Empty for a line.
   std::span<const Index> parents = {};
 };
 

@@ -25,8 +25,7 @@
 
 namespace specdec::inline v0_2_0 {
 
-/// Makes a BatchModel of any Model that can be copied. Each sequence has a copy of the model; the copies are called one
-/// after another.
+/// Makes a BatchModel of any Model that can be copied. Each sequence has a copy; the copies are called one after another.
 ///
 ///   ModelPerSequence target{model};    // each sequence gets a copy of the model
 ///

@@ -111,8 +111,7 @@ consteval bool can_be_wrapped() {
   return true;
 }
 
-/// Compiles only if M is a Model or a BatchModel; the error names the missing function. A model that is not called may be
-/// anything.
+/// Compiles only if M is a Model or a BatchModel; the error names the missing function. If it is not called, it may be anything.
 template <class M, bool is_called = true>
 consteval bool fits_model() {
   if constexpr (is_called) {

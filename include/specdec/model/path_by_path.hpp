@@ -24,8 +24,7 @@
 
 namespace specdec::inline v0_2_0 {
 
-/// Lets any model take trees. Feeds one branch after another, and cuts the context back between them. A wrapper: see
-/// model/feeds.hpp.
+/// Lets any model take trees. Feeds branch after branch, and cuts the context back between them. A wrapper: see model/feeds.hpp.
 ///
 ///   PathByPath target{model};
 ///   ProcessedModel target{PathByPath{engine}, chain, processor};    // if the model returns logits

@@ -54,15 +54,13 @@ inline constexpr bool takes_trees =
 template <class M>
 inline constexpr bool can_fork = requires(M& model, Index sequence) { model.fork(sequence, sequence); };
 
-/// Whether the model promises that its rows outlive the next call: whether it has a member
-/// `static constexpr bool stable_rows = true`. Rows then stay valid until their positions are cut off, and a ModelDrafter keeps
-/// the rows themselves instead of copies.
+/// Whether the model promises that its rows outlive the next call, by a member `static constexpr bool stable_rows = true`. Rows
+/// then stay valid until their positions are cut off, and a ModelDrafter keeps the rows themselves instead of copies.
 template <class M>
 inline constexpr bool has_stable_rows = requires { requires static_cast<bool>(M::stable_rows); };
 
-/// Whether each row of the model depends only on the tokens before it. Not, if the model has a member
-/// `static constexpr bool steady_rows = false`: the row after a token may change between calls, though the tokens before it
-/// stay. See steady in draft/drafter.hpp.
+/// Whether each row of the model depends only on the tokens before it. With `static constexpr bool steady_rows = false` the row
+/// after a token may change between calls, though the tokens before it stay. See steady in draft/drafter.hpp.
 template <class M>
 inline constexpr bool has_steady_rows = !requires { requires !static_cast<bool>(M::steady_rows); };
 
@@ -116,8 +114,7 @@ inline constexpr bool goes_back_anywhere =
 /// How far the model's context can be cut back, in tokens. A sliding-window cache that is a ring, and a recurrent model that
 /// keeps its last states, have lost what lies further back. If the context has held at most n tokens since it was last empty,
 /// an open tree's tokens included, it can be cut back to n − reach tokens or more, or be emptied. A draft has at most `reach`
-/// tokens then. `unlimited` if the model has no reach().
-/// A model with a reach() goes into a Reread, for which no cut is too far.
+/// tokens then. `unlimited` if the model has no reach(). One with a reach() goes into a Reread, for which no cut is too far.
 template <class M>
 Index reach(const M& model) {
   if constexpr (detail::has_reach<M>) {

@@ -20,8 +20,7 @@
 
 namespace specdec::inline v0_2_0 {
 
-/// The addresses that identify a model or a drafter: the result of its member identities(), or its own address if it has no
-/// such member or the result is empty.
+/// The addresses that identify a model or a drafter: the result of its identities(), or its own address if there is none.
 template <class X>
 std::vector<const void*> identities(const X& x) {
   std::vector<const void*> found;
@@ -32,8 +31,7 @@ std::vector<const void*> identities(const X& x) {
 
 namespace detail {
 
-/// The addresses that an object held as X (by value, or X& by reference) shares with others. None, if it is held by value
-/// and refers to no model or drafter.
+/// The addresses that an object held as X (by value, or X& by reference) shares with others. None, if it is all its own.
 template <class X>
 std::vector<const void*> shared_identities(const std::remove_reference_t<X>& x) {
   if constexpr (std::is_lvalue_reference_v<X>) return identities(x);

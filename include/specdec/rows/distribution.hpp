@@ -47,8 +47,7 @@ decltype(auto) side_by_side(const Given& segment) {
   else return Segment<Scalar>(segment.template cast<Scalar>());
 }
 
-/// A segment of doubles for rows of the types R.... It depends on these types so that it is compiled only for programs that
-/// use such rows.
+/// A segment of doubles for rows of the types R..., on which it depends so that only programs with such rows compile it.
 template <class... R>
 using GatheredSegment =
     Segment<decltype((0.0 + ... + static_cast<double>(std::declval<const R&>().probability(Token{}))))>;

@@ -32,8 +32,7 @@ inline void check_id(Token x, Index vocab_size) {
     invalid_distribution("id ", x, " is outside the vocabulary 0..", vocab_size - 1);
 }
 
-/// Throws if id k of a list is below `least`, which is at most the previous id plus 1. Without this check, an id out of
-/// order would lead to a read out of bounds.
+/// Throws if id k of a list is below `least`, at most the previous id plus 1: an id out of order would be read out of bounds.
 template <ListedRow R>
 void check_ascending(const R& row, Index k, Index least) {
   const Token x = row.support(k);

@@ -20,16 +20,14 @@ auto in_row(const auto& matrix, Index i, F&& f) {
                     [&](const InvalidDistribution& error) { return error.in(matrix, i); });
 }
 
-/// Calls f(). If the row has a name, as the rows of a Drafted have, errors get it. A row that is computed from another one has
-/// that row's name.
+/// Calls f(). If the row, or the one that it is computed from, has a name, as the rows of a Drafted have, errors get it.
 template <class R, class F>
 auto in_name_of(const R& row, F&& f) {
   if constexpr (HasName<R>) return row.named(f);
   else return f();
 }
 
-/// Row i of the matrix called `matrix`. The row and the name must outlive it. Every probability that is looked up is
-/// checked: it must lie between 0 and 1.
+/// Row i of the matrix called `matrix`. Row and name must outlive it. Each probability that is looked up must lie in [0, 1].
 template <Distribution R>
 class NamedRow {
  public:

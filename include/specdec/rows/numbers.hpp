@@ -34,8 +34,7 @@ using Arithmetic = std::conditional_t<std::floating_point<S>, S, float>;
 template <Real S>
 inline constexpr double rounding_at_zero = std::same_as<S, Eigen::half> ? 0x1p-25 : 0.0;
 
-/// The relative rounding error of a stored number: half a unit of its last bit. Taken as 0 for float and wider scalars,
-/// which are exact enough for the sum of a row.
+/// The relative rounding error of a stored number: half a unit of its last bit, but 0 for scalars that are exact enough for sums.
 template <Real S>
 inline constexpr double rounding_of_itself = std::same_as<S, Eigen::bfloat16> ? 0x1p-9
                                              : std::same_as<S, Eigen::half>   ? 0x1p-11
@@ -201,9 +200,8 @@ class EigenNumbers {
 
 }  // namespace detail
 
-/// Rows given as one pointer each: row i is the `vocab_size` numbers from pointers[i] on, which lie `stride` apart. Every
-/// function that takes an Eigen matrix takes RowPointers. Pointers and numbers must outlive it; a temporary container of
-/// pointers is refused.
+/// Rows given as one pointer each: row i is the `vocab_size` numbers from pointers[i] on, which lie `stride` apart. Every function
+/// that takes an Eigen matrix takes RowPointers. Pointers and numbers must outlive it; a temporary container is refused.
 ///
 /// Throws: InvalidArgument on a null pointer, a negative vocabulary, a stride below 1 or other than a fixed `Stride`,
 /// and a row that is larger than any memory.

@@ -46,8 +46,7 @@ concept SummableRow =
       { row.sum(i, i) } -> std::convertible_to<double>;
     };
 
-/// A row that returns segments of up to max_segment_size tokens as Eigen arrays or expressions. Arithmetic over the row is
-/// then fused and vectorised.
+/// A row that returns segments of up to max_segment_size tokens as Eigen expressions: arithmetic is then fused and vectorised.
 template <class R>
 concept SegmentedRow = requires(const R& row, Index i) {
   { row.segment(i, i).sum() };

@@ -19,8 +19,7 @@ struct Tells<F> {
   using Type = std::remove_cvref_t<std::invoke_result_t<F&, Index>>;
 };
 
-/// The type that the function F returns for a sequence's number: a chain, a processor or a generator. void if F is no such
-/// function.
+/// The type that F returns for a sequence's number: a chain, a processor or a generator. void if F is no such function.
 template <class F>
 using OfSequence = typename Tells<F>::Type;
 

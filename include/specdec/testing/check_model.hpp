@@ -223,8 +223,7 @@ class ModelCheck {
     }
   }
 
-  // Cuts off nothing, a few tokens or many; now and then a sequence ends and its number begins anew. Most open trees stay
-  // open.
+  // Cuts off nothing, a few tokens or many; now and then a number begins another sequence. Most open trees stay open.
   void roll_back(CheckedSequence& sequence) {
     if (sequence.open() > 0 && below(4) > 0) return;
     if (!one_text && below(12) == 0) {

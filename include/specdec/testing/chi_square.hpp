@@ -51,8 +51,7 @@ inline Law with_beginnings(const Law& law) {
   return all;
 }
 
-/// The output, or the beginning of outputs, whose count is the least likely under the law by Chernoff's bound; the shortest
-/// one among equals.
+/// The shortest output, or beginning of outputs, whose count is the least likely under the law by Chernoff's bound.
 inline std::string worst_output(const Law& counts, const Law& law, Index samples) {
   const double all = static_cast<double>(samples);
   const Law seen = with_beginnings(counts), expected = with_beginnings(law);

@@ -95,8 +95,7 @@ class Enumerator {
   static constexpr double most =
       1 + 0x1p-8;  // the largest sum that rounding to eight bits, as in bfloat16, explains
 
-  // Chooses one of `count` outcomes; their weights sum to 1. Replays the recorded path first. After it, takes the first
-  // possible outcome.
+  // Chooses one of `count` outcomes, whose weights sum to 1: by the recorded path, and after it the first possible outcome.
   template <class Weight>
   Index choose(Index count, Weight&& weight) {
     const auto possible_from = [&](Index i) {
@@ -132,8 +131,7 @@ class Enumerator {
   double probability_ = 1;
 };
 
-/// Calls run(chance) for every outcome of its random choices. At the end of run, chance.probability() is the exact
-/// probability of the outcome.
+/// Calls run(chance) for every outcome of its random choices, whose exact probability is chance.probability() at the end of run.
 template <class Run>
 void enumerate(Run&& run) {
   Enumerator chance;

@@ -29,8 +29,7 @@ enum class Sibling {
   chosen,               ///< the likeliest token that no elder has
 };
 
-/// A tree without its tokens: token k follows token parents[k], or the context if parents[k] = −1. kinds[k] says how token
-/// k is picked.
+/// A tree without its tokens: token k, picked as kinds[k] says, follows token parents[k], or the context if parents[k] = −1.
 struct TreeForm {
   std::vector<Index> parents;
   std::vector<Sibling> kinds;

@@ -40,16 +40,14 @@ struct StopSearch {
   Index bytes = 0;         // of the new tokens
 };
 
-/// Stop strings, and the search for them. A base class, so that only the constructor of StopStrings needs the
-/// tokenizer's type.
+/// Stop strings, and the search for them. A base class: only the constructor of StopStrings needs the tokenizer's type.
 class StopSearcher {
  public:
   explicit StopSearcher(std::vector<std::string> all) : strings(std::move(all)) {}
   StopSearcher(const StopSearcher&) = delete;
   virtual ~StopSearcher() = default;
 
-  /// Searches the bytes of one more token, or some more bytes. Unless they count, strings that are complete there are passed
-  /// over.
+  /// Searches the bytes of one more token, or some more bytes. Unless they count, strings that end there are passed over.
   virtual std::optional<StopMatch> find(StopSearch& search, Token token, bool counts) const = 0;
   virtual std::optional<StopMatch> find(StopSearch& search, std::string_view bytes, bool counts) const = 0;
   /// How many of the last searched bytes may be the beginning of a stop string.
@@ -95,8 +93,7 @@ class StopStrings {
   }
   const std::vector<std::string>& strings() const&& = delete;  // the reference would dangle
 
-  /// Searches the bytes of one more token, and stops after the first string that is complete. If `counts` is false, strings
-  /// that the token completes are passed over.
+  /// Searches the bytes of one more token, up to the first string that is complete. Unless `counts`, that is passed over.
   std::optional<StopMatch> find(detail::StopSearch& search, Token token, bool counts = true) const {
     return empty() ? std::nullopt : searcher_->find(search, token, counts);
   }

@@ -67,8 +67,7 @@ class StringMatcher {
     if (known < 0) known = number;
   }
 
-  // Breadth first: if no string goes on with a byte, the search continues from the state's longest proper end that begins a
-  // string.
+  // Breadth first: if no string goes on with a byte, the search goes on from the state's longest proper end that begins one.
   void complete() {
     std::vector<State> order, shorter(depths_.size(), 0);  // shorter[state]: the state of that end
     order.push_back(0);

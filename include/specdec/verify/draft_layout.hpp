@@ -109,8 +109,7 @@ class PackedDrafts {
 /// The arrays of a call that was fed each sequence's last token and then its draft, as vLLM's model runner lays them out:
 /// request i has the logits cu_num_logits[i] .. cu_num_logits[i + 1] − 1, and `tokens` holds, at each of these places, the
 /// token that was fed there. So the drafted tokens of request i are tokens[cu_num_logits[i] + 1] and the following ones. A
-/// draft that is shorter than its stretch is padded with −1. The offsets must outlive the layout; a temporary container of
-/// them is refused.
+/// draft that is shorter than its stretch is padded with −1. The offsets must outlive the layout; a temporary is refused.
 ///
 /// Draft rows may lie at the places of their tokens (as many rows as tokens; OneHotRows(tokens), if the drafter has no
 /// probabilities), or one after another without the places of the last tokens (B rows fewer).

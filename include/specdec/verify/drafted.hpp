@@ -52,8 +52,7 @@ class LineLinks {
 
 }  // namespace detail
 
-/// γ drafted tokens, the draft rows that they were drawn from, and the target rows that judge them. A rule reads its input
-/// here only:
+/// γ drafted tokens, the draft rows that they were drawn from, and the target rows that judge them: all that a rule reads.
 ///
 ///   gamma()             how many tokens were drafted
 ///   token(i)            token i; it was drawn from draft row i. In a linear draft, target row i judges it
@@ -210,8 +209,7 @@ class Drafted {
   double p(Index i, Token x) const { return specdec::probability(target(i), x); }
   double q(Index i, Token x) const { return specdec::probability(draft(i), x); }
 
-  /// The row (p − b·q)+ of target row i and draft row k, to be raced, drawn from, or asked for its mass(). The mass is summed
-  /// if it is not given.
+  /// The row (p − b·q)+ of target row i and draft row k, to be raced, drawn from, or asked for its mass(), which may be given.
   template <std::same_as<double>... Mass>
   auto residual(Index i, double b, Index k, Mass... mass) const& {
     const auto p = target(i);
@@ -223,8 +221,7 @@ class Drafted {
   /// Whether p and q of all tokens, up to one that the target rules out, have been looked up. The values may be invalid.
   bool all_looked_up() const { return all_looked_up_; }
 
-  /// Whether p and q of token i have been looked up and are valid, with q > 0. Statistics may then use them for free. Reads
-  /// no row.
+  /// Whether p and q of token i have been looked up and are valid, with q > 0: free for statistics. Reads no row.
   bool looked_up(Index i) const {
     check_index(i, gamma());
     return detail::is_probability(p_[i]) && drawn(q_[i]);
@@ -304,8 +301,7 @@ class Drafted {
     detail::invalid_argument("target has ", targets, " rows, expected gamma + 1 = ", gamma() + 1);
   }
 
-  // If two equal siblings have q = 1 (chosen, or drawn from a one-hot row), the second can never be accepted: a mistake of
-  // the drafter. O(siblings²).
+  // Of two equal siblings with q = 1 (chosen, or drawn from a one-hot row), the second can never be accepted. O(siblings²).
   void check_chosen() const {
     const auto chosen = [&](Index k) { return q_[k] == 1; };
     for (Index k = 0; k < gamma(); ++k)
@@ -338,8 +334,7 @@ class Drafted {
         look_up_drawn(i);  // throws, with different messages for NaN and 0
   }
 
-  // Looks up token i in row row_of(i); `in_order` says that row_of(i) = i. The values are checked later, when a rule asks
-  // for them.
+  // Looks up token i in row row_of(i); `in_order` says that row_of(i) = i. The values are checked when a rule asks for them.
   template <bool now, bool in_order, class Cache, class RowNumber>
   void look_up(const char* name, const Cache& rows, detail::Scratch& out, const RowNumber& row_of) const {
     using Matrix = std::remove_cvref_t<decltype(rows.matrix())>;

@@ -21,8 +21,7 @@ struct Verdict {
   }
 };
 
-/// The answer of a rule for trees: the step emits the tokens from the context to the node, and then `token`. Each node has
-/// a row of the target.
+/// The answer of a rule for trees: the step emits the tokens from the context to the node, which has a target row, and `token`.
 struct NodeVerdict {
   Index node = 0;   ///< where the rule stops: 0 after the context, k + 1 after tokens[k]. In a line it is τ
   Token token = 0;  ///< Y, drawn from the residual of the node's row

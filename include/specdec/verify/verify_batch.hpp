@@ -164,8 +164,7 @@ void verify_batch(Rule&& rule, const Target& target, const Draft& draft, TokenId
 ///
 /// Shapes: `emitted` holds one row for each draft; `accepted`, one entry. A row must have room for the accepted tokens and one
 /// more: for γ + 1 under any verdict on a line, for one more than the tree is deep under any on a tree.
-/// Throws: InvalidArgument if the shapes do not fit, or if a verdict accepts tokens that its draft does not have. Then
-/// nothing has been written.
+/// Throws: InvalidArgument if the shapes do not fit, or if a verdict accepts tokens that its draft lacks; nothing is written then.
 template <DraftLayout Layout, std::ranges::contiguous_range Verdicts, std::ranges::contiguous_range Emitted,
           std::ranges::contiguous_range Accepted>
   requires(std::same_as<std::ranges::range_value_t<Verdicts>, BatchVerdict> ||

@@ -33,8 +33,7 @@ Each<std::remove_cvref_t<Policy>> each(Policy&& policy) {
 
 namespace detail {
 
-/// Whether a draft length may be one text's own. One that counts the texts of a batch is for all of them, unless it says
-/// otherwise.
+/// Whether a draft length may be one text's own. One that counts the texts is for all of them, unless it says otherwise.
 template <class P>
 inline constexpr bool serves_one_text = !requires(P& policy, Index n) { policy.batch(n); };
 template <class P>

@@ -18,8 +18,7 @@ namespace specdec::inline v0_2_0::detail {
 ///
 /// A drafter of lines, and Spares about its trunk, calls more(row, i) after each draw. A drafter of trees, where rates() says
 /// so, calls acceptance() for the children of each node, more(draft) for how many of them and whether there is another level,
-/// and propose() for each token of the draft. Trees are left as they are by a draft length that does not rate tokens.
-/// Checks what the draft length says.
+/// and propose() for each token of the draft. A draft length that does not rate tokens leaves trees as they are. Checks its answers.
 /// Throws: InvalidArgument if the draft length returns no probability, or no number of tokens that were found;
 /// InvalidDistribution on a row whose number for a token is no probability.
 /// Example: Line, Tree, ConfidentTree.

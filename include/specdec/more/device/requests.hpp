@@ -95,8 +95,7 @@ struct Verdicts {
 /// Requests that are judged together: pointers into memory that the device reads and writes. Tokens of all requests lie one after
 /// another, and so do target rows: the rows of request r begin with number begin(r) + r, and there is one more than tokens.
 ///
-/// A draft ends before its first −1. A target row that a rule does not ask, because a token before it was rejected, may hold
-/// anything.
+/// A draft ends before its first −1. A target row that no rule asks, since a token before it was rejected, may hold anything.
 template <class Scalar, class DraftRows>
 struct Requests {
   Index count = 0;                     ///< how many requests

@@ -178,13 +178,13 @@ class CascadeDrafter
     return {text.seat ? text.seat->tokens().first(count) : std::span<const Token>(),
             text.rows.first(text.drafted, vocab_size())};
   }
-  /// A length above 0 changes nothing: the next draft keeps the common prefix anyway.
   void keep(Index sequence, Index length) {
     const auto text = texts_.find(sequence);
-    if (length > 0 || text == texts_.end() || !has_turn()) return;
-    model_.keep(sequence, Index{0});
-    round_.drafter().keep(sequence, 0);
-    if (text->second.seat) text->second.seat->target_holds(0);
+    if (text == texts_.end() || !text->second.seat || !has_turn()) return;
+    Seat& seat = *text->second.seat;
+    seat.target_holds(std::min(seat.kept(), length));
+    model_.keep(sequence, seat.kept());
+    round_.drafter().keep(sequence, seat.kept());
   }
   void release(Index sequence) {
     round_.drafter().release(sequence);

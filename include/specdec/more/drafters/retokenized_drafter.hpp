@@ -154,8 +154,8 @@ class RetokenizedDrafter : public detail::ForOneText<RetokenizedDrafter<M, Targe
   }
   /// The lengths of the model's texts are in its own tokens: the next draft compares them.
   void fork_context(Index from, Index to, Index) {
-    const std::vector<Token>& read = texts_[to].read = texts_[from].read;
-    detail::fork_draft_context(drafter_, from, to, std::ssize(read));
+    texts_[to].read = texts_[from].read;
+    detail::fork_draft_context(drafter_, from, to, unlimited);
   }
 
   /// The model's addresses, if other drafters may refer to it, too.

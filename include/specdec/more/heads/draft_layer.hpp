@@ -44,12 +44,10 @@ concept LayerTakesFeeds = requires(L& layer, const Eigen::Ref<const Eigen::Matri
 ///   token_map()                    optional: a const TokenMap*, for a layer that drafts only some of the target's tokens
 ///                                  (EAGLE-3). Then vocab_size() and the logits are of its own tokens: see Head
 ///
-/// A layer that takes trees also has forward(states, tokens, parents, next, rows) and keep(path): see model/trees.hpp. Column
-/// i of `states` is then the state after the parent of tokens[i]. A throw of forward() may leave anything that truncate()
-/// takes away.
+/// A layer that takes trees also has forward(states, tokens, parents, next, rows) and keep(path): see model/trees.hpp. Column i of
+/// `states` is then the state after the parent of tokens[i]. A throw of forward() may leave what truncate() takes away.
 ///
-/// The first token of a text comes with zeros. A layer that was trained on texts without their first token leaves that token
-/// out of its keys.
+/// The first token of a text comes with zeros. A layer that was trained without first tokens leaves it out of its keys.
 template <class L>
 concept DraftLayer =
     detail::HasSizes<L> && detail::BeginsStates<L> && detail::TakesStates<L> && detail::HasTruncate<L>;

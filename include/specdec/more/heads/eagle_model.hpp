@@ -38,7 +38,8 @@ namespace specdec::inline v0_2_0 {
 ///
 /// Each token goes into the layer with the state after the token before it: this is what ports get wrong. If the target has
 /// taken the token before it in, this is the target's state. If not, it is the layer's own state, and the token is fed again
-/// later, with the target's. Zeros stand for a state that nobody knows: before the first token, and sometimes after a rollback.
+/// later, with the target's. Zeros stand before the first token only: if a rollback has left no state before a token, the layer reads
+/// again from the last state of the target on. A text of which the target does not know all states (states_from) has no drafts.
 /// If the target lacks more than 16 tokens of the context, as with a long prompt, a ModelDrafter proposes nothing (can_draft),
 /// because each of these tokens would take a call of the layer.
 ///
@@ -92,14 +93,14 @@ class EagleModel
   }
 
  private:
-  // A text, and what the layer knows of it: of the context and then of the tree. The layer may lack the last tokens, for example
-  // after an error.
+  // A text, and what the layer knows of it: of the context and then of the tree. It may lack the last tokens, after an error, say.
   struct Text : detail::FedText {
     explicit Text(Index state_size) : own(Columns::Zero(state_size, 1)) {}
 
-    Index fed = 0;    // the layer holds the first `fed` tokens
-    Index exact = 0;  // of these, so many were fed with the states of the target
-    Columns own;  // the layer's states after the tokens from number exact − 1 on; zeros where it is not known
+    Index fed = 0;      // the layer holds the first `fed` tokens
+    Index exact = 0;    // of these, so many were fed with the states of the target
+    Columns own;        // the layer's states after the tokens from number exact − 1 on
+    bool known = true;  // whether the first of them is
 
     Index size() const { return length() + tree().size(); }
     // The number of the token that a token follows.
@@ -116,6 +117,7 @@ class EagleModel
       if (length < exact) {
         length = exact = std::max<Index>(length - 1, 0);
         own.col(0).setZero();
+        known = false;
       }
       return {fed = std::min(fed, length)};
     }
@@ -187,6 +189,7 @@ class EagleModel
   Index next_tokens(Task& task) {
     Text& text = *task.text;
     const Index length = text.length(), end = std::min(length, target_.length(task.sequence) + 1);
+    if (!text.known) text.exact = std::clamp<Index>(end - 1, 0, text.exact);
     task.of_target = text.exact < end;
     if (task.of_target) {  // the layer holds some of them with its own states, or none
       layers_.keep(task.sequence, text.cut(text.exact).length);
@@ -253,6 +256,7 @@ class EagleModel
     if (task.of_target) {
       text.exact = end;
       text.own.col(0) = states.rightCols(1);
+      text.known = true;
     } else {
       const Index columns = text.after(end);
       if (text.own.cols() < columns)
@@ -263,7 +267,9 @@ class EagleModel
   }
 
   Layers& inner() { return layers_; }
-  bool drafts_after(Index sequence, Index length) const { return target_.almost_at(sequence, length); }
+  bool drafts_after(Index sequence, Index length) const {
+    return target_.almost_at(sequence, length) && target_.states_from(sequence) == 0;
+  }
 
   detail::HiddenStates<Target> target_;
   Layers layers_;

@@ -200,8 +200,7 @@ class HeadModel
     if (length > 0) head_.begin(target_.last(sequence), text.states.col(0));
     text.known = true;
   }
-  // Finds the tokens whose parents have states, of all texts: they go through the head together. Returns whether there are
-  // any.
+  // Finds the tokens whose parents have states, of all texts, to go through the head together. Returns whether there are any.
   bool next_level() {
     for (Task& task : tasks_) {
       task.next = task.ready;

@@ -57,9 +57,11 @@ concept ShowsHidden =
 ///   length()         as in ShowsHidden
 ///   hidden_at(i)     what the model knows after token number i of the context, 0 <= i < length(): a column as hidden() is
 ///                    after the last token. The column lives until the next call of the model.
+///   states_from()    optional: the first token whose state is known, where only keys and values were kept of those before. Unless it
+///                    is 0, nothing is drafted (can_draft): no layer has seen zeros, or texts without their beginning
 ///
 /// Any token may be asked for, and more than once. So an engine keeps the states of all tokens beside its KV cache.
-/// A model for many texts has length(sequence), which is 0 for an unknown number, and hidden_at(sequence, i).
+/// A model for many texts has length(sequence), which is 0 for an unknown number, hidden_at(sequence, i), states_from(sequence).
 template <class M>
 concept ShowsHiddenAt =
     (detail::CountsTokensOfOne<M> && requires(const M& model, Eigen::Ref<Eigen::VectorXf> column,
@@ -100,6 +102,12 @@ class HiddenStates {
   decltype(auto) at([[maybe_unused]] Index sequence, Index token) const {
     if constexpr (!one_text) return target_->hidden_at(sequence, token);
     else return target_->hidden_at(token);
+  }
+
+  Index states_from([[maybe_unused]] Index sequence) const {
+    if constexpr (requires { target_->states_from(sequence); }) return target_->states_from(sequence);
+    else if constexpr (requires { target_->states_from(); }) return target_->states_from();
+    else return 0;
   }
 
   /// Whether the target has taken in all but a few of the first `context` tokens. Otherwise, as after a long prompt, a draft

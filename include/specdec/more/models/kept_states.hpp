@@ -10,9 +10,8 @@
 
 namespace specdec::inline v0_2_0::detail {
 
-/// Keeps states of a model, each with the length of its context. The state of the empty context always stays. Of the others
-/// this keeps the newest half, and older ones ever further apart. So going back costs little; to a recent state it costs
-/// nothing.
+/// Keeps states of a model, each with the length of its context. The state of the empty context always stays. Of the others this
+/// keeps the newest half, and older ones ever further apart. So going back costs little, and nothing to a recent state.
 template <class Snapshot>
 class KeptStates {
  public:

@@ -53,8 +53,7 @@ class RereadText : public FedText {
   void taken(Index tokens) { cached_ += tokens; }
 
  private:
-  // Notes that the model's context is cut to `length` tokens, or is emptied because its reach ends before. Returns the new
-  // length.
+  // Notes that the model's context is cut to `length` tokens, or to 0 because its reach ends before. Returns the new length.
   Index cut(Index length) {
     const bool emptied = length <= 0 || longest_ - length > reach_;
     if (emptied) longest_ = 0;

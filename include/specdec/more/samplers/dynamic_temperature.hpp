@@ -29,8 +29,7 @@ namespace specdec::inline v0_2_0 {
 /// Throws: InvalidArgument if t, range or exponent is negative, infinite or NaN, or if t + range is infinite;
 /// InvalidDistribution if the row cannot be read.
 /// Numeric: the entropy is that of entropy().
-/// Cost: normalises the row if that is not done yet, and two more passes. At the new temperature the row has to be normalised
-/// again.
+/// Cost: normalises the row if that is not done yet, and two more passes. At the new temperature the row is normalised again.
 class DynamicTemperature {
  public:
   DynamicTemperature(double t, double range, double exponent = 1)

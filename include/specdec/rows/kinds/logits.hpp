@@ -26,8 +26,7 @@ struct LogitsOptions {
 ///
 ///   verifier(Logits{target, {.temperature = 0.8}}, Logits{draft, {.temperature = 0.8}}, tokens, rng)
 ///
-/// Throws: InvalidArgument if the temperature is negative or not finite, or if log_sum_exp is given and has not one
-/// entry per row.
+/// Throws: InvalidArgument if the temperature is negative or not finite, or if log_sum_exp is given for more or fewer rows.
 template <class Numbers>
 class Logits {
  public:

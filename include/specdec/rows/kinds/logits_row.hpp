@@ -71,8 +71,7 @@ class LogitsRow {
   Index vocab_size() const { return logits_.size(); }
   NumberRow<S, Stride> logits() const { return logits_; }
   double temperature() const { return temperature_; }
-  /// 1/T as used in the arithmetic. It is never 0, because 0·(−inf) is NaN. So all temperatures above 1e37 are equal for
-  /// float logits.
+  /// 1/T as used in the arithmetic. It is never 0, because 0·(−inf) is NaN: for float logits all T above 1e37 are equal.
   Scalar inverse_temperature() const { return static_cast<Scalar>(inverse_temperature_); }
   /// Tokens with a smaller logit have probability 0.
   Scalar cut() const { return cut_; }
@@ -132,8 +131,7 @@ class LogitsRow {
     return scale_;
   }
 
-  /// The row at `factor` times the temperature. The product is limited to the largest double, because an infinite
-  /// temperature times 0 is NaN.
+  /// The row at `factor` times the temperature, at most the largest double, because an infinite temperature times 0 is NaN.
   LogitsRow tempered(double factor) const {
     if (factor == 1) return *this;
     LogitsRow row(logits_, std::min(temperature_ * factor, std::numeric_limits<double>::max()), cut_);
@@ -180,8 +178,7 @@ class LogitsRow {
     return LogitsRow<S, 1>(NumberRow<S, 1>(logits, vocab_size()));
   }
 
-  /// Whether a token may have a probability above 0: whether its logit is not below the cut. Does not read the row. False
-  /// for NaN.
+  /// Whether a token may have a probability above 0: whether its logit is not below the cut, nor NaN. Does not read the row.
   bool possible(Token x) const { return logits_[x] >= cut_; }
 
   double probability(Token x) const {
@@ -226,8 +223,7 @@ class LogitsRow {
            (state_ == State::read ? sum_of_stretches(start, count) : sum_of_exponentials(start, count));
   }
 
-  /// The length of the stretches with a known sum, or with few tokens, which start at multiples of this length; 0 if no sums are
-  /// known.
+  /// The length of the stretches with a known sum, or with few tokens, which start at its multiples; 0 if no sums are known.
   Index known_stretch() const {
     read();
     return state_ == State::read || !live_.are_all() ? stretch_ : Index{0};

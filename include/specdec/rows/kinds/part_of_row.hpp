@@ -19,8 +19,7 @@
 
 namespace specdec::inline v0_2_0 {
 
-/// The tokens x with kept[x] != 0: the tokens of another vocabulary, for example. Tokens beyond the end of the list are not
-/// kept.
+/// The tokens x with kept[x] != 0, such as those of another vocabulary. Tokens beyond the end of the list are not kept.
 struct OnlyTokens {
   detail::BorrowedSpan<const std::uint8_t> kept;
 

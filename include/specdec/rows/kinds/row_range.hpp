@@ -12,8 +12,7 @@
 
 namespace specdec::inline v0_2_0 {
 
-/// `count` rows of a matrix from row `first` on: the rows of one sequence in the matrix of a batch, for example. It is a
-/// view, like the matrix.
+/// A view of `count` rows of a matrix from row `first` on: the rows of one sequence in the matrix of a batch, for example.
 ///
 /// Throws: InvalidArgument if the matrix does not have these rows.
 template <DistributionMatrix M>

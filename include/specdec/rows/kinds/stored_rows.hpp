@@ -99,8 +99,7 @@ class StoredRows {
 
 namespace detail {
 
-/// The rows of a matrix as they lie: numbers in memory as numbers, which may be logits, or else distributions. The matrix must
-/// outlive them.
+/// The rows of a matrix, which must outlive them, as they lie: numbers in memory, which may be logits, or else distributions.
 template <Probabilities M>
 auto rows_as_stored(const M& matrix) {
   if constexpr (NumberMatrix<M>) return numbers(matrix);

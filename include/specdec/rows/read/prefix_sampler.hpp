@@ -27,9 +27,8 @@ constexpr double most_mass(Index size) {
 ///
 /// Throws: InvalidDistribution if the row has no mass, if a segment that the draw reads holds a NaN, or if the mass is above
 /// 1 by more than rounding explains. InvalidArgument if u is below 0, NaN, or at least 1 and past the row's mass.
-/// Cost: segments are summed only up to the largest u so far, and only once. If tokens are ordered by frequency, a draw
-/// reads only the small head of the row. A draw then takes a binary search, and reads one segment. No allocation: the sums
-/// lie inside the object.
+/// Cost: segments are summed only up to the largest u so far, and only once. If tokens are ordered by frequency, a draw reads
+/// only the small head of the row. A draw then takes a binary search, and reads one segment. No allocation.
 /// Numeric: sums in double across segments. If a row sums to less than 1 (by rounding), draws are as if it were normalised.
 /// Mass above 1 is never drawn. Rounding explains a sum of up to 1.01 + V·r: a number with eight or more bits of precision
 /// (bfloat16) is off by at most 1/256 of its value, or near 0 by r = rounding_of_small (2^−25 for halves, else 0).
@@ -103,8 +102,7 @@ class PrefixSampler {
     if (!(u >= 0 && u < 1)) detail::invalid_argument("u = ", u, " is outside [0, 1)");
   }
 
-  // The whole row sums to less than u < 1. Then (u − total)/(1 − total) is uniform on [0, 1), so the draw below has the law
-  // of the normalised row.
+  // The row sums to less than u < 1. So (u − total)/(1 − total) is uniform on [0, 1): the draw has the normalised row's law.
   double wrap(double u) const {
     check_number(u);
     if (!(total() > 0)) {

@@ -14,8 +14,7 @@
 
 namespace specdec::inline v0_2_0::detail {
 
-/// Adds factor·row(x) to out[x − start] for each token x from `start` on, up to the end of `out` or of the row. With zeros
-/// in `out` and factor 1 it copies the row.
+/// Adds factor·row(x) to out[x − start] for each token x from `start` on, up to the end of `out` or of the row.
 template <Distribution R>
 void add_stretch(const R& row, double factor, Index start, GatheredSegment<R>& out) {
   const Index end = std::min<Index>(start + out.size(), row.vocab_size());

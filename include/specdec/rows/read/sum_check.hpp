@@ -82,8 +82,7 @@ void check_a_sum(const Target& target, const Draft& draft, bool needs_draft) {
 
 }  // namespace detail
 
-/// From now on, one verification in `verifications` sums one of its rows; 0: none does. Returns the number that was set before:
-/// 0 if NDEBUG is defined, else 64.
+/// From now on, one verification in `verifications` sums a row; 0: none. Returns the number before: 64, or 0 with NDEBUG, at first.
 ///
 /// A verification reads only the numbers that it needs, so a row that was cut and not normalised is judged without an error,
 /// and the text is wrong. This check finds such rows in all that a backend returns, at the price of a pass over a row now and

@@ -11,8 +11,7 @@ namespace specdec::inline v0_2_0 {
 
 /// Keeps the k largest logits among the tokens that earlier steps have kept. k = 0 or k >= V keeps all.
 ///
-/// Ties: all tokens equal to the k-th largest stay, in Hugging Face transformers and vLLM, too; llama.cpp keeps
-/// exactly k tokens.
+/// Ties: all tokens equal to the k-th largest stay, in Hugging Face transformers and vLLM, too; llama.cpp keeps k tokens.
 /// Throws: InvalidArgument if k is negative; InvalidDistribution on a NaN or a logit of +inf.
 /// Cost: one pass without exponentials over the tokens that are left, and for k up to a few hundred a few per cent of the row
 /// once more, which also normalises it; see ThresholdSearch. Afterwards only stretches with a kept token are read.

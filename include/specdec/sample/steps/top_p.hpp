@@ -74,8 +74,7 @@ class TopP {
     }
   }
 
-  // Only a log-sum-exp that was handed in can fail. A computed sum is a positive number. With a NaN, every weight would pass
-  // as large enough.
+  // Only a log-sum-exp that was handed in can fail: a computed sum is positive. With a NaN, every weight would pass as enough.
   template <class Scalar>
   static void check_normaliser(Scalar shift, double total) {
     if (!std::isfinite(shift) || !(total > 0) || !std::isfinite(total))

@@ -49,8 +49,7 @@ struct TokenCount {
   }
 };
 
-/// A token weighs exp((l − shift)/T). Integers relative to the largest weight keep the precision of the exponentials in
-/// Scalar.
+/// A token weighs exp((l − shift)/T). Integers relative to the largest weight keep the precision of Scalar's exponentials.
 template <class Scalar>
 struct TokenMass {
   using Weight = typename WeighedNumbers<Scalar>::Weight;

@@ -23,8 +23,7 @@ namespace specdec::inline v0_2_0 {
 /// Units: probabilities.
 /// Throws: wrong shapes, tokens that cannot have been drafted and numbers that are no probabilities are errors: see Drafted.
 /// Random: a race per position, from γ down to τ.
-/// Cost: γ look-ups in each matrix. Each position costs one draw from a target row in expectation; there are at most γ+1. No
-/// allocation (γ <= 64).
+/// Cost: γ look-ups in each matrix; for each of at most γ+1 positions a draw in expectation. No allocation (γ <= 64).
 struct BlockVerifier : detail::Callable<BlockVerifier> {
   constexpr Verdict judge(const auto& drafted, auto& chance) const {
     drafted.look_up_all();

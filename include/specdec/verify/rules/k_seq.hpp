@@ -18,8 +18,7 @@ namespace specdec::inline v0_2_0 {
 /// c = (1 − (1 − β)^K)/β. At the solution c = ρ, so Y ∝ (p − ρ·q)+.
 /// Shapes: see verify.
 /// Units: probabilities.
-/// Throws: what verify throws. InvalidArgument if a sibling's q differs from its token's probability in the eldest
-/// sibling's row.
+/// Throws: what verify throws; InvalidArgument if a sibling's q is not its token's probability in the eldest sibling's row.
 /// Random: a coin for each child that is judged, then a draw.
 /// Cost: ρ is found by bisection: some fifty passes over both rows at each node that branches. If rows are spread over
 /// ranks, each pass exchanges one number. No allocation (γ <= 64).
