@@ -80,7 +80,7 @@ template <class TargetModel, class DraftSource, class V = BlockVerifier, class L
           class O = DefaultObservers>
 class Batch {
   using Target = std::remove_reference_t<TargetModel>;
-  static constexpr bool called_here = !std::same_as<std::remove_const_t<Target>, ExternalTarget>;
+  static constexpr bool called_here = !is_external<Target>;
   static_assert(!detail::has_one_context<Target> || !called_here || detail::ConstModel<Target>,
                 "the model has no forward(std::span<const specdec::BatchFeed> feeds) for many texts, or is a "
                 "wrapper around such a model: see specdec::BatchModel, and specdec::ModelPerSequence, which "
@@ -192,7 +192,7 @@ class Batch {
     core().take_over_contexts();  // its twins
     std::unique_ptr<Entry> entry = core().remove(sequence);
     entry->seat().target_holds(0);
-    if constexpr (called_here) core().target.release(sequence);
+    if constexpr (detail::HasRelease<Target>) core().target.release(sequence);
     return {std::move(entry), detail::take_state(core().drafter(), sequence)};
   }
 

@@ -141,8 +141,7 @@ class Sequence : private Shared::Round::Seat {
   /// `source`, here and below: a random bit generator or a source of chance, a variable that goes on where it stopped.
   template <class Source = detail::MissingGenerator>
   std::span<const Token> step(Source&& source = {}) & {
-    static_assert(!std::same_as<std::remove_cv_t<Target>, ExternalTarget>,
-                  "an ExternalTarget is called by the caller: propose() and accept()");
+    static_assert(!is_external<Target>, "an ExternalTarget is called by the caller: propose() and accept()");
     if constexpr (detail::fits_source<Source>() && calls_target) return whole_step(source);
     else return {};
   }
@@ -190,8 +189,9 @@ class Sequence : private Shared::Round::Seat {
     static_assert(detail::fits_target_rows<Rows>());
     if (done()) return {};
     check_proposal();
-    if constexpr (detail::fits_source<Source>()) Round::weigh(*this, rows, source);
-    return finish(rows);
+    decltype(auto) made = of_target(rows);
+    if constexpr (detail::fits_source<Source>()) Round::weigh(*this, made, source);
+    return finish(made);
   }
 
   /// In place of accept(): a verdict on draft() by the sequence's rule, made elsewhere, on a device or in an engine's kernel. It may
@@ -298,6 +298,18 @@ class Sequence : private Shared::Round::Seat {
     detail::invalid_call(
         "the drafter, or a model that it refers to, was used elsewhere since propose(): sequences that run "
         "side by side need a decoder each, with a drafter of its own");
+  }
+  // What the target makes of rows that are handed in.
+  template <class Rows>
+  decltype(auto) of_target(const Rows& rows) {
+    if constexpr (ProcessesRows<Target>) {
+      Base::check_rows(rows.rows());
+      const BatchFeed feed{Base::next_feed, Base::number};
+      shared_->target.model().take(Base::fed_after(), feed, rows, 0);
+      return shared_->target.model().rows(feed, rows, 0);
+    } else {
+      return (rows);
+    }
   }
   template <class Rows>
   std::span<const Token> finish(const Rows& rows) {

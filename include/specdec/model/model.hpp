@@ -65,8 +65,15 @@ concept BatchModel = detail::HasVocabSize<M> && detail::KeepsLength<M> && detail
                        { model.forward(feeds) } -> Probabilities;
                      };
 
-/// Stands for a target that the caller runs himself, between Sequence::propose() and accept().
+/// Stands for a target that the caller runs himself, between Sequence::propose() and accept(). If the caller's rows are logits, wrap
+/// it: ProcessedModel{ExternalTarget{.vocabulary = v}, chain, processors}.
+///
+/// A feed wants one row for each drafted token that the text may reach, and not all are read. After a drafted token that a grammar
+/// refuses no row is: it need not be fed, nor what was drafted after it, and these rows may be garbage, NaN included. FeedMasks
+/// (specdec/more/samplers.hpp) tells which they are, and the tokens that are allowed in the others.
 struct ExternalTarget {
+  static constexpr bool external = true;
+
   Index vocabulary;            ///< number of tokens in the vocabulary
   Index context = unlimited;   ///< how many tokens the context can hold
   Index rollback = unlimited;  ///< how many tokens the context can be cut back by: see reach
