@@ -320,6 +320,13 @@ class Batch {
     return core().feeds();
   }
 
+  /// While the target's call is out: the drafter drafts for what may come of it (AheadDrafter).
+  template <class E = InOrder>
+  void draft_ahead(E&& for_each = {}) & {
+    check_between_steps<E>("draft_ahead()");
+    core().drafter().draft_ahead(for_each);
+  }
+
   /// The second half: judges the last proposal. Returns what step() returns. A sequence that was paused or cancelled in between
   /// is left out; its rows are still counted.
   /// Shapes: `rows` is one matrix with the rows that the feeds want, feed after feed.
