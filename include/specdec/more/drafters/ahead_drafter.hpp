@@ -44,8 +44,8 @@ struct RowOfBits {
 
 }  // namespace detail
 
-/// The random numbers of drafts made in advance, unless others are given: those of a text's step and an outcome are a stream of
-/// their own. numbers(seed, outcome, position) returns a source of chance by value, or by reference one that serves all.
+/// The random numbers of drafts made in advance, unless others are given: each draft of a step has a stream of its own.
+/// numbers(seed, draft, position) returns a source of chance by value, or by reference one that serves all.
 struct AheadNumbers {
   Philox operator()(std::uint64_t seed, Index outcome, Index) const {
     return Philox{seed, 0, static_cast<std::uint64_t>(outcome)};
@@ -89,7 +89,7 @@ class AheadDrafter {
   // A draft, made or in the making.
   struct Slot {
     std::vector<Token> context = {};
-    bool ahead = false;                  // it was made in advance, and is not used up
+    bool ahead = false;                  // it was made in advance, and the text has not gone back since
     Index length = 0;                    // how long it might have been
     Index valid = unlimited;             // how many tokens of the text the drafter may keep
     std::exception_ptr error = nullptr;  // of a draft in advance
@@ -104,6 +104,7 @@ class AheadDrafter {
     std::vector<double> reached = {}, accepted = {};  // how often each place of a draft was
 
     Slot& slot() { return slots[current]; }
+    std::size_t other() const { return current == 0 ? 1 : 0; }
   };
   struct Outcome {
     Index accepted;
@@ -146,17 +147,17 @@ class AheadDrafter {
   /// the Batch. The target may run on other threads meanwhile.
   template <Executor E = InOrder>
   void draft_ahead(E&& for_each = {}) {
+    after_.clear();
     requests_.clear();
     for (auto& [sequence, text] : texts_)
       if (text.wants) look_after(sequence, text);
-    draft_all(for_each);
-    after_.clear();
+    draft_all(true, for_each);
     for (const auto& request : requests_)
       if (!request.error) after_.push_back(request.sequence);
     requests_.clear();
     for (auto& [sequence, text] : texts_)
       if (text.wants) look_ahead(sequence, text);
-    draft_all(for_each);
+    draft_all(false, for_each);
     for (const auto& request : requests_) {
       Slot& slot = slot_of(request.sequence);
       slot.ahead = true;
@@ -202,7 +203,6 @@ class AheadDrafter {
       if (i < judged.verdict.node) ++detail::at(text.accepted, i);
     }
     detail::tell_drafter(inner_, number_of(sequence, text.current), judged);
-    text.slot().ahead = text.wants = false;  // it is used up
   }
 
   /// How many drafts were there when they were asked for, and how many were asked for.
@@ -219,6 +219,9 @@ class AheadDrafter {
     Text& text = texts_[sequence];
     text.slots.resize(static_cast<std::size_t>(slots_));
     return text;
+  }
+  std::span<const Token> tokens_of(Index sequence, const Text& text) const {
+    return inner_.drafted(number_of(sequence, text.current)).tokens;
   }
   Slot& slot_of(Index number) {
     return detail::at(texts_.find(number / slots_)->second.slots, number % slots_);
@@ -271,31 +274,28 @@ class AheadDrafter {
   }
 
   // Asks for a draft after the first `accepted` drafted tokens and perhaps another token.
-  void ask(Index sequence, Text& text, std::size_t s, const Outcome& outcome, Index length, Index number) {
-    const std::span<const Token> drafted = inner_.drafted(number_of(sequence, text.current)).tokens;
+  void ask(Index sequence, Text& text, std::size_t s, const Outcome& outcome, Index length) {
     context_ = text.slot().context;
-    detail::append(context_, detail::first(drafted, outcome.accepted));
+    detail::append(context_, detail::first(tokens_of(sequence, text), outcome.accepted));
     if (outcome.token >= 0) context_.push_back(outcome.token);
     DraftLimits limits = text.limits;
     limits.nodes = limits.depth = length;
     limits.stops_from -= std::ssize(context_) - text.size;
-    requests_.emplace_back();
-    requests_.back().sequence = go_on(sequence, s, detail::view_of(context_));
-    requests_.back().context = detail::view_of(text.slots[s].context);
-    requests_.back().limits = limits;
-    outcomes_.push_back(number);
+    const Index number = go_on(sequence, s, detail::view_of(context_));
+    requests_.push_back(
+        {.sequence = number, .context = detail::view_of(text.slots[s].context), .limits = limits});
   }
 
   // Asks for the row after the draft.
   void look_after(Index sequence, Text& text) {
-    const std::span<const Token> drafted = inner_.drafted(number_of(sequence, text.current)).tokens;
+    const std::span<const Token> drafted = tokens_of(sequence, text);
     const Index gamma = std::ssize(drafted);
     if (gamma > 0 && text.limits.ends_at(drafted.back(), gamma - 1)) return;
-    ask(sequence, text, text.current == 0 ? 1 : 0, {gamma, -1, 0}, 1, 0);
+    ask(sequence, text, text.other(), {gamma, -1, 0}, 1);
   }
 
   void look_ahead(Index sequence, Text& text) {
-    const auto draft = inner_.drafted(number_of(sequence, text.current));
+    const auto draft = drafted(sequence);
     const Index gamma = std::ssize(draft.tokens);
     guesses_.clear();
     double reached = 1;
@@ -304,7 +304,7 @@ class AheadDrafter {
       guess(text, draft.rows.row(k), k, detail::at(draft.tokens, k), reached * (1 - accepted));
       reached *= accepted;
     }
-    const Index after = number_of(sequence, text.current == 0 ? 1 : 0);
+    const Index after = number_of(sequence, text.other());
     if (std::ranges::count(after_, after) > 0)
       if (const auto more = inner_.drafted(after); !more.tokens.empty())
         guess(text, more.rows.row(0), gamma, -1, reached);
@@ -312,7 +312,7 @@ class AheadDrafter {
     std::size_t s = 0;
     for (std::size_t i = 0; i < guesses_.size() && s < text.slots.size(); ++i, ++s) {
       if (s == text.current && ++s == text.slots.size()) break;
-      ask(sequence, text, s, guesses_[i], text.limits.length(), static_cast<Index>(i) + 1);
+      ask(sequence, text, s, guesses_[i], text.limits.length());
     }
   }
   // The likeliest tokens of a row, without the one that was drafted.
@@ -329,18 +329,17 @@ class AheadDrafter {
     return (detail::at(text.accepted, k) + 1.4) / (detail::at(text.reached, k) + 2);
   }
 
+  // Makes the drafts that were asked for. Their numbers are those of their slots, or those for rows after drafts.
   template <class E>
-  void draft_all(E& for_each) {
+  void draft_all(bool after, E& for_each) {
     sources_.clear();
     sources_.reserve(requests_.size());
-    for (std::size_t r = 0; r < requests_.size(); ++r) {
-      auto& request = requests_[r];
+    for (auto& request : requests_) {
       const std::uint64_t seed = texts_.find(request.sequence / slots_)->second.seed;
-      if constexpr (std::is_lvalue_reference_v<Given>)
-        request.source = &numbers_(seed, outcomes_[r], std::ssize(request.context));
-      else request.source = &sources_.emplace_back(numbers_(seed, outcomes_[r], std::ssize(request.context)));
+      const Index outcome = after ? 0 : request.sequence % slots_ + 1, position = std::ssize(request.context);
+      if constexpr (std::is_lvalue_reference_v<Given>) request.source = &numbers_(seed, outcome, position);
+      else request.source = &sources_.emplace_back(numbers_(seed, outcome, position));
     }
-    outcomes_.clear();
     detail::draft_with(inner_, std::span(requests_), for_each);
   }
 
@@ -353,8 +352,7 @@ class AheadDrafter {
   std::vector<Outcome> guesses_;
   std::vector<Token> context_;
   std::vector<DraftRequest<Source>> requests_;
-  std::vector<Index> outcomes_;  // the number of each request's outcome
-  std::vector<Index> after_;     // for which the row after the draft is known
+  std::vector<Index> after_;  // for which the row after the draft is known
   std::vector<Source> sources_;
 };
 
