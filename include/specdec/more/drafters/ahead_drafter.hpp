@@ -62,20 +62,20 @@ struct AheadNumbers {
 ///   batch.accept(rows);                          // the rows of the call
 ///
 /// `outcomes`: for how many outcomes of a text. For k below the draft's length Y is among the likeliest tokens of the draft's row
-/// without the drafted one; at its end, of the row after the draft. Each next Y counts half as much, and k by how often the text's
-/// drafts were accepted so far. So do little in vain: a chosen draft length should be short.
+/// without the drafted one; at its end, of the row after the draft. Each next Y counts half as much, and k by how often the places of
+/// the text's drafts were accepted so far.
 ///
-/// The drafter inside drafts lines: a Drafter, or a drafter of one text that can be copied. It knows the drafts of text n by the numbers
-/// n · (outcomes + 1) and following ones, and functions of a text's number are asked for these. A model inside has a context for each.
-/// A draft made in advance has the limits of the draft before it, and asks no keep_drafting. It is no hit where its limits are too large.
-/// The text has the law that it has without this: rows are the rows that tokens were drawn from, and their numbers decide nothing
+/// The drafter inside drafts lines. It is a Drafter, or a drafter of one text that can be copied. It knows the drafts of text n by the
+/// numbers n · (outcomes + 1) and following ones, and functions of a text's number are asked for these. A model inside has a context for
+/// each. A draft in advance has the limits of the draft before it, and asks no keep_drafting. It is no hit where these are too large.
+/// The text has the law that it has without this: its rows are those that its tokens were drawn from, by numbers that decide nothing
 /// else. For a seed it is another text, which depends on when draft_ahead() is called, not on other texts.
 /// Throws: InvalidArgument if outcomes is below 1, or copies of a drafter of one text would share a model; what the drafter throws. An
 /// error about a draft in advance is its text's error if it is a hit.
-/// Random: each draft takes two draws for a seed; without a hit, the draws of the drafter. A keyed source needs `numbers` of its own, which
-/// give it at its position: AheadDrafter{drafter, 4, [=](std::uint64_t, Index, Index position) { ... }}.
-/// Cost: two drafts of the drafter in draft_ahead(), for all texts and outcomes together. The drafts of one text are compared with it.
-/// Example: examples/write/ahead.cpp
+/// Random: two draws for a seed; without a hit, then those of the drafter. A keyed source needs `numbers` that give it at its position:
+/// AheadDrafter{drafter, 4, [=](std::uint64_t, Index, Index position) { ... }}.
+/// Cost: two drafts of the drafter in draft_ahead(), for all texts and outcomes together. Each draft's context is copied and compared.
+/// Example: examples/write/draft_ahead.cpp; where it gains: examples/write/drafters.md
 template <class D, class Numbers = AheadNumbers>
 class AheadDrafter {
   static_assert(detail::fits_drafter<D>());
