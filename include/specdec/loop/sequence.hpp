@@ -305,14 +305,8 @@ class Sequence : private Shared::Round::Seat {
   // What the target makes of rows that are handed in.
   template <class Rows>
   decltype(auto) of_target(const Rows& rows) {
-    if constexpr (ProcessesRows<Target>) {
-      Base::check_rows(rows.rows());
-      const BatchFeed feed{Base::next_feed, Base::number};
-      shared_->target.model().take(Base::fed_after(), feed, rows, 0);
-      return shared_->target.model().rows(feed, rows, 0);
-    } else {
-      return (rows);
-    }
+    if constexpr (!ProcessesRows<Target>) return (rows);
+    else return shared_->target.model().processed(Base::fed_after(), {Base::next_feed, Base::number}, rows);
   }
   template <class Rows>
   std::span<const Token> finish(const Rows& rows) {
