@@ -305,7 +305,7 @@ class Batch {
 
   /// The first half of a step: drafts, and returns what the target must be fed, sequence by sequence. If the list is empty,
   /// call accept() with no rows: it returns the failed sequences. The view lives until the next propose() or accept(). Earlier
-  /// proposals that were not accepted are taken back.
+  /// proposals that were not accepted are taken back. Rows after what a grammar refuses may be garbage (ExternalTarget).
   /// Throws: what step() throws, except the target's errors.
   template <class E = InOrder>
   std::span<const BatchFeed> propose(E&& for_each = {}) & {
