@@ -328,6 +328,34 @@ TEST_CASE("a draft that was used up is not used again where the text goes back")
   CHECK(again > 3);
 }
 
+TEST_CASE("a keyed text is that of its key, and drafts in advance share its numbers") {
+  Index hits = 0, accepted = 0, drafted = 0;
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    const Models models = models_of(seed);
+    const auto numbers = [seed](std::uint64_t, Index, Index position) {
+      Keyed there{seed};
+      there.stand_at(position);
+      return there;
+    };
+    AheadDrafter drafter{ModelDrafter{Table(models.target)}, 6, numbers};  // it guesses all, by equal numbers
+    SpecDec decoder{ExternalTarget{4}, drafter, KeyedVerifier{}};
+    Keyed key{seed}, again{seed};
+    auto sequence = decoder.start(prompt_of(1), options);
+    while (!sequence.done()) {
+      const Feed feed = sequence.propose(key);
+      sequence.draft_ahead();
+      sequence.accept(rows_of(models.target, sequence.context(), feed), key);
+    }
+    CHECK(copy(sequence.tokens()) ==
+          autoregressive<KeyedVerifier>(Table(models.target), prompt_of(1), options, again).tokens);
+    hits += drafter.hits();
+    accepted += sequence.stats().accepted;
+    drafted += sequence.stats().drafted;
+  }
+  CHECK(hits > 5);
+  CHECK(accepted == drafted);
+}
+
 namespace {
 
 // Fails after a context that ends with token 1.
