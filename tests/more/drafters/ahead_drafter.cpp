@@ -218,6 +218,10 @@ std::map<Index, Tokens> written_together(const Models& models, Index count, std:
       if (!texts.contains(i) && !paused.contains(i) && one_in(2)) some.push_back(i);
     std::vector<Index> asked;
     std::vector<Rows> rows;
+    if (one_in(3)) {  // proposals that are taken back come again
+      batch.propose_for(some);
+      batch.draft_ahead();
+    }
     for (const BatchFeed& feed : batch.propose_for(some)) {
       asked.push_back(feed.sequence);
       rows.push_back(rows_of(models.target, batch.sequence(feed.sequence).context(), feed));
@@ -391,6 +395,41 @@ TEST_CASE(
     if (sequence.context().back() == 1) break;  // no draft is to be had here
   }
   CHECK(errors == 1);
+}
+
+namespace {
+
+// Proposes token 0 from a row that is none.
+struct Wrong {
+  static constexpr bool drafts_trees = false;
+  Rows rows = Rows::Constant(1, 4, std::nan(""));
+  Tokens tokens{0};
+  template <RandomSource Source>
+  auto draft(std::span<const Token> context, Index gamma, Source&) {
+    if (context.front() != 3) rows << 1, 0, 0, 0;
+    return Draft<DenseRows<NumbersOf<const Rows&>>>{std::span<const Token>(tokens).first(gamma > 0 ? 1 : 0),
+                                                    DenseRows(std::as_const(rows))};
+  }
+  void truncate(Index) {}
+};
+
+}  // namespace
+
+TEST_CASE("a row that is none costs its own text, not the drafts in advance of others") {
+  const Table target = Table::context_free(Eigen::RowVector4d(0.25, 0.25, 0.25, 0.25));
+  Batch batch{ExternalTarget{4}, AheadDrafter{Wrong{}, 2}};
+  batch.add(Tokens{3}, {.max_new_tokens = 10, .gamma = 1}, std::mt19937_64(1));
+  batch.add(Tokens{0}, {.max_new_tokens = 10, .gamma = 1}, std::mt19937_64(1));
+  while (!batch.empty()) {
+    Rows rows(0, 4);
+    for (const BatchFeed& feed : batch.propose()) {
+      Rows both(rows.rows() + feed.rows, 4);
+      both << rows, rows_of(target, batch.sequence(feed.sequence).context(), feed);
+      rows = both;
+    }
+    CHECK_NOTHROW(batch.draft_ahead());
+    for (const Finished& done : batch.accept(rows)) CHECK((done.error != nullptr) == (done.sequence == 0));
+  }
 }
 
 TEST_CASE("settings that cannot be are refused") {

@@ -140,7 +140,8 @@ class AheadDrafter {
     };
     detail::undo_on_error([&] { detail::draft_with(inner_, misses, for_each); }, rename);
     rename();
-    for (const Request& request : requests) text_of(request.sequence).wants = !request.error;
+    for (const Request& request : requests)
+      text_of(request.sequence).wants = !request.error && request.limits.length() > 0;
   }
 
   /// Drafts for outcomes of all drafts that are being judged. Call it between propose() and accept(), through the Sequence or
@@ -155,8 +156,8 @@ class AheadDrafter {
     for (const auto& request : requests_)
       if (!request.error) after_.push_back(request.sequence);
     requests_.clear();
-    for (auto& [sequence, text] : texts_)
-      if (text.wants) look_ahead(sequence, text);
+    for (auto& each : texts_)  // an error about a row of a text's draft is told where that is judged
+      if (each.second.wants) detail::error_of([&] { look_ahead(each.first, each.second); });
     draft_all(false, for_each);
     for (const auto& request : requests_) {
       Slot& slot = slot_of(request.sequence);
@@ -237,6 +238,7 @@ class AheadDrafter {
       static_assert(!is_keyed<decltype(chance)>,
                     "drafts in advance need keyed numbers at their places: see the third argument of "
                     "specdec::AheadDrafter");
+      text.seed = 0;
       for (int half = 0; half < 2; ++half)
         text.seed = text.seed << 30 | static_cast<std::uint64_t>(chance.draw(detail::RowOfBits{}));
     }
