@@ -64,6 +64,7 @@
 #include "specdec/sample/chain.hpp"
 #include "specdec/sample/processed_model.hpp"
 #include "specdec/sample/processed_rows.hpp"
+#include "specdec/sample/processed_target.hpp"
 #include "specdec/sample/steps/min_p.hpp"
 #include "specdec/sample/steps/temperature.hpp"
 #include "specdec/sample/steps/top_k.hpp"

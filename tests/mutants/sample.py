@@ -81,3 +81,16 @@ mutant = promise("each draw from a target that is spread over ranks takes a new 
 mutant("sharded-draws-never-move-on", "more/ranks/sharded_model.hpp", "tests/more/ranks/sharded_model",
        "return uniform01(detail::at(texts_of_rows_, row)->source);",
        "auto source = detail::at(texts_of_rows_, row)->source; return uniform01(source);")
+
+mutant = promise("rows that are handed in are processed after the text that they follow, and each by its own sequence's settings")
+mutant("handed-in-text-not-compared", "sample/texts_of_model.hpp", "tests/sample/processed_target",
+       "std::min(common_length(text.tokens(), context), text.seen())", "std::min<Index>(std::ssize(context), text.seen())")
+mutant("handed-in-rows-of-the-first-feed", "sample/processed_target.hpp", "tests/sample/processed_target",
+       "numbers(logits), first, feed.rows, changed", "numbers(logits), 0 * first, feed.rows, changed")
+mutant("refused-token-shown-as-text", "sample/texts_of_model.hpp", "tests/more/samplers/feed_masks",
+       "std::min(common_length(text.tokens(), context), text.seen())", "common_length(text.tokens(), context)")
+
+mutant = promise("a mask has the bits of the tokens that a grammar allows, and none where it has cut a draft off")
+mutant("mask-of-a-row-that-is-cut-off", "more/samplers/feed_masks.hpp", "tests/more/samplers/feed_masks",
+       "detail::assign(masks_, feed.rows * words(), 0);", "detail::assign(masks_, feed.rows * words(), 1);")
+mutant("mask-beyond-the-matcher", "more/samplers/feed_masks.hpp", "tests/more/samplers/feed_masks", "at(mask, k) & among", "at(mask, k)")

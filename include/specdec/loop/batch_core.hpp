@@ -32,7 +32,7 @@ template <class TargetModel, class DraftSource, class V, class Length, class O>
 class BatchCore {
  public:
   using Target = std::remove_reference_t<TargetModel>;
-  static constexpr bool called_here = !std::same_as<std::remove_const_t<Target>, ExternalTarget>;
+  static constexpr bool called_here = !is_external<Target>;
   using Lengths = LengthOfTexts<Length>;
   static constexpr bool shares_length = !Lengths::for_each_text;
   /// Whether the target can give a new sequence a copy of a context.
@@ -217,11 +217,10 @@ class BatchCore {
 
   template <class Output, class E>
   void take_rows(const Output& output, E& for_each) {
-    const auto rows = distributions(output);
-    const auto rows_of = [&](Index i) { return out_.call.rows_of(rows, i); };
+    const auto rows_of = rows_by_feed(output);
     const auto judge = [&] {
       count_call();
-      out_.call.check_rows("target", rows);
+      out_.call.check_rows("target", output);
       for_each(std::ssize(out_.entries), [&](Index i) {
         if (Entry* const entry = at(out_.entries, i))
           Round::weigh(entry->seat(), rows_of(i), entry->source());
@@ -268,7 +267,7 @@ class BatchCore {
   }
 
   void forget(Index sequence) {
-    if constexpr (called_here) target.release(sequence);
+    if constexpr (HasRelease<Target>) target.release(sequence);
     round_.drafter().release(sequence);
   }
 
@@ -287,6 +286,20 @@ class BatchCore {
     auto next = all.begin();
     while (next != all.end() && admit(entry(*next), left)) ++next;
     return next;
+  }
+
+  // Returns the function that gives the rows of feed i. A target that processes rows does so now.
+  template <class Output>
+  auto rows_by_feed(const Output& output) {
+    if constexpr (ProcessesRows<Target>) {
+      out_.call.check_rows("target", output);
+      for (Index i = 0; i < std::ssize(out_.entries); ++i)
+        if (Entry* const entry = at(out_.entries, i))
+          target.take(entry->seat().fed_after(), at(feeds(), i), output, out_.call.first_of(i));
+      return [this, &output](Index i) { return target.rows(at(feeds(), i), output, out_.call.first_of(i)); };
+    } else {
+      return [this, rows = distributions(output)](Index i) { return out_.call.rows_of(rows, i); };
+    }
   }
 
   // Whether there may be room for another sequence after this one.

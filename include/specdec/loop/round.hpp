@@ -45,6 +45,8 @@ struct Seat : Step {
 
   /// The most tokens of a draft.
   Index most() const { return this->options().gamma; }
+  /// The tokens that next_feed follows.
+  std::span<const Token> fed_after() const { return first(this->context(), next_feed.from); }
   /// How many tokens the target has not read, without the last one, which is fed with the next draft.
   Index unread() const { return std::ssize(this->context()) - 1 - this->kept(); }
   /// Takes the rows after a part's tokens, if they were wanted.

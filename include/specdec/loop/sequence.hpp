@@ -78,8 +78,8 @@ struct Shared {
 ///
 /// An engine that judges the drafts itself, too, hands in its verdicts: settle(verdict) in place of accept().
 ///
-/// The decoder then asks its target for vocab_size() and context_size() only; ExternalTarget has nothing else. The
-/// engine manages its own contexts. After a failed call nothing has to be undone: the next propose() forgets the proposal.
+/// The decoder then asks its target for vocab_size() and context_size() only: see ExternalTarget, also for rows that need not be computed.
+/// The engine manages its own contexts. After a failed call nothing has to be undone: the next propose() forgets the proposal.
 ///
 /// A draft may be a tree (drafts_trees, judges_trees). Then γ counts all tokens of the tree, and no path is longer than the
 /// budget allows. A target that takes trees gets the tree in one call. feed.parents gives the parent of each token;
@@ -141,8 +141,7 @@ class Sequence : private Shared::Round::Seat {
   /// `source`, here and below: a random bit generator or a source of chance, a variable that goes on where it stopped.
   template <class Source = detail::MissingGenerator>
   std::span<const Token> step(Source&& source = {}) & {
-    static_assert(!std::same_as<std::remove_cv_t<Target>, ExternalTarget>,
-                  "an ExternalTarget is called by the caller: propose() and accept()");
+    static_assert(!is_external<Target>, "an ExternalTarget is called by the caller: propose() and accept()");
     if constexpr (detail::fits_source<Source>() && calls_target) return whole_step(source);
     else return {};
   }
@@ -169,7 +168,7 @@ class Sequence : private Shared::Round::Seat {
 
   /// Drafts, and returns what the target must be fed; nothing (0 rows) when done(). Views live until accept(). An earlier
   /// proposal that was not accepted is forgotten. If the log-probabilities of the prompt are asked for, the first Feed is the
-  /// prompt alone, and accept() then emits no token.
+  /// prompt alone, and accept() then emits no token. Rows after what a grammar refuses may be garbage (ExternalTarget).
   template <class Source = detail::MissingGenerator>
   Feed propose(Source&& source = {}) & {
     // The caller now feeds the target itself. So the next step() of any sequence on this target feeds its whole context.
@@ -188,8 +187,9 @@ class Sequence : private Shared::Round::Seat {
     static_assert(detail::fits_target_rows<Rows>());
     if (done()) return {};
     check_proposal();
-    if constexpr (detail::fits_source<Source>()) Round::weigh(*this, rows, source);
-    return finish(rows);
+    decltype(auto) made = of_target(rows);
+    if constexpr (detail::fits_source<Source>()) Round::weigh(*this, made, source);
+    return finish(made);
   }
 
   /// In place of accept(): a verdict on draft() by the sequence's rule, made elsewhere, on a device or in an engine's kernel. It may
@@ -201,6 +201,9 @@ class Sequence : private Shared::Round::Seat {
     Round::take(*this, Base::stop_of(verdict));
     return finish(NoRows{});
   }
+
+  /// While the target's call is out: the drafter drafts for what may come of it (AheadDrafter).
+  void draft_ahead() & { drafter().draft_ahead(); }
 
   /// The next turn of a conversation, with new options: this text, then `text`, then new tokens. A text that has not ended is
   /// interrupted. The models keep what they have read. The statistics go on.
@@ -303,6 +306,12 @@ class Sequence : private Shared::Round::Seat {
     detail::invalid_call(
         "the drafter, or a model that it refers to, was used elsewhere since propose(): sequences that run "
         "side by side need a decoder each, with a drafter of its own");
+  }
+  // What the target makes of rows that are handed in.
+  template <class Rows>
+  decltype(auto) of_target(const Rows& rows) {
+    if constexpr (!ProcessesRows<Target>) return (rows);
+    else return shared_->target.model().processed(Base::fed_after(), {Base::next_feed, Base::number}, rows);
   }
   template <class Rows>
   std::span<const Token> finish(const Rows& rows) {

@@ -41,7 +41,7 @@ template <class TargetModel, class DraftSource, class V = BlockVerifier, class L
 class SpecDec {
   // Assertions, not constraints: with deduced arguments, compilers would not say which constraint failed.
   static_assert(detail::fits_model<std::remove_reference_t<TargetModel>,
-                                   !std::same_as<std::remove_cvref_t<TargetModel>, ExternalTarget>>());
+                                   !is_external<std::remove_reference_t<TargetModel>>>());
   static_assert(detail::fits_drafter<DraftSource>());
   using Shared = detail::Shared<TargetModel, DraftSource, V, Length, O>;
   static_assert(detail::fit_together<std::remove_reference_t<TargetModel>,

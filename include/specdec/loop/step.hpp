@@ -58,7 +58,7 @@ consteval bool fit_together() {
       "judge: try specdec::TraversalVerifier, or specdec::TrunkAndSpares of a rule for lines");
   static_assert(!remembers_sequence<V> || !trees,
                 "a rule that remembers its sequence judges lines: the drafter drafts trees");
-  static_assert(takes_trees<Target> || !trees || std::same_as<std::remove_const_t<Target>, ExternalTarget>,
+  static_assert(takes_trees<Target> || !trees || is_external<Target>,
                 "the drafter drafts trees, which the target does not take: see specdec::takes_trees, and "
                 "specdec::PathByPath, with which any model takes them");
   static_assert(DraftLength<Policy>,

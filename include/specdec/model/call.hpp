@@ -29,6 +29,8 @@ class Call {
 
   bool empty() const { return feeds_.empty(); }
   std::span<const BatchFeed> feeds() const { return view_of(feeds_); }
+  /// The number of the first row of feed k.
+  Index first_of(Index k) const { return at(firsts_, k); }
   /// Throws unless the model returned as many rows as the feeds ask for. The message calls it `model`.
   void check_rows(const char* model, const auto& all) const {
     if (all.rows() != rows_)

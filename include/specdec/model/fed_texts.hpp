@@ -78,6 +78,7 @@ struct KeptContext {
 class FedText {
  public:
   Index length() const { return length_; }
+  Index seen() const { return length_; }
   std::span<const Token> tokens() const& { return first(tokens_, length_); }
   WrappedTree& tree() { return tree_; }
   const WrappedTree& tree() const { return tree_; }

@@ -105,6 +105,11 @@ class PerSequence {
   State& make(Index sequence, Arguments&&... arguments) {
     return states_.try_emplace(sequence, std::forward<Arguments>(arguments)...).first->second;
   }
+  /// The sequence's State. If there is none, one that begin() makes.
+  State& at(Index sequence, const auto& begin) {
+    State* const known = find(sequence);
+    return known ? *known : make(sequence, begin());
+  }
   void erase(Index sequence) { states_.erase(sequence); }
   Index size() const { return std::ssize(states_); }
 

@@ -65,8 +65,15 @@ concept BatchModel = detail::HasVocabSize<M> && detail::KeepsLength<M> && detail
                        { model.forward(feeds) } -> Probabilities;
                      };
 
-/// Stands for a target that the caller runs himself, between Sequence::propose() and accept().
+/// Stands for a target that the caller runs himself, between Sequence::propose() and accept(). If the caller's rows are logits, wrap
+/// it: ProcessedModel{ExternalTarget{.vocabulary = v}, chain, processors}.
+///
+/// Not all rows that a feed wants are read. After a drafted token that a grammar refuses none is: it need not be fed, nor what was drafted
+/// after it, and these rows may be garbage: any logits, or probabilities that are 0 or NaN (check_every). FeedMasks, of
+/// specdec/more/samplers.hpp, tells which they are. Only a drafter that learns from the target's rows may read them, too.
 struct ExternalTarget {
+  static constexpr bool external = true;
+
   Index vocabulary;            ///< number of tokens in the vocabulary
   Index context = unlimited;   ///< how many tokens the context can hold
   Index rollback = unlimited;  ///< how many tokens the context can be cut back by: see reach

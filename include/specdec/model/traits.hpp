@@ -54,6 +54,14 @@ inline constexpr bool takes_trees =
 template <class M>
 inline constexpr bool can_fork = requires(M& model, Index sequence) { model.fork(sequence, sequence); };
 
+/// Whether the caller runs the model himself, between propose() and accept(): an ExternalTarget, or a ProcessedModel of one.
+template <class M>
+inline constexpr bool is_external = requires { requires static_cast<bool>(M::external); };
+
+/// Whether an external target makes something else of the rows that it is handed.
+template <class M>
+concept ProcessesRows = is_external<M> && detail::HasRelease<M>;
+
 /// Whether the model promises that its rows outlive the next call, by a member `static constexpr bool stable_rows = true`. Rows
 /// then stay valid until their positions are cut off, and a ModelDrafter keeps the rows themselves instead of copies.
 template <class M>

@@ -6,6 +6,7 @@
 #include "specdec/more/samplers/bad_words.hpp"
 #include "specdec/more/samplers/dry.hpp"
 #include "specdec/more/samplers/dynamic_temperature.hpp"
+#include "specdec/more/samplers/feed_masks.hpp"
 #include "specdec/more/samplers/grammar.hpp"
 #include "specdec/more/samplers/logit_bias.hpp"
 #include "specdec/more/samplers/min_keep.hpp"

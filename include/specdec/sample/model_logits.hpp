@@ -10,6 +10,7 @@
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/numbers.hpp"
 #include "specdec/rows/owning_temporary.hpp"
+#include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0::detail {
 
@@ -30,6 +31,13 @@ template <class Logits>
 auto numbers_of(const Logits& logits) {
   if constexpr (ColumnsOfLogits<Logits>) return logits;
   else return numbers(logits);
+}
+
+/// Copies `count` rows from number `first` on, to the first rows of a matrix that grows as needed.
+template <class Out>
+void copy_rows(const auto& from, Index first, Index count, Out& out) {
+  if (out.rows() < count || out.cols() != from.cols()) out.resize(count, from.cols());
+  for (Index i = 0; i < count; ++i) from.row(first + i).read(0, from.cols(), out.row(i).data());
 }
 
 /// The type of a row of logits that is changed in place, in the arithmetic of the model's logits.

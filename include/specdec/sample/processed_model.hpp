@@ -43,6 +43,20 @@ struct NoTexts {
   void fork(Index from, Index to, auto& model) { model.fork(from, to); }
 };
 
+/// Compiles only if rows of logits can be processed by these steps and this hook. Some columns of them need a hook.
+template <class Steps, class Hook, class Logits, bool of_columns>
+consteval bool fits_processing() {
+  static_assert(RowStep<Steps> || RowStep<OfSequence<Steps>>,
+                "the chain is no specdec::RowStep, such as specdec::Chain, and no function that tells one by "
+                "a specdec::Index");
+  static_assert(
+      ChangesLogits<Hook, Logits> || (std::same_as<Hook, NoHook> && !of_columns),
+      "the hook is no specdec::TextProcessor, no function that tells one by a specdec::Index, and cannot be "
+      "called with (std::span<const specdec::Token>, logits of a row), nor with a specdec::Index before "
+      "them. The logits are an Eigen::Ref, or a specdec::PartialLogits if the model returns some columns");
+  return true;
+}
+
 }  // namespace detail
 
 /// Wraps a model of logits. Target and drafter are then processed alike, and the reported q is the q that tokens were drawn
@@ -110,9 +124,6 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
   static_assert(NumberMatrix<Logits> || of_columns || detail::returns_spread_rows<Logits>(),
                 "the model returns no logits: its forward() returns those of all rows as one Eigen matrix, "
                 "RowPointers or RowVectors, or a rank's as specdec::LogitColumns");
-  static_assert(RowStep<Steps> || RowStep<detail::OfSequence<Steps>>,
-                "the chain is no specdec::RowStep, such as specdec::Chain, and no function that tells one by "
-                "a specdec::Index");
   static_assert(!of_columns || std::same_as<Steps, Chain<>>,
                 "a chain cuts whole rows, and the model returns some columns of them: over ranks the chain "
                 "is an argument of specdec::ShardedModel, which this model is the model of");
@@ -121,11 +132,7 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
   using Buffer = Eigen::Matrix<typename LogitsRef::Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   static constexpr bool has_hook = !std::same_as<Hook, NoHook>;
   static constexpr bool returns_matrix = detail::OwningTemporary<Logits>;
-  static_assert(
-      detail::ChangesLogits<Hook, LogitsRef> || !(has_hook || of_columns),
-      "the hook is no specdec::TextProcessor, no function that tells one by a specdec::Index, and cannot be "
-      "called with (std::span<const specdec::Token>, logits of a row), nor with a specdec::Index before "
-      "them. The logits are an Eigen::Ref, or a specdec::PartialLogits if the model returns some columns");
+  static_assert(detail::fits_processing<Steps, Hook, LogitsRef, of_columns>());
 
  public:
   /// Rows that are not copied live as long as the model's own.
@@ -188,7 +195,8 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
     const auto& logits = ask(of_model);
     texts_.taken(feeds);
     const Index rows = detail::rows_of(feeds);
-    copy(logits, rows);
+    check_logits(logits, rows);
+    detail::copy_rows(detail::numbers_of(logits), 0, rows, output_);
     if constexpr (of_columns) {
       const Index first = logits.first(), size = this->vocab_size();
       texts_.change(feeds, [&](Index i) { return LogitsRef(output_.row(i), first, size); });
@@ -200,15 +208,6 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
       };
       return texts_.with_errors(detail::RowsBy(rows, this->vocab_size(), changed_row));
     }
-  }
-
-  template <class Matrix>
-  void copy(const Matrix& logits, Index rows) {
-    check_logits(logits, rows);
-    const auto from = detail::numbers_of(logits);
-    const Index columns = from.cols();
-    if (output_.rows() < rows || output_.cols() != columns) output_.resize(rows, columns);
-    for (Index i = 0; i < rows; ++i) from.row(i).read(0, columns, output_.row(i).data());
   }
 
   detail::StepsOfRows<Steps> steps_;

@@ -28,6 +28,9 @@ class ProcessedText : public FedText {
  public:
   explicit ProcessedText(Processor processor) : processor_(std::move(processor)) {}
 
+  /// How many tokens of the context the processor has taken in.
+  Index seen() const { return seen_; }
+
   void add(std::span<const Token> tokens, std::span<const Index> parents) {
     const Index size = tree().size() + std::ssize(parents);
     reserve(refused_, size);
@@ -170,7 +173,7 @@ class ProcessedText : public FedText {
   }
 
   Processor processor_;
-  Index seen_ = 0;           // how many tokens of the context the processor has taken in
+  Index seen_ = 0;
   bool broken_off_ = false;  // the first pending token is a draft's, and was refused
   Index asked_from_ = 0;     // rows after this token and later tokens were wanted
   Index fork_ = -1;          // a draft was rolled back to here after such a row: a new draft may begin here

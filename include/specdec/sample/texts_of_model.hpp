@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <exception>
 #include <span>
@@ -49,8 +50,8 @@ class LogitsChanger {
     if (text.tree().empty()) return first(text.tokens(), text.length() - rows + 1 + i);
     return text.up_to(text.tree().size() - rows + i);
   }
-  void change(Index sequence, std::span<const Token> context, Logits logits) {
-    if constexpr (std::invocable<Hook&, Index, std::span<const Token>, Logits>)
+  void change(Index sequence, std::span<const Token> context, auto logits) {
+    if constexpr (std::invocable<Hook&, Index, std::span<const Token>, decltype(logits)>)
       hook_(sequence, context, logits);
     else hook_(context, logits);
   }
@@ -82,6 +83,14 @@ class LogitsChanger<P, Logits> {
  private:
   P processor_;
 };
+
+/// Adds a feed to a Text that may have been shown other tokens than these, which come before the feed.
+template <class Text>
+void add_after(std::span<const Token> context, const Feed& feed, Text& text) {
+  text.truncate(std::min(common_length(text.tokens(), context), text.seen()));
+  text.add(after(context, text.length()), {});
+  text.add(feed.tokens, feed.parents);
+}
 
 /// The texts of a model's contexts, kept for a hook or a processor. Also keeps their exceptions about rows, if keeps_errors.
 template <class Hook, class Logits, bool keeps_errors>

@@ -67,7 +67,7 @@ Advancing<M> taken_back(M matcher);
 
 }  // namespace detail
 
-/// Forbids the tokens that a matcher's grammar does not allow. Satisfies TextProcessor.
+/// Forbids the tokens that a matcher's grammar does not allow. Satisfies TextProcessor. FeedMasks gives the masks themselves.
 ///
 ///   ProcessedModel target{engine, chain, AfterPrompt{prompt.size(), Grammar{matcher}}};
 ///
@@ -88,14 +88,31 @@ class Grammar {
 
   template <class Logits>
   void apply(Logits&& logits) {
-    using Scalar = typename std::remove_cvref_t<Logits>::Scalar;
-    const auto row = detail::partial(logits);
-    auto columns = row.columns();
+    if constexpr (requires { logits.allow(detail::view_of(mask_), Index{}); }) {
+      const Index known = ask(logits.vocab_size());
+      logits.allow(detail::view_of(mask_), known);
+    } else {
+      forbid(detail::partial(logits));
+    }
+  }
+
+  bool push(Token x) { return matcher_.push(x); }
+  void pop(Index n) { matcher_.pop(n); }
+
+ private:
+  // Sets the mask, for a row of so many tokens. Returns how many the matcher knows.
+  Index ask(Index of_row) {
     M& matcher = matcher_.state().matcher;
-    const Index tokens = vocab_size(matcher, row.vocab_size()),
-                known = std::clamp<Index>(tokens - row.first(), 0, columns.size());
+    const Index tokens = vocab_size(matcher, of_row);
     detail::assign(mask_, (tokens + 31) / 32, 0);
     matcher.allow(std::span<std::uint32_t>(mask_));
+    return tokens;
+  }
+
+  template <class S>
+  void forbid(const PartialLogits<S>& row) {
+    auto columns = row.columns();
+    const Index known = std::clamp<Index>(ask(row.vocab_size()) - row.first(), 0, columns.size());
     // One word of the mask at a time. The first word may begin before the first column.
     for (Index k = 0, count = 0; k < known; k += count) {
       const Index x = row.first() + k;
@@ -103,13 +120,9 @@ class Grammar {
       if (const std::uint32_t allowed = detail::at(mask_, x / 32) >> (x % 32); ~allowed != 0)
         forbid(columns.segment(k, count), ~allowed);
     }
-    columns.tail(columns.size() - known).setConstant(-std::numeric_limits<Scalar>::infinity());
+    columns.tail(columns.size() - known).setConstant(-std::numeric_limits<S>::infinity());
   }
 
-  bool push(Token x) { return matcher_.push(x); }
-  void pop(Index n) { matcher_.pop(n); }
-
- private:
   static Index vocab_size([[maybe_unused]] const M& matcher, [[maybe_unused]] Index of_row) {
     if constexpr (requires {
                     { matcher.vocab_size() } -> detail::Count;
