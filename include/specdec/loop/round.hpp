@@ -44,12 +44,6 @@ struct Seat : Step {
 
   /// The most tokens of a draft.
   Index most() const { return this->options().gamma; }
-  /// Throws unless there are as many rows as next_feed wants.
-  void check_rows(Index count) const {
-    if (count != next_feed.rows)
-      invalid_argument("target has ", count, " rows, expected ", next_feed.rows,
-                       ", one per token of the Feed");
-  }
   /// The tokens that next_feed follows.
   std::span<const Token> fed_after() const { return first(this->context(), next_feed.from); }
   /// How many tokens the target has not read, without the last one, which is fed with the next draft.
@@ -57,7 +51,9 @@ struct Seat : Step {
   /// Takes the rows after a part's tokens, if they were wanted.
   template <class Rows>
   void tell_part(const Rows& rows) {
-    check_rows(distributions(rows).rows());
+    if (const Index count = distributions(rows).rows(); count != next_feed.rows)
+      invalid_argument("target has ", count, " rows, expected ", next_feed.rows,
+                       ", one per token of the Feed");
     if (next_feed.rows > 0) this->tell_prompt(rows, this->kept());
   }
   /// The target has taken in a part.

@@ -78,8 +78,8 @@ struct Shared {
 ///
 /// An engine that judges the drafts itself, too, hands in its verdicts: settle(verdict) in place of accept().
 ///
-/// The decoder then asks its target for vocab_size() and context_size() only; ExternalTarget has nothing else. The
-/// engine manages its own contexts. After a failed call nothing has to be undone: the next propose() forgets the proposal.
+/// The decoder then asks its target for vocab_size() and context_size() only: see ExternalTarget, also for rows that need not be computed.
+/// The engine manages its own contexts. After a failed call nothing has to be undone: the next propose() forgets the proposal.
 ///
 /// A draft may be a tree (drafts_trees, judges_trees). Then γ counts all tokens of the tree, and no path is longer than the
 /// budget allows. A target that takes trees gets the tree in one call. feed.parents gives the parent of each token;
@@ -168,7 +168,7 @@ class Sequence : private Shared::Round::Seat {
 
   /// Drafts, and returns what the target must be fed; nothing (0 rows) when done(). Views live until accept(). An earlier
   /// proposal that was not accepted is forgotten. If the log-probabilities of the prompt are asked for, the first Feed is the
-  /// prompt alone, and accept() then emits no token.
+  /// prompt alone, and accept() then emits no token. Rows after what a grammar refuses may be garbage (ExternalTarget).
   template <class Source = detail::MissingGenerator>
   Feed propose(Source&& source = {}) & {
     // The caller now feeds the target itself. So the next step() of any sequence on this target feeds its whole context.
@@ -302,14 +302,8 @@ class Sequence : private Shared::Round::Seat {
   // What the target makes of rows that are handed in.
   template <class Rows>
   decltype(auto) of_target(const Rows& rows) {
-    if constexpr (ProcessesRows<Target>) {
-      Base::check_rows(rows.rows());
-      const BatchFeed feed{Base::next_feed, Base::number};
-      shared_->target.model().take(Base::fed_after(), feed, rows, 0);
-      return shared_->target.model().rows(feed, rows, 0);
-    } else {
-      return (rows);
-    }
+    if constexpr (!ProcessesRows<Target>) return (rows);
+    else return shared_->target.model().processed(Base::fed_after(), {Base::next_feed, Base::number}, rows);
   }
   template <class Rows>
   std::span<const Token> finish(const Rows& rows) {

@@ -68,9 +68,9 @@ concept BatchModel = detail::HasVocabSize<M> && detail::KeepsLength<M> && detail
 /// Stands for a target that the caller runs himself, between Sequence::propose() and accept(). If the caller's rows are logits, wrap
 /// it: ProcessedModel{ExternalTarget{.vocabulary = v}, chain, processors}.
 ///
-/// A feed wants one row for each drafted token that the text may reach, and not all are read. After a drafted token that a grammar
-/// refuses no row is: it need not be fed, nor what was drafted after it, and these rows may be garbage, NaN included. FeedMasks
-/// (specdec/more/samplers.hpp) tells which they are, and the tokens that are allowed in the others.
+/// Not all rows that a feed wants are read. After a drafted token that a grammar refuses none is: it need not be fed, nor what was drafted
+/// after it, and these rows may be garbage: any logits, or probabilities that are 0 or NaN (check_every). FeedMasks, of
+/// specdec/more/samplers.hpp, tells which they are. Only a drafter that learns from the target's rows may read them, too.
 struct ExternalTarget {
   static constexpr bool external = true;
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "specdec/eigen.hpp"
+#include "specdec/error.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"
 #include "specdec/model/model.hpp"
@@ -71,7 +72,16 @@ class ProcessedModel<M, Steps, Hook> {
     changer_.begin(sequence);
   }
 
-  /// For the loops. Processes the rows of a feed that comes after these tokens: those of `logits` from number `first` on.
+  /// For the loops. The processed rows of a feed that comes after these tokens.
+  template <class Matrix>
+  auto processed(std::span<const Token> context, const BatchFeed& feed, const Matrix& logits) {
+    const Index count = logits.rows();
+    if (count != feed.rows)
+      detail::invalid_argument("the engine returned ", count, " rows, expected ", feed.rows);
+    take(context, feed, logits, 0);
+    return rows(feed, logits, 0);
+  }
+  /// Of a feed among others: its rows are those from number `first` on.
   template <class Matrix>
   void take(std::span<const Token> context, const BatchFeed& feed, const Matrix& logits, Index first) {
     static_assert(NumberMatrix<Matrix>,
