@@ -75,3 +75,14 @@ mutant("copies-of-members-share-a-model", "draft/fallback_drafter.hpp", "tests/d
 mutant = promise("of a tree the eldest child comes first")
 mutant("youngest-child-first", "parents.hpp", "tests/token_tree tests/verify/drafted_tree",
        "for (Index k = size - 1; k >= 0; --k)", "for (Index k = 0; k < size; ++k)")
+
+mutant = promise("a draft in advance is used once, where the text goes on so, and its numbers decide nothing else")
+mutant("ahead-numbers-used-again", "more/drafters/ahead_drafter.hpp", "tests/more/drafters/ahead_drafter",
+       "text.seed << 30 | static_cast<std::uint64_t>(chance.draw(detail::RowOfBits{}))",
+       "0 * static_cast<std::uint64_t>(chance.draw(detail::RowOfBits{}))")
+mutant("ahead-draft-used-again", "more/drafters/ahead_drafter.hpp", "tests/more/drafters/ahead_drafter",
+       "slot.ahead && length >= text.size;", "slot.ahead && length >= 0;")
+mutant("ahead-draft-after-another-text", "more/drafters/ahead_drafter.hpp", "tests/more/drafters/ahead_drafter",
+       "common < std::ssize(slot.context) ? common : unlimited", "unlimited")
+mutant("ahead-draft-longer-than-asked", "more/drafters/ahead_drafter.hpp", "tests/more/drafters/ahead_drafter",
+       "slot.length == length : slot.length <= length", "slot.length == length : true")

@@ -70,7 +70,6 @@ namespace specdec::inline v0_2_0 {
 ///
 /// A text that is over has left the batch. Of its last feed the context keeps what makes it the prompt and the new tokens without the
 /// last one: that much may serve other requests. For a tree, on_step asks sequence(number).kept_path().
-///
 /// It may say which sequences take part, with propose_for(sequences) and accept_for(sequences, rows). Then several calls may be
 /// under way at a time, for different sequences. If it judges the drafts itself, it hands in verdicts: settle(verdicts).
 ///
@@ -300,15 +299,13 @@ class Batch {
   template <class E = InOrder>
   std::span<const Finished> step(E&& for_each = {}) & {
     check_between_steps<E>("step()");
-    finished_.clear();
-    step_into(finished_, for_each);
-    sort_by_number(finished_);
-    return detail::view_of(finished_);
+    take_step(for_each);
+    return end_step();
   }
 
   /// The first half of a step: drafts, and returns what the target must be fed, sequence by sequence. If the list is empty,
   /// call accept() with no rows: it returns the failed sequences. The view lives until the next propose() or accept(). Earlier
-  /// proposals that were not accepted are taken back.
+  /// proposals that were not accepted are taken back. Rows after what a grammar refuses may be garbage (ExternalTarget).
   /// Throws: what step() throws, except the target's errors.
   template <class E = InOrder>
   std::span<const BatchFeed> propose(E&& for_each = {}) & {
@@ -319,6 +316,9 @@ class Batch {
     proposed_ = true;
     return core().feeds();
   }
+
+  /// While the target's call is out: the drafter drafts for what may come of it (AheadDrafter), perhaps with an Executor.
+  void draft_ahead(auto&&... for_each) { core().drafter().draft_ahead(for_each...); }
 
   /// The second half: judges the last proposal. Returns what step() returns. A sequence that was paused or cancelled in between
   /// is left out; its rows are still counted.
@@ -385,7 +385,7 @@ class Batch {
   template <class E = InOrder>
   std::vector<Finished> run(E&& for_each = {}) {
     check_between_steps<E>("run()");
-    while (!empty()) step_into(all_finished_, for_each);
+    while (!empty()) take_step(for_each), core().end_step(all_finished_);
     sort_by_number(all_finished_);
     return std::exchange(all_finished_, {});
   }
@@ -402,9 +402,9 @@ class Batch {
               [](const Finished& a, const Finished& b) { return a.sequence < b.sequence; });
   }
 
-  // Takes a step, and adds the sequences that are over to `finished`.
+  // Takes a step, but for what end_step() does.
   template <class E>
-  void step_into(std::vector<Finished>& finished, E& for_each) {
+  void take_step(E& for_each) {
     static_assert(called_here, "an ExternalTarget is called by the caller: propose() and accept()");
     proposed_ = false;
     core().admit();
@@ -413,7 +413,6 @@ class Batch {
       decltype(auto) output = core().target.forward(core().feeds());
       core().take_rows(output, for_each);
     }
-    core().end_step(finished);
   }
 
   std::span<const Finished> end_step() {

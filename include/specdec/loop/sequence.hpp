@@ -204,6 +204,9 @@ class Sequence : private Shared::Round::Seat {
     return finish(NoRows{});
   }
 
+  /// While the target's call is out: the drafter drafts for what may come of it (AheadDrafter).
+  void draft_ahead() & { drafter().draft_ahead(); }
+
   /// The next turn of a conversation, with new options: this text, then `text`, then new tokens. A text that has not ended is
   /// interrupted. The models keep what they have read. The statistics go on.
   /// Throws: what resume() throws.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include "specdec/more/drafters/ahead_drafter.hpp"
 #include "specdec/more/drafters/cascade_drafter.hpp"
 #include "specdec/more/drafters/confident_tree.hpp"
 #include "specdec/more/drafters/datastore_drafter.hpp"
