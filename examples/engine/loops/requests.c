@@ -60,8 +60,8 @@ static int64_t round_of(specdec_requests* requests, int64_t* live, int64_t count
   }
   specdec_verdict verdicts[most];
   specdec_status statuses[most];
-  check(specdec_verify_flat(SPECDEC_PROBABILITIES, p[0], q[0], vocabulary, NULL, rules, NULL, out.tokens, NULL,
-                            out.offsets, out.size, numbers, NULL, verdicts, statuses, NULL, 0));
+  check(specdec_verify_flat(SPECDEC_PROBABILITIES, p[0], q[0], vocabulary, NULL, rules, NULL, out.tokens,
+                            NULL, out.offsets, out.size, numbers, NULL, verdicts, statuses, NULL, 0));
   for (int64_t i = 0; i < out.size; ++i) verifying[out.requests[i]] = numbers[i];
 
   const specdec_finished* finished;

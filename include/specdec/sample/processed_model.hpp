@@ -61,6 +61,7 @@ consteval bool fits_processing() {
 
 /// Wraps a model of logits. Target and drafter are then processed alike, and the reported q is the q that tokens were drawn
 /// from. The wrapped model's calls return one matrix of logits in place of probabilities. It takes trees if the model does.
+/// In place of a model it may have an ExternalTarget, whose logits the caller hands in: sample/processed_target.hpp.
 ///
 ///   ProcessedModel target{engine, Chain{Temperature{0.8}, TopP{0.95}}};
 ///   ProcessedModel target{engine, chain, hook};
@@ -115,6 +116,7 @@ class ProcessedModel : public detail::WrapsModel<ProcessedModel<M, Steps, Hook>,
   using Base = detail::WrapsModel<ProcessedModel, M>;
   friend typename Base::Functions;
   using Bare = std::remove_reference_t<M>;
+  static_assert(!is_external<Bare>, "include <specdec/sample/processed_target.hpp>");
   static_assert(detail::can_be_wrapped<Bare>());
   using Logits = detail::OutputOf<Bare>;
   static constexpr bool of_columns = detail::ColumnsOfLogits<std::remove_cvref_t<Logits>>;

@@ -131,10 +131,8 @@ class AheadDrafter {
       if (!request.error && !finds(request)) std::swap(requests[missed++], request);
     }
     const auto misses = requests.first(missed);
-    for (Request& request : misses) {
-      Text& text = text_of(request.sequence);
-      request.sequence = go_on(request.sequence, text.current, request.context);
-    }
+    for (Request& request : misses)
+      request.sequence = go_on(request.sequence, text_of(request.sequence).current, request.context);
     const auto rename = [&] {
       for (Request& request : misses) request.sequence /= slots_;
     };
@@ -310,7 +308,6 @@ class AheadDrafter {
     if (std::ranges::count(after_, after) > 0)
       if (const auto more = inner_.drafted(after); !more.tokens.empty())
         guess(text, more.rows.row(0), gamma, -1, reached);
-    std::ranges::stable_sort(guesses_, std::greater{}, &Outcome::weight);
     std::size_t s = 0;
     for (std::size_t i = 0; i < guesses_.size() && s < text.slots.size(); ++i, ++s) {
       if (s == text.current && ++s == text.slots.size()) break;
@@ -321,7 +318,8 @@ class AheadDrafter {
   void guess(const Text& text, const auto& row, Index k, Token drafted, double weight) {
     for (const TopToken& top : top_.of(row, slots_)) {
       if (top.token == drafted || text.limits.ends_at(top.token, k)) continue;
-      guesses_.push_back({k, top.token, weight});
+      const auto place = std::ranges::upper_bound(guesses_, weight, std::greater{}, &Outcome::weight);
+      guesses_.insert(place, {k, top.token, weight});
       weight /= 2;
     }
   }
@@ -351,7 +349,7 @@ class AheadDrafter {
   Index hits_ = 0, drafts_ = 0;
   std::unordered_map<Index, Text> texts_;
   TopTokens top_;
-  std::vector<Outcome> guesses_;
+  std::vector<Outcome> guesses_;  // the likeliest first
   std::vector<Token> context_;
   std::vector<DraftRequest<Source>> requests_;
   std::vector<Index> after_;  // for which the row after the draft is known
