@@ -289,8 +289,7 @@ class ModelDrafter : public detail::ForOneText<ModelDrafter<M, Strategy>, detail
     return !call_.empty();
   }
 
-  // Once for a draft: rolls the cache back to the context. Empties the cache of a Model that is new or that others used
-  // since.
+  // Once for a draft: rolls the cache back to the context. Empties the cache of a Model that is new or that others used since.
   template <class Request>
   void go_on(const Request& request, Context& context) {
     if (std::exchange(context.begun, true)) return;

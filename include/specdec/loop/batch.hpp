@@ -125,11 +125,10 @@ class Batch {
   /// Releases the remaining sequences in the models, so that the models can serve another batch.
   ~Batch() = default;
 
-  /// Adds a sequence, which takes part from the next step on. Returns its number. on_step, if given, is called on the thread
-  /// that steps, with the tokens of each step; if it returns false the sequence ends. on_step may add() sequences. add() may
-  /// also be called between propose() and accept().
-  /// A generator is moved in. With std::ref(rng) the sequence draws from rng itself. So the offset of a Philox is known after
-  /// the text.
+  /// Adds a sequence, which takes part from the next step on. Returns its number. on_step, if given, is called on the thread that
+  /// steps, with the tokens of each step; if it returns false the sequence ends. on_step may add() sequences. add() may also be
+  /// called between propose() and accept(). A generator is moved in. With std::ref(rng) the sequence draws from rng itself. So
+  /// the offset of a Philox is known after the text.
   /// Throws: what SpecDec::start throws, and InvalidArgument if gamma + 1 tokens do not fit in a call, if the number is
   /// in use or out of range, or if tokens are cached that the target cannot know. The batch is then as before.
   Index add(Request request) {

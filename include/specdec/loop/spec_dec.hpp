@@ -30,12 +30,11 @@ namespace specdec::inline v0_2_0 {
 ///   SpecDec decoder{target, drafter, BlockVerifier{}};
 ///   Result r = decoder.generate(prompt, {.max_new_tokens = 256, .gamma = 8}, rng);
 ///
-/// The target is a Model, or a BatchModel, whose sequence 0 belongs to the decoder until its end.
-/// A target, drafter or draft-length policy (draft_length.hpp) that is passed as an lvalue is used by reference: it must
-/// outlive the decoder. An rvalue is moved in. The policy keeps learning from one generation to the next. The verifier is
-/// taken by value, and so are Observers, if there are others than the statistics and log-probabilities of a Result: every
-/// generation starts with fresh copies.
-/// A decoder can be moved, its sequences go on with what it was moved into. It cannot be copied, nor assigned to.
+/// The target is a Model, or a BatchModel, whose sequence 0 belongs to the decoder until its end. A target, drafter or
+/// draft-length policy (draft_length.hpp) that is passed as an lvalue is used by reference: it must outlive the decoder. An
+/// rvalue is moved in. The policy keeps learning from one generation to the next. The verifier is taken by value, and so are
+/// Observers, if there are others than the statistics and log-probabilities of a Result: every generation starts with fresh
+/// copies. A decoder can be moved, its sequences go on with what it was moved into. It cannot be copied, nor assigned to.
 template <class TargetModel, class DraftSource, class V = BlockVerifier, class Length = FixedLength,
           class O = DefaultObservers>
 class SpecDec {

@@ -75,8 +75,7 @@ class ProcessedRow
   mutable bool done_ = false;
 };
 
-/// Makes a DistributionMatrix of a matrix of logits: a chain of steps is applied to each row. The logits must
-/// outlive it.
+/// Makes a DistributionMatrix of a matrix of logits: a chain of steps is applied to each row. The logits must outlive it.
 ///
 ///   verifier(ProcessedRows{target, chain}, ProcessedRows{draft, chain}, tokens, rng)
 template <class Numbers, RowStep Steps>

@@ -178,9 +178,8 @@ Options wide_options_for(const LosslessCheck& check, Index vocab_size, Index mod
 /// `verifier` is a verifier (each model gets a fresh copy), or a function that makes one. A verifier for trees gets a random
 /// tree for each pair of models. No sampling is involved. A pass is a proof for the models tried: LosslessCheck says which
 /// mistakes they do not reach. A failure names an output with both probabilities.
-/// Throws: InvalidArgument if nothing would be checked: vocab_sizes, gammas or siblings empty, models or
-/// max_new_tokens below 1, or a tolerance outside [0, 1). InvalidDistribution if the verifier makes a choice that no generator can
-/// make: see Enumerator.
+/// Throws: InvalidArgument if nothing would be checked: vocab_sizes, gammas or siblings empty, models or max_new_tokens below 1,
+/// or a tolerance outside [0, 1). InvalidDistribution if the verifier makes a choice that no generator can make: see Enumerator.
 /// Cost: with the defaults, a tenth of a second in an optimised build.
 template <std::floating_point Scalar = double, class VerifierOrFactory>
 LosslessReport check_lossless(VerifierOrFactory verifier, const LosslessCheck& check = {}) {

@@ -422,12 +422,11 @@ class ModelCheck {
 ///   std::cout << specdec::testing::check_model(model) << "\n";
 ///
 /// A mistake shows only where it changes a row by more than the tolerance. If no row could have shown one (a large vocabulary
-/// with flat rows of probabilities: let the model return logits, or set a smaller tolerance), the report says so.
-/// A complaint about a row names the likeliest mistake. A model whose rows never depend on the last token of the text is
-/// taken for one whose rows are off by one.
-/// A model with a reach() is cut back within it, and emptied; what it says is checked.
-/// Rows may be probabilities or logits; set the tolerance for the numbers that the model returns. The model's contexts must
-/// be empty, and are left empty.
+/// with flat rows of probabilities: let the model return logits, or set a smaller tolerance), the report says so. A complaint
+/// about a row names the likeliest mistake. A model whose rows never depend on the last token of the text is taken for one whose
+/// rows are off by one. A model with a reach() is cut back within it, and emptied; what it says is checked. Rows may be
+/// probabilities or logits; set the tolerance for the numbers that the model returns. The model's contexts must be empty, and are
+/// left empty.
 /// Throws: InvalidArgument if an option is out of range. A model that throws is reported.
 /// Cost: some hundred calls for each round with the default options, most of them over one token. Memory for the rows of a round.
 /// Example: examples/prove/check_my_model.cpp

@@ -115,8 +115,7 @@ CallAtParting ask_at_parting(M& model, std::span<const Token> text, Index prompt
   return out;
 }
 
-/// The difference between the largest and the smallest number of the calls. Infinite numbers (of impossible tokens) are
-/// ignored.
+/// The difference between the largest and the smallest number of the calls. Infinite numbers (of impossible tokens) are ignored.
 inline double spread(std::span<const CallAtParting> calls, auto&& number) {
   double least = std::numeric_limits<double>::infinity(), most = -least;
   for (const CallAtParting& call : calls) {

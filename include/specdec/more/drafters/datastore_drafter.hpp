@@ -45,9 +45,8 @@ struct DatastoreOptions {
 /// Pre: the datastore's lists outlive the drafter. Its tokens are tokens of the target; the loop refuses others.
 /// Random: none. The proposal depends on the context alone, so its rows are one-hot.
 /// Throws: InvalidArgument unless 1 <= min_match <= max_match < Datastore::sorted_depth and 0 <= min_share <= 1.
-/// Cost: for each token a search for the longest match, of some binary searches, and two binary searches for each distinct
-/// token that followed it.
-/// No allocation in steady state.
+/// Cost: for each token a search for the longest match, of some binary searches, and two binary searches for each distinct token
+/// that followed it. No allocation in steady state.
 template <detail::CountedForm Form = detail::Linear>
 class DatastoreDrafter {
  public:

@@ -55,8 +55,7 @@ class StepCosts {
 
   /// The cost of a step without a draft.
   double plain() const { return target_(1); }
-  /// The cost of a step with a draft of `nodes` tokens and `depth` levels; (0, 0): the drafter was asked and proposed
-  /// nothing.
+  /// The cost of a step with a draft of `nodes` tokens and `depth` levels; (0, 0): the drafter was asked and proposed nothing.
   double operator()(Index nodes, Index depth) const { return draft(depth) + target_(nodes + 1); }
 
   /// What a step has cost, with all that it also took in.

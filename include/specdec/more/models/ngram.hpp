@@ -1,7 +1,6 @@
 // A counted n-gram language model: a real target, and a real drafter for it, with nothing to download.
-// Source: Witten, Bell, "The zero-frequency problem", IEEE Trans. Information Theory 37(4), 1991, method C;
-// interpolated as in Chen, Goodman, "An empirical study of smoothing techniques for language modeling",
-// Harvard TR-10-98, 1998.
+// Source: Witten, Bell, "The zero-frequency problem", IEEE Trans. Information Theory 37(4), 1991, method C; interpolated as in
+// Chen, Goodman, "An empirical study of smoothing techniques for language modeling", Harvard TR-10-98, 1998.
 //
 // h is a context of k−1 tokens, and h' is h without its first token. c(h, w) is how often w follows h in the text,
 // c(h) = Σ_w c(h, w), and T(h) is the number of different tokens that follow h:

@@ -21,8 +21,7 @@
 
 namespace specdec::inline v0_2_0 {
 
-/// A one-to-one map between the tokens of a draft vocabulary and of the target's vocabulary, for look-ups in both
-/// directions.
+/// A one-to-one map between the tokens of a draft vocabulary and of the target's vocabulary, for look-ups in both directions.
 ///
 ///   const TokenMap map{std::vector<Token>{0, 5, TokenMap::none, 7}, 32000};    // draft token 1 is the target's 5
 ///

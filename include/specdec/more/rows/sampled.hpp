@@ -56,8 +56,7 @@ class SampledRow : public R {
                                  " is said to be drawn from it, but has no positive probability");
   }
 
-  // Whether the token can have been drawn, as far as that shows without a pass over the row. A NaN is no positive
-  // probability.
+  // Whether the token can have been drawn, as far as that shows without a pass over the row. A NaN is no positive probability.
   bool drawable() const {
     const R& row = *this;
     if constexpr (detail::TellsPossible<R>) return specdec::possible(row, token_);
@@ -77,8 +76,7 @@ class SampledRow : public R {
 /// Throws: InvalidArgument unless there is one token per row. A draw throws InvalidDistribution if its token cannot
 /// have been drawn, as far as this shows without a pass over the row. For a row of logits the token's own logit must be
 /// above −inf. It is not checked whether a temperature of 0 or a chain of processors would remove the token.
-/// Random: a verification makes each row once. So a rule that races in a row and then draws from it gets two independent
-/// tokens.
+/// Random: a verification makes each row once. So a rule that races in a row and then draws from it gets two independent tokens.
 template <DistributionMatrix M>
 class SampledRows {
  public:

@@ -36,8 +36,7 @@ struct OverlapOf {
 /// from q is accepted. Its mean over prefixes is the lenient acceptance rate.
 ///
 /// Source: Leviathan et al., arXiv:2211.17192, App. A.5; l = 1 is overlap().
-/// Throws: InvalidArgument unless 0 < lenience <= 1 and 1/lenience is finite; InvalidDistribution if the sum is not
-/// finite.
+/// Throws: InvalidArgument unless 0 < lenience <= 1 and 1/lenience is finite; InvalidDistribution if the sum is not finite.
 /// Cost: if one row has a list, a look-up in the other row for each token on it. If both rows have segments, one fused pass
 /// over both. Else one look-up in each row per token.
 /// Numeric: minima and sums in double.

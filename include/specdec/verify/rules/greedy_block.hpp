@@ -100,8 +100,7 @@ class GreedyBlockWithin : public detail::Callable<GreedyBlockWithin<longest>> {
   /// Whether no modification is live, as at the beginning of a text.
   constexpr bool is_fresh() const { return live_.empty(); }
 
-  /// The length of the longest live modification, at most γ−1: modified positions need q, so the next draft must cover
-  /// them.
+  /// The length of the longest live modification, at most γ−1: modified positions need q, so the next draft must cover them.
   constexpr Index min_draft_length() const {
     Index most = 0;
     for (const Modification& m : live_) most = std::max(most, m.left);
