@@ -78,7 +78,6 @@ class TokenIds {
   std::int64_t operator[](Index i) const { return wide_ ? std::int64_t{wide_[i]} : std::int64_t{narrow_[i]}; }
 
   /// A view of `count` ids from ids[first] on.
-  ///
   /// Pre: first + count <= size().
   TokenIds segment(Index first, Index count) const {
     TokenIds ids = *this;

@@ -36,7 +36,6 @@ inline constexpr bool never = false;
 /// different prompts share random numbers, so they are not independent.
 /// coin() and race() do not compile, on purpose. A rule that accepts by ratios needs random numbers that are independent of
 /// the draft. The draft was drawn with these numbers, so the rule would bias the text.
-///
 /// Source: Gumbel-max coupling, Daliri, Musco and Suresh, arXiv:2408.07978; as a race of exponential numbers there and in
 /// arXiv:2506.05632.
 /// Throws: InvalidDistribution if a probability is negative or not finite, or if no token has a positive probability. The

@@ -62,7 +62,6 @@ SPECDEC_KERNEL Scalar power_of_two(Scalar x) {
 }
 
 /// exp((l − shift)/T) of logits l; 0 for logits below `cut`.
-///
 /// Numeric: the relative error of e^x is at most ε·(1.2 + |x|), with ε = 2^−23 for floats and 2^−52 for doubles. The
 /// rounding of the logit itself makes about such an error, too. NaN stays NaN, also below the cut.
 template <std::floating_point Scalar>

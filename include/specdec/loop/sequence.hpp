@@ -93,7 +93,6 @@ struct Shared {
 /// model, and copies of a sequence. At each change of turn the next sequence feeds its whole context again, which is slow.
 /// For sequences that run side by side, give each a decoder with its own drafter. If another sequence uses the drafter
 /// between propose() and accept(), accept() throws InvalidCall.
-///
 /// Throws: what models, drafter and verifier throw. The sequence, the statistics and both contexts are then as before the
 /// step, and the step can be tried again, from propose() on. Only the generator has moved on.
 template <class Shared>

@@ -54,7 +54,6 @@ Index row_size(const Matrix& rows) {
 }
 
 /// The rows that a model returned, as they lie (see rows_as_stored). The output must outlive them.
-///
 /// Throws: see check_shape.
 template <Probabilities Output>
 auto checked_rows(const Output& output, Index asked, Index vocab_size) {

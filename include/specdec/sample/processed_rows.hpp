@@ -14,7 +14,6 @@
 namespace specdec::inline v0_2_0 {
 
 /// One row of logits with a chain of steps (any RowStep) applied. A row that is never read costs nothing.
-///
 /// Throws: InvalidDistribution when the row is read, for the reasons of LogitsRow.
 /// Cost: the steps run when a probability is first needed; afterwards the costs of LogitsRow.
 template <Real S, int Stride, RowStep Steps>

@@ -161,7 +161,6 @@ void verify_batch(Rule&& rule, const Target& target, const Draft& draft, TokenId
 /// Writes what the drafts emit as engines want it: row i of the emitted tokens gets the accepted tokens of draft i, then the
 /// token of its verdict, then `padding`. accepted[i] gets the number of accepted tokens. A draft with an error emits nothing:
 /// its row is padding, and its number −1. `verdicts` is a list of BatchVerdict, or of BatchTreeVerdict.
-///
 /// Shapes: `emitted` holds one row for each draft; `accepted`, one entry. A row must have room for the accepted tokens and one
 /// more: for γ + 1 under any verdict on a line, for one more than the tree is deep under any on a tree.
 /// Throws: InvalidArgument if the shapes do not fit, or if a verdict accepts tokens that its draft lacks; nothing is written then.

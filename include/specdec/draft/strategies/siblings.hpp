@@ -23,7 +23,6 @@ namespace specdec::inline v0_2_0 {
 
 /// Siblings are drawn from the row q independently of one another, so they may be equal; all report q. If q gives one token
 /// all the probability, there is only one child: after its rejection, a second child with that token could not be accepted.
-///
 /// Random: one draw for each sibling.
 struct Independent {
   template <Distribution Q>
@@ -43,7 +42,6 @@ struct Independent {
 
 /// Each sibling is drawn from the row without its elder siblings' tokens, renormalised. Once the elders have all the mass,
 /// no more siblings are drawn.
-///
 /// Random: one draw for each sibling.
 /// Cost: look-ups of the elders; where the elders have more than half of the mass, also a pass over the rest.
 struct WithoutReplacement {
@@ -70,7 +68,6 @@ struct WithoutReplacement {
 
 /// Chooses the likeliest tokens of the row, the likeliest first; among equals, the lower id first. Tokens of probability 0
 /// are never chosen. A chosen token reports a one-hot row.
-///
 /// Random: none.
 /// Cost: a pass over the row.
 class Likeliest {

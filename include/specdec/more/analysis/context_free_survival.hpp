@@ -206,7 +206,6 @@ inline Survival independent_survival(double acceptance, Index gamma) {
 }  // namespace detail
 
 /// P(τ > i) of token verification if every position has these two rows: β^(i+1), β = Σ min(p, q).
-///
 /// Throws: InvalidArgument if gamma is negative or more than longest_draft; InvalidDistribution: see overlap().
 template <Distribution P, Distribution Q>
 Survival context_free_survival(const TokenVerifier&, const P& p, const Q& q, Index gamma) {
@@ -221,7 +220,6 @@ Survival context_free_survival(const LenientVerifier& rule, const P& p, const Q&
 
 /// The exact P(τ > i) of block verification if every position has these two rows. With GreedyBlockVerifier: of one step,
 /// which is the bound with full information, Σ min(Πp, Πq).
-///
 /// Source: Sun et al., arXiv:2403.10444, Lemma 3; see the top of this file.
 /// Throws: InvalidArgument if gamma is negative or more than longest_draft, or if there are more than most_weights
 /// weights: then use context_free_survival_bounds. InvalidDistribution if a number is no probability.

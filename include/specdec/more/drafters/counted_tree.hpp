@@ -88,7 +88,6 @@ concept Continuations = requires(C& counted, Index place, Index match, Token tok
 /// distinct token, goes to tokens that did not follow the match. The next shorter match shares it out in the same way, and so on.
 /// The probability of a node is the product along its path. The tree gets the nodes of largest probability. An eldest child comes
 /// before its siblings, whatever its probability. Among equals, the child of the earlier node comes first, then the lower id.
-///
 /// Source: prediction by partial matching with escape method D (Howard and Vitter, "Practical Implementations of Arithmetic
 /// Coding", 1993), with exclusion.
 /// Cost: each node above the deepest level reads the continuations of its matches, the longest match first, until a match's share

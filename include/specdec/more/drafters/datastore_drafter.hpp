@@ -39,7 +39,6 @@ struct DatastoreOptions {
 /// With Branching it drafts a tree: the nodes that are most probable by the counts, as a SuffixDrafter does (see
 /// detail::CountedTree). A SuffixDrafter learns while it drafts, in some 300 bytes a token; this drafter learns nothing, and
 /// its store takes 8 bytes a token, which may stay in a file. A tree does not ask for min_share.
-///
 /// Source: He et al., "REST: Retrieval-Based Speculative Decoding", arXiv:2311.08252. Deviation: REST cuts a trie of the
 /// retrieved continuations to its most frequent prefixes; here shorter matches lend the tree their continuations, too.
 /// Pre: the datastore's lists outlive the drafter. Its tokens are tokens of the target; the loop refuses others.

@@ -67,7 +67,6 @@ struct EarlyStoppingOptions {
 ///                   TraversalVerifier{}, EarlyStoppingLength{}};
 ///
 /// For trees of other drafters the length is a number of tokens, by how often the eldest tokens are accepted.
-///
 /// Source: ours; a threshold on the probability of survival, as in Huang et al., "SpecDec++", arXiv:2405.19715. Deviation: that
 /// paper trains a network to predict survival, and fixes the cost of a token. For trees: see detail::TreeGrowth. Lossless, like
 /// every DraftLength. But the tokens for a seed depend on the speed of the machine (with KeyedVerifier they do not).

@@ -75,7 +75,6 @@ class NgramModel {
   };
 
   /// A model of the text, with an empty context. An empty text gives the uniform distribution.
-  ///
   /// Throws: InvalidArgument if order is below 1, if vocab_size is not positive or is too large for
   /// Token, or if a token of the text is outside the vocabulary.
   /// Cost: O(order·(n + V)) for n tokens.
@@ -97,7 +96,6 @@ class NgramModel {
   Index vocab_size() const { return counts_->vocab_size(); }
 
   /// Appends `tokens` to the context and returns the distributions after each of the last `rows` of them.
-  ///
   /// Throws: InvalidArgument unless 1 <= rows <= tokens.size(), and on a token outside the vocabulary.
   /// After a throw nothing has changed.
   Rows forward(std::span<const Token> tokens, Index rows) & {

@@ -73,14 +73,14 @@ class LookedUp {
 /// (a residual mass, an overlap) takes one, of one number: each rank sums its own columns. A draw from a residual takes two, with
 /// three numbers in all. So each question moves O(1) numbers. Only copies and entropies, which read whole rows in segments, move
 /// the rows. A draft's rows may be spread, too, in the target's columns. Else every rank holds the whole draft; all copies are
-/// equal. γ tokens and k draws need O(γ·k) numbers for any vocabulary; an all-gather of the rows would need (2γ + 1)·V. Throws,
-/// on all ranks: InvalidArgument if the columns do not make up the vocabulary; InvalidCall if the ranks differ in their rows,
-/// tokens, parents or generators; ExternalFailure if a rank could not give its numbers. InvalidDistribution if the numbers make
-/// no distribution, if a row without mass is drawn from, or if a row sums to more than 1 beyond rounding (the limit is
-/// PrefixSampler's; a row that is not spread is checked when it is drawn from). A rank without memory for an exchange throws
-/// std::bad_alloc; the other ranks throw their communicator's error for different counts. If a rank has no memory (for more than
-/// 64 rows) before its first exchange, the others wait forever. After a failure of one rank alone, the generators may differ; the
-/// next exchange detects this. Go on with equal generators.
+/// equal. γ tokens and k draws need O(γ·k) numbers for any vocabulary; an all-gather of the rows would need (2γ + 1)·V.
+/// Throws, on all ranks: InvalidArgument if the columns do not make up the vocabulary; InvalidCall if the ranks
+/// differ in their rows, tokens, parents or generators; ExternalFailure if a rank could not give its numbers.
+/// InvalidDistribution if the numbers make no distribution, if a row without mass is drawn from, or if a row sums to more than
+/// 1 beyond rounding (the limit is PrefixSampler's; a row that is not spread is checked when it is drawn from). A rank without
+/// memory for an exchange throws std::bad_alloc; the other ranks throw their communicator's error for different counts. If a
+/// rank has no memory (for more than 64 rows) before its first exchange, the others wait forever. After a failure of one rank
+/// alone, the generators may differ; the next exchange detects this. Go on with equal generators.
 /// Cost: each rank gives 5 + 2·rows numbers at the start, and 1 + 2·rows·draws to draw ahead. A few vectors of that size.
 template <DistributionMatrix M, class C>
 class Shards {

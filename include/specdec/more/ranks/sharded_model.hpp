@@ -81,11 +81,11 @@ struct Unmoved {
 /// Every rank adds the same texts in the same order, and steps with InOrder, the default of Batch: judging a text may take
 /// exchanges, and all ranks need one order. Holds the model like a wrapper (model/feeds.hpp): its contexts must be empty. The
 /// communicator must outlive this target. The source and the chain are taken by value; a generator that is an lvalue is refused.
-/// For targets only: a draft model is small, and runs whole on every rank. Throws, on all ranks: what ChainOverRanks and Shards
-/// throw. Contexts and open trees are then as before. Only the model's own tree may lose room, until it is closed. With many
-/// texts, an error about a row is thrown when the row is asked for, so that only its sequence fails. If the model, a processor or
-/// a function throws on one rank alone, that rank throws the error. The other ranks throw InvalidDistribution if the error is
-/// about a row, else their communicator's error.
+/// For targets only: a draft model is small, and runs whole on every rank.
+/// Throws, on all ranks: what ChainOverRanks and Shards throw. Contexts and open trees are then as before. Only the model's
+/// own tree may lose room, until it is closed. With many texts, an error about a row is thrown when the row is asked for, so
+/// that only its sequence fails. If the model, a processor or a function throws on one rank alone, that rank throws the
+/// error. The other ranks throw InvalidDistribution if the error is about a row, else their communicator's error.
 /// Cost: two exchanges a call, for any vocabulary and any number of texts: one for the normalisers and the probabilities of
 /// the last tokens fed, which are the drafted ones, and one for the draws ahead. The chain adds one for each MinP, TopNSigma
 /// and DynamicTemperature, and usually three to five for each TopK and TopP.

@@ -69,7 +69,6 @@ class SampledRow : public R {
 
 /// Rows with one token already drawn from each: for engines that sample every row of a target call on the device. The first
 /// draw from row i is tokens[i], so a verification rarely has to draw from a row.
-///
 /// Pre: tokens[i] was drawn from row i, independently of the draft and of the other tokens. Use tokens for one verification
 /// only: a token that is used twice is no independent draw. Rows and tokens must outlive it; temporary containers of either
 /// are refused.

@@ -33,7 +33,6 @@ struct LogSumExp {
 ///
 /// A row in which every logit is −inf is a dead end: no token has a probability above 0. It can be read. A draw from it and its
 /// argmax are errors.
-///
 /// Throws: InvalidDistribution, when the row is read: on a NaN, on a logit of +inf, or if no token reaches the cut. On a draw
 /// or argmax(): if no logit is finite.
 /// Cost: the first call that needs the normaliser reads the row once. After it a probability is O(1), and a draw reads two
@@ -84,7 +83,6 @@ class LogitsRow {
   bool is_normalised() const { return state_ != State::unread; }
 
   /// The largest logit; −inf at a dead end.
-  ///
   /// Cost: one pass without exponentials if the row has not been read yet.
   Scalar largest() const {
     if (std::isnan(largest_)) find_largest(nullptr);
@@ -92,7 +90,6 @@ class LogitsRow {
   }
 
   /// The largest logit of each stretch that may hold tokens with mass.
-  ///
   /// Cost: one pass without exponentials.
   detail::Peaks<Scalar> peaks() const {
     detail::Peaks<Scalar> peaks(vocab_size());
@@ -203,7 +200,6 @@ class LogitsRow {
   LogitsRow unprocessed() const { return temperature_ == 1 && !(cut_ > no_cut) ? *this : LogitsRow(logits_); }
 
   /// The token with the largest logit, the lowest id among equals.
-  ///
   /// Cost: one pass without exponentials.
   Token argmax() const {
     const Token x = first_largest();

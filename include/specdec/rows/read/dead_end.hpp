@@ -17,7 +17,6 @@
 namespace specdec::inline v0_2_0::detail {
 
 /// Whether the row is known to be a dead end. False for a row with NaN, and for rows that are spread over ranks.
-///
 /// Cost: rows of logits are normalised, which a draw needs anyway. Of other rows the stretches up to the
 /// first positive probability are summed; lists, and rows that cannot be summed, are read.
 template <Distribution R>

@@ -17,7 +17,6 @@ namespace specdec::inline v0_2_0 {
 
 /// Keeps the smallest set of most probable tokens with mass at least p: the token that crosses p stays. p = 1 keeps
 /// all. The mass is measured after the earlier steps, at the row's temperature.
-///
 /// Source: Holtzman et al., arXiv:1904.09751, §3.1; Hugging Face transformers and llama.cpp also keep the crossing token.
 /// Ties: tokens of equal logit stay or go together. Hugging Face and llama.cpp cut a sorted list and may separate them.
 /// Throws: InvalidArgument unless 0 < p <= 1; InvalidDistribution if the row cannot be read, or if a log-sum-exp that

@@ -33,7 +33,6 @@ namespace specdec::inline v0_2_0::detail {
 
 /// Finds the cut of one row: the largest one from `floor` on such that the tokens that it keeps weigh at least `target`. If all
 /// tokens from the floor on weigh less, the cut is the floor. Tokens of equal logit stay or go together.
-///
 /// Cost: what is looked at, stretches above a guess. Where a guess leaves too many logits, and where there is none, two passes
 /// over them: one with exponentials (unless tokens are counted), one with comparisons; more where many thousands of logits are
 /// nearly equal. No allocation: 36 KiB on the stack.

@@ -11,7 +11,6 @@ namespace specdec::inline v0_2_0 {
 
 /// Block verification, the default rule. Lossless. No other lossless rule for the plain loop accepts more tokens in
 /// expectation (Theorem 2). At γ = 1 it equals token verification; from γ = 2 on it is better in general.
-///
 /// Source: Sun et al., Alg. 2. Let w_0 = 1, w_{i+1} = min(1, w_i·p_i(x_{i+1})/q_i(x_{i+1})), S_i = Σ(w_i·p_i − q_i)+. The paper
 /// flips a coin of probability h_i = S_i/(S_i + 1 − w_i) at every i. It keeps the longest prefix with a successful coin, and
 /// draws Y ∝ (w_τ·p_τ − q_τ)+. The coins are independent. So this code starts at the longest prefix and stops at the first

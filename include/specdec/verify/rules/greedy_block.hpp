@@ -37,7 +37,6 @@ struct TargetLevel {
 /// probabilities of the first i tokens. No rule accepts more in one step, even if it knows all rows of both models. But a
 /// single step is biased. The verifier corrects the bias: it modifies the target of the next tokens. Over whole generations
 /// this costs more than the steps gain: in the paper and in our measurements, block verification is slightly ahead.
-///
 /// Source: Sun et al., Alg. 4–6. g_0 = 1, g_{i+1} = g_i·t_i(x_{i+1})/q_i(x_{i+1}), which is not clipped. The races have the
 /// weights g_i, with t_i in place of the target row. A stop at τ < γ with token Y leaves a modification (r, n) =
 /// (q_τ(Y)/(g_τ·t_τ(Y)), γ−τ−1). It changes the target of the next n tokens from t' to t ∝ (t' − r·q)+. After each token x,
@@ -77,7 +76,6 @@ class GreedyBlockWithin : public detail::Callable<GreedyBlockWithin<longest>> {
 
   /// The verifier of a text that goes on elsewhere, for verification by hand: `live` are the modifications() that it had there.
   /// SpecDec and Batch refuse it: they give a copy of their verifier to each text, which must begin without a memory.
-  ///
   /// Throws: InvalidArgument unless for each of them 0 < ratio < 1, and `left` is from 1 to 2^31 - 1 and not below that of the
   /// one before it. All modifications() are so. If drafts have at most `longest` tokens, `left` must also leave a token for
   /// each modification that comes later, as drafts of this length do.

@@ -12,7 +12,6 @@
 namespace specdec::inline v0_2_0 {
 
 /// Recursive rejection. Lossless; accepts no more than traversal verification in expectation. On a line: token verification.
-///
 /// Source: SpecInfer, Alg. 2. At a node, t is first the target's row. Each child x in turn is accepted with probability
 /// min(1, t(x)/q(x)); if it is rejected, t ← (t − q)+ normalised. The rule goes on at the accepted child. If all children
 /// are rejected, Y ~ t. For the last child, a race of weight 1 (race.hpp) replaces the residual.

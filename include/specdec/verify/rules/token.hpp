@@ -11,7 +11,6 @@
 namespace specdec::inline v0_2_0 {
 
 /// Token verification. Lossless: the output is distributed as if the target alone had written it.
-///
 /// Source: Leviathan et al., Alg. 1. A race of weight 1 (race.hpp) replaces the residual draw.
 /// Shapes: target (γ+1)×V, draft γ×V, tokens γ; γ >= 0, V >= 1.
 /// Units: probabilities.
