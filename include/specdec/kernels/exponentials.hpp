@@ -74,8 +74,7 @@ struct Exponentials {
   /// Promises that no logit is larger than the shift.
   bool at_most_one = false;
 
-  // Exponents are kept in a range without subnormal numbers: processors may take a hundred times as long for these, and
-  // logits of −inf are common.
+  // Exponents are kept in a range without subnormal numbers, which may take a hundred times as long: logits of −inf are common.
   static constexpr Scalar largest_power = std::numeric_limits<Scalar>::max_exponent;
   static constexpr Scalar least_power = 13 - largest_power;
   /// Above 2^least_power for any rounding.

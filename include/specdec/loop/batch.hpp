@@ -377,7 +377,7 @@ class Batch {
   std::vector<Finished> run(E&& for_each = {}) {
     check_between_steps<E>("run()");
     while (!empty()) take_step(for_each), core().end_step(all_finished_);
-    sort_by_number(all_finished_);
+    std::ranges::sort(all_finished_, {}, &Finished::sequence);
     return std::exchange(all_finished_, {});
   }
 
@@ -386,11 +386,6 @@ class Batch {
   void check_between_steps(const char* call) const {
     static_assert(detail::fits_executor<E>());
     if (core().telling()) detail::invalid_call(call, " within a callback of the batch");
-  }
-
-  static void sort_by_number(std::vector<Finished>& finished) {
-    std::sort(finished.begin(), finished.end(),
-              [](const Finished& a, const Finished& b) { return a.sequence < b.sequence; });
   }
 
   // Takes a step, but for what end_step() does.
@@ -410,7 +405,7 @@ class Batch {
     proposed_ = false;
     finished_.clear();
     core().end_step(finished_);
-    sort_by_number(finished_);
+    std::ranges::sort(finished_, {}, &Finished::sequence);
     return detail::view_of(finished_);
   }
 

@@ -75,8 +75,7 @@ class SpecDec {
     if constexpr (detail::fits_prompt<Prompt>())
       return Sequence(*shared_, verifier_, prompt, options, filled, observers_);
   }
-  void start(TokenIds prompt, const Options& options,
-             FilledContext filled = {}) && = delete;  // the sequence would refer to a dead decoder
+  void start(TokenIds, const Options&, FilledContext = {}) && = delete;  // the decoder would be dead
 
   /// Generates a continuation of the prompt (ids of 32 or 64 bits) in a fresh sequence, from empty contexts. Calls
   /// on_step(tokens), if given, with the tokens of each step, to stream them. A callback may return bool: false ends the

@@ -1,5 +1,4 @@
-// Turns a matrix of logits into the distributions that tokens are sampled from. A chain of steps processes each row once,
-// when it is first read.
+// Turns a matrix of logits into distributions to sample from: a chain of steps processes each row once, when it is first read.
 // SPDX-License-Identifier: MIT
 #pragma once
 

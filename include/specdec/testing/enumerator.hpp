@@ -91,8 +91,7 @@ class Enumerator {
     double sum;  // of the probabilities of all outcomes so far
   };
 
-  static constexpr double most =
-      1 + 0x1p-8;  // the largest sum that rounding to eight bits, as in bfloat16, explains
+  static constexpr double most = 1 + 0x1p-8;  // a sum that rounding to eight bits, as in bfloat16, explains
 
   // Chooses one of `count` outcomes, whose weights sum to 1: by the recorded path, and after it the first possible outcome.
   template <class Weight>

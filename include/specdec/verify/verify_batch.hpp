@@ -49,8 +49,7 @@ const L& as_layout(const L& layout) {
 }
 inline PackedDrafts as_layout(TokenIds offsets) { return PackedDrafts(offsets); }
 
-/// A source of random numbers for each draft, such as a std::vector<std::mt19937_64>: by one for all, a verdict would depend on the
-/// other drafts.
+/// A random source for each draft, such as a std::vector<std::mt19937_64>: with one for all, verdicts depend on other drafts.
 template <class S>
 concept SourceForEach = std::ranges::random_access_range<S> && RandomSource<std::ranges::range_value_t<S>>;
 
@@ -137,8 +136,7 @@ void verify_batch(Rule&& rule, const Target& target, const Draft& draft, TokenId
 ///   specdec::verify_batch(specdec::TraversalVerifier{}, target, draft, tokens, parents, offsets, rngs, verdicts, for_each);
 ///
 /// Rules, layout, sources, executor and errors: see the function for lines, above.
-/// Shapes: of the layout; `parents` has one number for each of `tokens`. What stands beside padding, or beside a token that was
-/// fed, is not read.
+/// Shapes: of the layout; `parents` has one number for each of `tokens`. What stands beside padding or a fed token is not read.
 /// Throws: InvalidArgument if the shapes do not fit. Parents that make no tree are an error of their own draft.
 /// Cost: that of verify() for each tree. No allocation for γ <= 64, if nothing fails and if the verdicts have held paths of
 /// drafts of this length before.

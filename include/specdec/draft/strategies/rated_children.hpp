@@ -48,8 +48,7 @@ class RatedChildren {
   /// In place of consider(): the node gets no children.
   void leave_out() { counts_.push_back(0); }
 
-  /// Chooses the children that are worth their time, and at least one: the call of the draft model is paid for. The tree gets
-  /// at most `most` tokens.
+  /// Chooses the children that are worth their time, and at least one: the call is paid for. The tree gets at most `most` tokens.
   template <class KeepDrafting>
   void choose(const KeepDrafting& keep_drafting, Index most, Index levels) {
     candidates_.clear();

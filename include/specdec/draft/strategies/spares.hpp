@@ -100,8 +100,7 @@ class SparesPlan {
 /// looks at rows (DraftLength's more) may end the first trunk early. The model need not take trees: it takes in one trunk after
 /// the other. Near the end of a bounded context trunks get shorter: see ModelDrafter. A row in which no token has a positive
 /// probability ends its trunk. A stop token ends its trunk, too (DraftLimits::ends_at).
-/// Throws: InvalidArgument if a trunk or a number of spares is negative, or if trunks and spares together have more
-/// than longest_draft tokens.
+/// Throws: InvalidArgument if a trunk or a number of spares is negative, or if all tokens together are more than longest_draft.
 /// Random: one draw per token of a trunk, by ascending number: the first token, the second trunk, the rest of the trunk.
 /// Cost: a model call for each drawn token, and a pass over its row where it has spares.
 class Spares {

@@ -56,8 +56,7 @@ using GrowthOf = typename S::template Growth<RowOf<DenseRows<RowPointers<double>
 ///   end()                              makes next() false from here on
 ///   draft(vocab_size)                  the Draft, with rows over vocab_size tokens: views that live until begin()
 ///
-/// OneTextDrafter's rule for the tokens in a draft holds here, too. After an exception the next call is begin(). No
-/// allocation in steady state.
+/// OneTextDrafter's rule for tokens in a draft holds here. After a throw the next call is begin(). No allocation in steady state.
 template <class S>
 concept DraftStrategy = std::move_constructible<S> &&
                         requires {

@@ -162,8 +162,7 @@ class LogitsRow {
     return row;
   }
 
-  /// This row over a contiguous copy of its logits, with its normaliser if that is known. For rows that must outlive the
-  /// memory of their logits.
+  /// This row over a contiguous copy of its logits, with its normaliser if known: for rows that must outlive the logits' memory.
   LogitsRow<S, 1> over(const S* copy) const {
     LogitsRow<S, 1> row(NumberRow<S, 1>(copy, vocab_size()), temperature_, cut_);
     row.learn(*this);

@@ -82,8 +82,7 @@ class StoredRows {
   const Stored& operator[](Index i) const&& = delete;
   void first(Index count, Index vocab_size) const&& = delete;
 
-  /// All rows as a matrix, each in its place. Pre: each was added with a place, and none is missing. The matrix lives until
-  /// the next add() or clear().
+  /// All rows as a matrix, each in its place, until the next add() or clear(). Pre: each was added with a place, none is missing.
   Matrix in_places(Index vocab_size) & {
     in_places_.clear();
     for (const Index k : numbers_) in_places_.push_back(detail::at(rows_, k));

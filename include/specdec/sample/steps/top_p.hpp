@@ -22,9 +22,8 @@ namespace specdec::inline v0_2_0 {
 /// Throws: InvalidArgument unless 0 < p <= 1; InvalidDistribution if the row cannot be read, or if a log-sum-exp that
 /// was handed in is NaN, infinite or beyond all logits.
 /// Numeric: if the mass of a set is within about 1e-6 of p (float logits), this set or the next larger one may stay.
-/// Cost: normalises the row if that is not done yet. Reads a few per cent of it once more if few tokens share the mass p, the
-/// row some times if a thousand or more do; see ThresholdSearch. The resulting row is normalised. Afterwards only stretches
-/// with a kept token are read.
+/// Cost: normalises the row if need be. Reads a few per cent of it once more if few tokens share the mass p, the row some times
+/// if a thousand or more do; see ThresholdSearch. The result is normalised. Later only stretches with a kept token are read.
 class TopP {
  public:
   explicit TopP(double p) : p_(p) {

@@ -50,8 +50,7 @@ class ThresholdSearch {
         floor_(ordered_key(floor)),
         high_(ordered_key(std::numeric_limits<Scalar>::max())) {}
 
-  /// Looks for the cut from `low` on, unless this is −inf. Returns whether it is found. What is tried decides time, never the
-  /// result.
+  /// Looks for the cut from `low` on, unless this is −inf. Returns whether it is found. What is tried decides only the time.
   bool try_from(Scalar low) {
     if (!(low > none)) return found();
     const Range open{std::max(floor_, ordered_key(low)), high_};

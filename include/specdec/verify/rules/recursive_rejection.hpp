@@ -1,6 +1,5 @@
 // Recursive rejection: tries siblings one after the other, and goes on below the first one that is accepted.
-// Source: Miao et al., "SpecInfer", arXiv:2305.09781, Algorithm 2; Yang et al., "Multi-Candidate Speculative Decoding",
-// arXiv:2401.06706.
+// Source: Miao et al., "SpecInfer", arXiv:2305.09781, Alg. 2; Yang et al., "Multi-Candidate Speculative Decoding", 2401.06706.
 // SPDX-License-Identifier: MIT
 #pragma once
 
