@@ -108,8 +108,7 @@ consteval bool fits_ids() {
 template <class Ids>
 concept MeantAsIds = std::convertible_to<const Ids&, TokenIds> || IsText<Ids> || ForeignIds<Ids>;
 
-/// Throws unless every id is in the vocabulary and fits into a Token. (An id that is cut to 32 bits would become another
-/// token.) The message calls the argument `name`.
+/// Throws unless all ids are in the vocabulary and fit into a Token: cut to 32 bits they would be others. Errors name it `name`.
 inline void check_tokens(std::string_view name, TokenIds tokens, Index vocab_size) {
   constexpr Index largest = std::numeric_limits<Token>::max();
   for (Index i = 0; i < tokens.size(); ++i) {

@@ -70,11 +70,10 @@ RowsOfDraft(Matrix, Index) -> RowsOfDraft<Matrix>;
 /// Throws: InvalidArgument on an empty context, and on rows of another shape than asked for; what the model throws. With a
 /// BatchModel only the request fails for an empty context, a row that is no distribution, a row of another size.
 /// Random: the strategy's draws. Each request draws from its own source.
-/// Cost: a model call for each stage; the draft with the most stages decides. The first call also takes in the part of the
-/// context that the model has not cached (after full acceptance two tokens: x_γ and Y). If a BatchModel's call has no room for all
-/// that the texts have not read (DraftLimits::tokens_per_call), calls before it read all but as many tokens of each text as its
-/// target call may have. No allocation in steady state. With a BatchModel that has fork(from, to), a prompt that
-/// twins share is read once: see fork_context().
+/// Cost: a model call for each stage; the draft with the most stages decides. The first call also takes in what of the context
+/// the model has not cached (after full acceptance x_γ and Y). If a BatchModel's call has no room for all that the texts have not
+/// read (DraftLimits::tokens_per_call), calls before it read all but as many tokens of each text as its target call may have. No
+/// allocation in steady state. With a BatchModel that has fork(from, to), twins read their prompt once: see fork_context().
 template <class M, class Strategy = Line>
 class ModelDrafter : public detail::ForOneText<ModelDrafter<M, Strategy>, detail::OverFeeds<M>::one_text> {
   using Feeds = detail::OverFeeds<M>;

@@ -1,6 +1,5 @@
 // The outer loop for many sequences: one target call per step.
-// Source: SPECDEC, Algorithm 3 of Sun et al., arXiv:2403.10444, for each sequence; batches whose members come and go: Yu et
-// al., "Orca", OSDI 2022.
+// Source: SPECDEC, Algorithm 3 of Sun et al., arXiv:2403.10444, for each sequence; Yu et al., "Orca", OSDI 2022, for the batch.
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -31,8 +31,7 @@ struct LogSumExp {
 /// logit of −inf has probability 0. Tokens with a logit below `cut` have probability 0, and the others are normalised
 /// without them: sample/ implements top-k, top-p and min-p in this way.
 ///
-/// A row in which every logit is −inf is a dead end: no token has a probability above 0. It can be read. A draw from it and its
-/// argmax are errors.
+/// A row whose logits are all −inf is a dead end: no token has a probability above 0. It can be read; draws and argmax fail.
 /// Throws: InvalidDistribution, when the row is read: on a NaN, on a logit of +inf, or if no token reaches the cut. On a draw
 /// or argmax(): if no logit is finite.
 /// Cost: the first call that needs the normaliser reads the row once. After it a probability is O(1), and a draw reads two

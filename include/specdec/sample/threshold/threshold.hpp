@@ -1,8 +1,7 @@
 // Finds the cut of a row of logits: the largest c such that the tokens with logit >= c weigh enough.
 //
-// The search does not sort. The largest logit of each stretch of the row is known (rows/kinds/stretches.hpp). Whoever guesses a
-// value that is not above the cut has the search look from it on. Only stretches with a larger logit are read again, usually a few
-// per cent of the row:
+// The search does not sort. The largest logit of each stretch of the row is known (rows/kinds/stretches.hpp). Given a guess that
+// is not above the cut, the search looks from it on. Only stretches with a larger logit are read again, usually a few per cent:
 //
 //   gather.hpp        copies the logits from this value on to a buffer
 //   weighed.hpp       the exact cut is found among them; if they weigh less, the next value is to be lower
