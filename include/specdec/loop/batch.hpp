@@ -154,9 +154,8 @@ class Batch {
     return 0;
   }
 
-  /// Takes a sequence out, between steps or between propose() and accept(). A proposal that is out for it is taken back, with
-  /// its random numbers; proposals for other sequences stay. The sequence goes on by add(), here or in another batch of this
-  /// type, as if nothing had happened.
+  /// Takes a sequence out, between steps or between propose() and accept(). A proposal that is out for it is taken back, with its
+  /// random numbers; others stay. It goes on by add(), here or in another batch of this type, as if nothing had happened.
   /// Throws: InvalidArgument if there is no sequence of that number; InvalidCall within a callback.
   Paused pause(Index sequence) {
     check_between_steps("pause()");
@@ -311,8 +310,7 @@ class Batch {
   /// While the target's call is out: the drafter drafts for what may come of it (AheadDrafter), perhaps with an Executor.
   void draft_ahead(auto&&... for_each) { core().drafter().draft_ahead(for_each...); }
 
-  /// The second half: judges the last proposal. Returns what step() returns. A sequence that was paused or cancelled in between
-  /// is left out; its rows are still counted.
+  /// The second half: judges the last proposal. Returns what step() returns. Rows of a sequence that has left are only counted.
   /// Shapes: `rows` is one matrix with the rows that the feeds want, feed after feed.
   /// Throws: InvalidCall without a proposal; InvalidArgument if the number of rows is not what the feeds want;
   /// else what step() throws. To try again, begin with propose().

@@ -1,5 +1,4 @@
-// What a language model needs to serve as the target, or, inside ModelDrafter, as the draft model: for one text, or for tokens of
-// many sequences in one call.
+// What a language model needs to serve as the target, or, inside ModelDrafter, as the draft model: for one text, or for many.
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -108,8 +108,7 @@ inline Options options_for(const LosslessCheck& check, Index vocab_size, Index g
   return options;
 }
 
-/// A row of multiples of 2^-bits. About `share` of the tokens have probabilities of all magnitudes, the token `sure` has a large
-/// one, and the others have 0.
+/// A row of multiples of 2^-bits: of all magnitudes for about `share` of the tokens, large for token `sure`, 0 for others.
 template <class Scalar, class Generator>
 Eigen::Matrix<Scalar, 1, Eigen::Dynamic> wide_row(Index size, double share, Index sure,
                                                   Generator& generator) {

@@ -147,9 +147,8 @@ class Tree<Siblings>::Growth {
       grow_level(output, keep_drafting, first, chance);
       choose_level(keep_drafting, next);
       return true;
-    } else {
-      return false;
     }
+    return false;
   }
 
   template <class Output, class KeepDrafting, class C>

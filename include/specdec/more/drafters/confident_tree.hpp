@@ -190,9 +190,8 @@ class ConfidentTree::Growth {
       keep_best(more.tokens);
       propose([&](double probability) { keep_drafting.propose(probability, false); });
       return true;
-    } else {
-      return false;
     }
+    return false;
   }
 
   // If a child is among the best, so is its parent, and the parent was found earlier. Calls tell(probability) for each node.

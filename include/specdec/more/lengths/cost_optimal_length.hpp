@@ -151,8 +151,7 @@ class CostOptimalLength {
   void estimate() {
     lines_[0].time = costs_.plain();
     double tokens = 1, fed = 1;
-    double all_proposed = 1,
-           shorter = 0;  // shorter: the time for cases where the drafter proposes fewer tokens
+    double all_proposed = 1, shorter = 0;  // shorter: the time where the drafter proposes fewer tokens
     survival_.for_each_position([&](Index i, double proposed, double survival) {
       if (i >= longest()) return;
       tokens += survival;

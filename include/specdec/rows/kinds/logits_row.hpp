@@ -346,8 +346,7 @@ class LogitsRow {
     if (state_ == State::unread) normalise();
   }
 
-  // One pass for the largest logit and the sums of exponentials, piece by piece. The sums are rescaled whenever a piece
-  // holds a larger logit than all pieces before it.
+  // One pass for the largest logit and the sums of exponentials, which are rescaled when a piece has a larger logit.
   void normalise(detail::Peaks<Scalar>* peaks = nullptr) const {
     if (is_argmax()) {
       argmax_ = first_largest();

@@ -69,9 +69,8 @@ class StoredRows {
       while (copies_.size() <= rows_.size()) copies_.emplace_back();
       rows_.push_back(copies_[rows_.size()].uniform(like));
       return true;
-    } else {
-      return false;
     }
+    return false;
   }
 
   Index size() const { return std::ssize(rows_); }

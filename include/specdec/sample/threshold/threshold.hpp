@@ -184,8 +184,7 @@ class ThresholdSearch {
   double target_;
   Key floor_, high_;  // the cut lies in [floor_, high_]
   std::optional<Key> cut_;
-  double above_ = 0,
-         gathered_ = 0;  // the weight of the tokens above high_, or that the cut keeps; of the gathered ones
+  double above_ = 0, gathered_ = 0;  // the weight above high_, or that the cut keeps; of the gathered ones
   bool holds_all_kept_ = false;
   WeighedNumbers<Scalar> near_;
 };
