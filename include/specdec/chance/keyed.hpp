@@ -34,7 +34,7 @@ inline constexpr bool never = false;
 ///
 /// Use one seed for one text. Equal seeds and equal prompts give equal texts: that is the purpose. Texts of one seed and
 /// different prompts share random numbers, so they are not independent. coin() and race() do not compile, on purpose: a rule that
-/// accepts by ratios needs random numbers that are independent of the draft, which was drawn with these. It would bias the text.
+/// accepts by ratios needs random numbers that are independent of the draft, which was drawn with these: it would bias the text.
 /// Source: Gumbel-max coupling: Daliri, Musco, Suresh, arXiv:2408.07978; as a race of exponentials there and in arXiv:2506.05632.
 /// Throws: InvalidDistribution if a probability is negative or not finite, or if no token has a positive probability. The
 /// position has not moved then.

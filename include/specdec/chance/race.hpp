@@ -68,7 +68,7 @@ struct RoundOfCoins {
 }  // namespace detail
 
 /// Runs the race of weight w between target row p and draft row q. Returns the winner; empty if the race is lost.
-/// Pre: `chance` has coin(h), draw(row) and draw_again(sampler, row). The last draws by a kept sampler: rounds share its sums.
+/// Pre: `chance` has coin(h), draw(row) and draw_again(sampler, row). The last draws by a kept sampler, whose sums rounds share.
 /// Random: a round takes one coin if 0 < w < 1, one draw, and one coin unless the outcome is certain.
 /// Cost: a look-up in each row and a lazy draw per round; no pass over a row in the first `rounds` rounds.
 template <class Chance, Distribution P, Distribution Q>

@@ -64,9 +64,9 @@ RowsOfDraft(Matrix, Index) -> RowsOfDraft<Matrix>;
 /// A model passed as an lvalue is referred to and must outlive the drafter; an rvalue is moved in. A strategy is settings, and
 /// taken by value. Several drafters, or copies of one, may use one Model in turn (model/turn.hpp): a drafter that takes over
 /// feeds its whole context again. A BatchModel serves one drafter, or a drafter and others under other numbers. The model's
-/// vocabulary may be smaller or larger than the target's. It is shown token 0 for a context token that it does not know: this
-/// costs acceptance, never exactness. Near the end of a bounded context (context_size), drafts get shorter, then empty. No more
-/// of a draft is fed than the model can drop again (reach). Where the model cannot draft (can_draft), drafts are empty.
+/// vocabulary may be smaller or larger than the target's. The model is shown token 0 for a context token that it does not know:
+/// this costs acceptance, never exactness. Near the end of a bounded context (context_size), drafts get shorter, then empty. No
+/// more of a draft is fed than the model can drop again (reach). Where the model cannot draft (can_draft), drafts are empty.
 /// Throws: InvalidArgument on an empty context, and on rows of another shape than asked for; what the model throws. With a
 /// BatchModel only the request fails for an empty context, a row that is no distribution, a row of another size.
 /// Random: the strategy's draws. Each request draws from its own source.

@@ -32,7 +32,8 @@ SPECDEC_KERNEL std::uint64_t splitmix_of(std::uint64_t state) {
   return z ^ (z >> 31);
 }
 
-/// An integer as a double, rounded once. Each half fits into the fraction of a double, so no conversion instruction is needed.
+/// An integer as a double, rounded once. It is converted in two halves: each half fits into the fraction of a double, so no
+/// conversion instruction is needed.
 SPECDEC_KERNEL double number_of(std::uint64_t n) {
   const double low = std::bit_cast<double>((n & 0xffffffffu) | 0x4330000000000000u) - 0x1p52;
   const double high = std::bit_cast<double>((n >> 32) | 0x4530000000000000u) - 0x1p84;

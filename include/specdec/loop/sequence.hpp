@@ -91,7 +91,7 @@ struct Shared {
 ///
 /// Sequences may take turns on one model, a step each: those of one decoder, or of decoders that refer to one model, and copies.
 /// At each change of turn the next one feeds its whole context again, which is slow. For sequences that run side by side, give
-/// each a decoder with its own drafter. If another one uses the drafter between propose() and accept(), that throws InvalidCall.
+/// each a decoder with its own drafter. If another one uses the drafter after propose(), accept() throws InvalidCall.
 /// Throws: what models, drafter and verifier throw. The sequence, the statistics and both contexts are then as before the
 /// step, and the step can be tried again, from propose() on. Only the generator has moved on.
 template <class Shared>

@@ -46,7 +46,7 @@ inline void check_prompt(const char* name, TokenIds prompt, const Options& optio
 /// What enters a text of some tokens that may come next, and whether the text ends there.
 struct Cut {
   Index tokens = 0;                      // how many of them enter it
-  StopReason stop = StopReason::length;  // else a stop token or string or the condition, no spent budget
+  StopReason stop = StopReason::length;  // else a stop token, stop string or the condition, never the budget
   std::optional<StopMatch> match = {};
   StopSearch search = {};              // how far stop strings have been looked for
   std::exception_ptr error = nullptr;  // what the stop strings' tokenizer, or the condition, has thrown

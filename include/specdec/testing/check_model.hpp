@@ -45,7 +45,7 @@ struct ModelReport {
   bool right = true;
   std::string complaint = {};  ///< the first mistake, in words; empty if there is none
   Index rows = 0;              ///< how many rows were compared
-  double difference = 0;       ///< the largest of numbers that should be equal, in rows that passed
+  double difference = 0;       ///< the largest difference of what should be equal, in rows that passed
   /// How many of the rows differ by more than the tolerance from the row one token earlier. If none does, no mistake could
   /// have been seen: the rows are flat, or depend on no token.
   Index telling = 0;

@@ -138,7 +138,7 @@ void verify_batch(Rule&& rule, const Target& target, const Draft& draft, TokenId
 /// Rules, layout, sources, executor and errors: see the function for lines, above.
 /// Shapes: of the layout; `parents` has one number for each of `tokens`. What stands beside padding or a fed token is not read.
 /// Throws: InvalidArgument if the shapes do not fit. Parents that make no tree are an error of their own draft.
-/// Cost: that of verify() for each tree. No allocation for γ <= 64, if nothing fails and the verdicts held paths this long.
+/// Cost: that of verify() for each tree. No allocation for γ <= 64, if nothing fails and the verdicts held such paths before.
 template <class Rule, class Target, class Draft, class Layout, class Sources, class E = InOrder>
 void verify_batch(Rule&& rule, const Target& target, const Draft& draft, TokenIds tokens, TokenIds parents,
                   const Layout& layout, Sources&& sources, std::span<BatchTreeVerdict> verdicts,

@@ -86,7 +86,7 @@ class SparesPlan {
 
 }  // namespace detail
 
-/// Drafts a line, the trunk, and spares beside each drawn token: the likeliest others of its row. They need no further call.
+/// Drafts a line, the trunk, and spares beside each drawn token: the likeliest others of its row. They need no call of the model.
 ///
 ///   Spares{4, {2, 1}}       // 4 tokens; 2 spares beside the first, 1 beside each of the others
 ///   Spares{4, {2, 1}, 3}    // and after the first token's likeliest spare a second trunk of 3

@@ -1,6 +1,6 @@
 // What a drafting strategy has to offer: how a draft grows from the rows of a draft model.
 //
-// A strategy calls no model: it says what one takes in, and is given the rows. ModelDrafter calls it, for one text or for many.
+// A strategy calls no model: it says what one takes in, and gets the rows. ModelDrafter calls the model, for one text or many.
 // SPDX-License-Identifier: MIT
 #pragma once
 

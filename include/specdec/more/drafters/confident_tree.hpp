@@ -33,10 +33,10 @@ namespace specdec::inline v0_2_0 {
 ///   ModelDrafter drafter{small, ConfidentTree{.width = 8, .depth = 5, .nodes = 48}};
 ///
 /// All tokens are chosen, none is drawn, so all rows are one-hot. After such a draft GreedyBlockVerifier modifies nothing, and
-/// needs no trunk. So the tree does not look at DraftLimits::trunk. A draft length that rates tokens (EarlyStoppingLength, or one
-/// of your own: DraftLength) replaces the draft probabilities by the probabilities of acceptance that it learns. After each level
-/// it says whether there is another, and at the end how many tokens are proposed; `depth` and `nodes` are the most. Any other
-/// draft length leaves the tree as it is. Near the end of a bounded context fewer nodes get children: see ModelDrafter.
+/// needs no trunk. A draft length that rates tokens (EarlyStoppingLength, or one of your own: DraftLength) replaces the draft
+/// probabilities by the probabilities of acceptance that it learns. After each level it says whether there is another, and at the
+/// end how many tokens are proposed; `depth` and `nodes` are the most. Any other draft length leaves the tree as it is. Near the
+/// end of a bounded context fewer nodes get children: see ModelDrafter.
 /// Source: Li et al., "EAGLE-2", arXiv:2406.16858, sections 4.1 and 4.2. Deviation: a node gets no children if none of them
 /// could be proposed; this changes only the cost.
 /// Throws: InvalidArgument, when a ModelDrafter is made, unless 1 <= width <= 1024 and depth and nodes are in 0..longest_draft.

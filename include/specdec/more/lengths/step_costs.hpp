@@ -138,7 +138,7 @@ class StepCosts {
   double decay_;
   CostCurve draft_, vain_, target_;  // vain_: of drafts that stayed empty
   Index texts_ = 1;
-  Index idle_ = 1;  // steps since the last that drafted; in less than a round, the drafter misses few tokens
+  Index idle_ = 1;  // steps since the last that drafted; less than a round: the drafter has seen nearly all
   CaughtUp before_, last_;
   int to_measure_ = 2;  // how often catching up must be measured until it is known
   Round round_;

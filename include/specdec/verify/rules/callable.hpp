@@ -1,4 +1,4 @@
-// What the library's rules have in common: the call operator. What it calls is only declared here: no rows, and no Eigen.
+// What the library's rules have in common: the call operator. What it calls is only declared here: it needs no rows, no Eigen.
 // SPDX-License-Identifier: MIT
 #pragma once
 

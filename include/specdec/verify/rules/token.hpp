@@ -16,7 +16,7 @@ namespace specdec::inline v0_2_0 {
 /// Units: probabilities.
 /// Throws: wrong shapes, tokens that cannot have been drafted and numbers that are no probabilities are errors: see Drafted.
 /// Random: a coin per token up to the first rejection, then a race; or, after full acceptance, a draw.
-/// Cost: γ look-ups in each matrix, and an expected draw from a target row for each position reached. No allocation (γ <= 64).
+/// Cost: γ look-ups in each matrix, and an expected draw from a target row at each position reached. No allocation (γ <= 64).
 /// Numeric: decisions in double.
 /// Example: examples/engine/verify_block.cpp, with this rule in place of BlockVerifier.
 struct TokenVerifier : detail::Callable<TokenVerifier> {
