@@ -253,7 +253,7 @@ std::conditional_t<sizeof...(More) == 2, Verdict, TreeVerdict> verify(R&&, const
 
 namespace detail {
 
-/// verify() without draft rows, for a rule that needs none: of a line or a tree. If the target's rows are no rows, verify() says why.
+/// verify() without draft rows, for a rule that needs none. If the target's rows are no rows, verify() says why.
 template <class R, class Target, class... More>
 auto verify_undrafted(R&& rule, const Target& target, TokenIds tokens, More&&... more) {
   return verify(rule, target, OneHotRows(tokens), tokens, std::forward<More>(more)...);
