@@ -129,9 +129,8 @@ struct ExternalFailure : detail::StandardError<std::runtime_error> {
   using StandardError::StandardError;
 };
 
-/// Thrown when a row of numbers is not a distribution: NaN, infinite or negative entries, or no mass at all. Mostly the fault of a
-/// model.
-/// A row in which all tokens are forbidden may be read; an error is only a draw from it: see rows/read/dead_end.hpp.
+/// Thrown when a row of numbers is not a distribution: NaN, infinite or negative entries, or no mass at all. Mostly the fault of
+/// a model. A row in which all tokens are forbidden may be read; an error is only a draw from it: see rows/read/dead_end.hpp.
 ///
 /// A verifier checks only the numbers that it needs for a decision; validate() checks all of them. A row does not know its
 /// matrix and its number in the matrix. The calling code knows them: it catches the error and throws error.in(matrix, row).

@@ -1,5 +1,4 @@
-// What the library needs of a compiler and its flags. Where something is missing, the compiler says so in one sentence and
-// stops.
+// What the library needs of a compiler and its flags. Where something is missing, the compiler says so in one sentence and stops.
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -18,9 +18,8 @@
 //   specdec/more/c/specdec.h     the interface in C
 //
 // Some names are short: Tree, Line, Chain, Options, Result. They are the field's words, and programs write them often, with
-// `specdec::` before them. A program's own types of these names stay its own, also after `using namespace specdec;`, if they
-// are in a namespace. In the global namespace they would be ambiguous after it: there, write
-// `using specdec::BlockVerifier;` for each name that is wanted.
+// `specdec::` before them. A program's own types of these names stay its own, also after `using namespace specdec;`, if they are
+// in a namespace. In the global namespace they would be ambiguous: there, write `using specdec::BlockVerifier;` for each name.
 // SPDX-License-Identifier: MIT
 #pragma once
 

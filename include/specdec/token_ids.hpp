@@ -78,7 +78,6 @@ class TokenIds {
   std::int64_t operator[](Index i) const { return wide_ ? std::int64_t{wide_[i]} : std::int64_t{narrow_[i]}; }
 
   /// A view of `count` ids from ids[first] on.
-  ///
   /// Pre: first + count <= size().
   TokenIds segment(Index first, Index count) const {
     TokenIds ids = *this;
@@ -109,8 +108,7 @@ consteval bool fits_ids() {
 template <class Ids>
 concept MeantAsIds = std::convertible_to<const Ids&, TokenIds> || IsText<Ids> || ForeignIds<Ids>;
 
-/// Throws unless every id is in the vocabulary and fits into a Token. (An id that is cut to 32 bits would become another
-/// token.) The message calls the argument `name`.
+/// Throws unless all ids are in the vocabulary and fit into a Token: cut to 32 bits they would be others. Errors name it `name`.
 inline void check_tokens(std::string_view name, TokenIds tokens, Index vocab_size) {
   constexpr Index largest = std::numeric_limits<Token>::max();
   for (Index i = 0; i < tokens.size(); ++i) {

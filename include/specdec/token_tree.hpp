@@ -36,7 +36,6 @@ inline void make_line(std::vector<Index>& parents, Index tokens) {
 }  // namespace detail
 
 /// A view of a tree of tokens, or of a line. Owns nothing: the lists must outlive it.
-///
 /// Cost: no allocation, except in path_to() and depths() where their list has no room.
 class TokenTreeView {
  public:
@@ -104,7 +103,6 @@ class TokenTreeView {
 };
 
 /// A tree of tokens that grows. Its list of parents is complete for a line, too.
-///
 /// Throws: what allocation throws; then the tree is as before.
 /// Cost: no allocation in steady state.
 class TokenTree {

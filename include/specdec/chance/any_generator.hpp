@@ -131,9 +131,8 @@ class AnyGenerator {
         if (again != *generator) return false;
         *generator = *marked;
         return true;
-      } else {
-        return false;
       }
+      return false;
     }
     G* generator;
     std::conditional_t<rewinds, std::optional<G>, char> marked{};

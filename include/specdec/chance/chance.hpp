@@ -66,7 +66,6 @@ void stand_at(C& chance, Index position) {
 }  // namespace detail
 
 /// Chance from a random bit generator, which must outlive it.
-///
 /// Random: coin and draw take one uniform01 each; a certain coin takes none. A draw from the residual of rejected siblings
 /// takes as many as it needs. A race: see run_race.
 template <RandomBitGenerator Generator>

@@ -33,12 +33,9 @@ inline constexpr bool never = false;
 /// position i tokens further, in any order of calls. draw(row) draws for the current position and moves on by one token.
 ///
 /// Use one seed for one text. Equal seeds and equal prompts give equal texts: that is the purpose. Texts of one seed and
-/// different prompts share random numbers, so they are not independent.
-/// coin() and race() do not compile, on purpose. A rule that accepts by ratios needs random numbers that are independent of
-/// the draft. The draft was drawn with these numbers, so the rule would bias the text.
-///
-/// Source: Gumbel-max coupling, Daliri, Musco and Suresh, arXiv:2408.07978; as a race of exponential numbers there and in
-/// arXiv:2506.05632.
+/// different prompts share random numbers, so they are not independent. coin() and race() do not compile, on purpose: a rule that
+/// accepts by ratios needs random numbers that are independent of the draft, which was drawn with these: it would bias the text.
+/// Source: Gumbel-max coupling: Daliri, Musco, Suresh, arXiv:2408.07978; as a race of exponentials there and in arXiv:2506.05632.
 /// Throws: InvalidDistribution if a probability is negative or not finite, or if no token has a positive probability. The
 /// position has not moved then.
 /// Random: e(seed, n, y) = −log(1 − (b + ½)/2^64). b is number y, counted from 0, of SplitMix64(k). k is the first number of

@@ -18,7 +18,6 @@ namespace specdec::inline v0_2_0 {
 ///   request.offset = rng.offset();        // all that has to be kept
 ///
 /// Streams of one seed are independent: one seed serves a whole batch, with the request's number as the stream.
-///
 /// Source: Salmon, Moraes, Dror, Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011: Philox4x32-10.
 /// Units: `offset` counts numbers of 64 bits. Numbers 2n and 2n + 1 are the low and the high half of the block whose counter
 /// is (n, stream) and whose key is the seed.
@@ -49,7 +48,6 @@ class Philox {
   }
 
   /// Leaves out `count` numbers.
-  ///
   /// Cost: constant.
   constexpr void discard(std::uint64_t count) { offset_ += count; }
 

@@ -8,7 +8,6 @@
 //
 // A round is won by y with probability (w·p(y) − q(y))+, is lost with probability 1 − w, and is repeated otherwise. So the
 // race is won with probability S/(S + 1 − w) = h, and the winner has the distribution of the residual.
-//
 // Cost: 1/(S + 1 − w) rounds for w <= 1. Block verification reaches a position, given its prefix, with exactly the
 // probability S + 1 − w. So each position costs one round in expectation, for any pair of models.
 // SPDX-License-Identifier: MIT
@@ -69,9 +68,7 @@ struct RoundOfCoins {
 }  // namespace detail
 
 /// Runs the race of weight w between target row p and draft row q. Returns the winner; empty if the race is lost.
-///
-/// Pre: `chance` has coin(h), draw(row) and draw_again(sampler, row). The last one draws with a kept sampler, so that all
-/// rounds share the sums that the sampler has read.
+/// Pre: `chance` has coin(h), draw(row) and draw_again(sampler, row). The last draws by a kept sampler, whose sums rounds share.
 /// Random: a round takes one coin if 0 < w < 1, one draw, and one coin unless the outcome is certain.
 /// Cost: a look-up in each row and a lazy draw per round; no pass over a row in the first `rounds` rounds.
 template <class Chance, Distribution P, Distribution Q>

@@ -1,5 +1,4 @@
-// What ends a race (race.hpp): how many rounds there are, and what one number decides in a round. How large its weight may be.
-// Includes no Eigen.
+// What ends a race (race.hpp): the number of rounds, what one number decides in a round, the largest weight. Includes no Eigen.
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -30,7 +30,6 @@ struct MissingGenerator {};
 }  // namespace detail
 
 /// A generator with 64 bits of state: for the random models of the proofs, and as an example in concepts, not for text.
-///
 /// Source: Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014.
 class SplitMix64 {
  public:
@@ -55,7 +54,6 @@ class SplitMix64 {
 };
 
 /// 64 independent fair bits from any generator.
-///
 /// Random: one call of a 64-bit generator, two calls of a 32-bit one (the first gives the high half). If the number of
 /// values is no power of two, the values from the largest power of two on are rejected.
 template <RandomBitGenerator Generator>
@@ -77,7 +75,6 @@ std::uint64_t random_bits64(Generator& generator) {
 }
 
 /// Uniform on [0, 1): a multiple of 2^-53, never 1.
-///
 /// Random: one random_bits64.
 template <RandomBitGenerator Generator>
 double uniform01(Generator& generator) {

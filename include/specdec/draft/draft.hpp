@@ -20,10 +20,9 @@ namespace specdec::inline v0_2_0 {
 
 /// A proposal: the drafted tokens, and for each token the distribution that it was really drawn from (its row).
 ///
-/// Without parents the draft is a line: each token follows the one before it. With parents the draft may be a tree:
-/// tokens[k] follows tokens[parents[k]], or the context where parents[k] = −1; parents[k] < k. Siblings have one parent, and
-/// an elder sibling has a smaller number. A verifier judges siblings in the order of their numbers. Row k is the
-/// distribution of tokens[k] given its elder siblings:
+/// Without parents the draft is a line: each token follows the one before it. With parents it may be a tree: tokens[k] follows
+/// tokens[parents[k]], or the context where parents[k] = −1; parents[k] < k. Siblings have one parent; an elder one has a smaller
+/// number. A verifier judges siblings in this order. Row k is the distribution of tokens[k] given its elder siblings:
 ///
 ///   drawn independently of them       the row after the parent. Siblings may be equal tokens. Where one token has all the
 ///                                     probability of the row, there is one child

@@ -37,14 +37,12 @@ namespace specdec::inline v0_2_0 {
 ///
 /// If one member drafts trees, this is a drafter of trees. A member for lines is then asked for as many tokens as a path may
 /// have, and observes only the target calls of drafts that did not branch.
-///
-/// Pre: a member that proposes nothing has drawn nothing. Whether a member proposes may depend on the context, on earlier
-/// steps and on rows that it has not drawn from. It must not depend on tokens that were drawn and dropped: the next member's
-/// proposal would then depend on those draws, its rows would not say so, and the text would be biased. All drafters of the
-/// library obey this rule.
-/// Greedy block verification does not compile with this drafter, unless all members propose one-hot rows. After a rejection
-/// that verifier changes the target's next rows by the rejected draft's rows. The next draft may come from another member
-/// with other rows: the text would be biased.
+/// Pre: a member that proposes nothing has drawn nothing. Whether a member proposes may depend on the context, on earlier steps
+/// and on rows that it has not drawn from. It must not depend on tokens that were drawn and dropped: the next member's proposal
+/// would then depend on those draws, its rows would not say so, and the text would be biased. All drafters of the library obey
+/// this rule. Greedy block verification does not compile with this drafter, unless all members propose one-hot rows. After a
+/// rejection that verifier changes the target's next rows by the rejected draft's rows. The next draft may come from another
+/// member with other rows: the text would be biased.
 /// Random: the draws of the member that proposes.
 /// Cost: the drafts of all members up to the one that proposes. No allocation of its own in steady state.
 template <class... D>

@@ -64,19 +64,16 @@ RowsOfDraft(Matrix, Index) -> RowsOfDraft<Matrix>;
 /// A model passed as an lvalue is referred to and must outlive the drafter; an rvalue is moved in. A strategy is settings, and
 /// taken by value. Several drafters, or copies of one, may use one Model in turn (model/turn.hpp): a drafter that takes over
 /// feeds its whole context again. A BatchModel serves one drafter, or a drafter and others under other numbers. The model's
-/// vocabulary may be smaller or larger than the target's. The model is shown token 0 in place of a context token that it does
-/// not know: this costs acceptance, never exactness. Near the end of a bounded context (context_size), drafts get shorter, then
-/// empty. No more tokens of a draft are fed than the model can drop again (reach). Where the model cannot draft (can_draft),
-/// drafts are empty.
-/// Throws: InvalidArgument on an empty context, and where the model returns rows of another shape than asked for;
-/// what the model throws. With a BatchModel three errors make only their own request fail: an empty context, a row that is
-/// no distribution, a row of another size.
+/// vocabulary may be smaller or larger than the target's. The model is shown token 0 for a context token that it does not know:
+/// this costs acceptance, never exactness. Near the end of a bounded context (context_size), drafts get shorter, then empty. No
+/// more of a draft is fed than the model can drop again (reach). Where the model cannot draft (can_draft), drafts are empty.
+/// Throws: InvalidArgument on an empty context, and on rows of another shape than asked for; what the model throws. With a
+/// BatchModel only the request fails for an empty context, a row that is no distribution, a row of another size.
 /// Random: the strategy's draws. Each request draws from its own source.
-/// Cost: a model call for each stage; the draft with the most stages decides. The first call also takes in the part of the
-/// context that the model has not cached (after full acceptance two tokens: x_γ and Y). If a BatchModel's call has no room for all
-/// that the texts have not read (DraftLimits::tokens_per_call), calls before it read all but as many tokens of each text as its
-/// target call may have. No allocation in steady state. With a BatchModel that has fork(from, to), a prompt that
-/// twins share is read once: see fork_context().
+/// Cost: a model call for each stage; the draft with the most stages decides. The first call also takes in what of the context
+/// the model has not cached (after full acceptance x_γ and Y). If a BatchModel's call has no room for all that the texts have not
+/// read (DraftLimits::tokens_per_call), calls before it read all but as many tokens of each text as its target call may have. No
+/// allocation in steady state. With a BatchModel that has fork(from, to), twins read their prompt once: see fork_context().
 template <class M, class Strategy = Line>
 class ModelDrafter : public detail::ForOneText<ModelDrafter<M, Strategy>, detail::OverFeeds<M>::one_text> {
   using Feeds = detail::OverFeeds<M>;
@@ -97,10 +94,9 @@ class ModelDrafter : public detail::ForOneText<ModelDrafter<M, Strategy>, detail
   struct Context {
     std::conditional_t<Strategy::branches, detail::CachedTree, detail::CachedLine> cached;
     Growth growth;
-    bool begun = false;  // the model's cache has been cut to this draft's context
-    Index family = -1;   // a number that it shares with its twins
-    Index shared =
-        unlimited;  // how many tokens they have in common at most: equal tokens may stand for other images
+    bool begun = false;           // the model's cache has been cut to this draft's context
+    Index family = -1;            // a number that it shares with its twins
+    Index shared = unlimited;     // the most tokens they share: equal ones may stand for other images
     bool calls = false;           // next() has said that the model is to be called
     std::vector<Token> replaced;  // see tokens_in_vocabulary
   };
@@ -289,8 +285,7 @@ class ModelDrafter : public detail::ForOneText<ModelDrafter<M, Strategy>, detail
     return !call_.empty();
   }
 
-  // Once for a draft: rolls the cache back to the context. Empties the cache of a Model that is new or that others used
-  // since.
+  // Once for a draft: rolls the cache back to the context. Empties the cache of a Model that is new or that others used since.
   template <class Request>
   void go_on(const Request& request, Context& context) {
     if (std::exchange(context.begun, true)) return;

@@ -60,7 +60,6 @@ SPECDEC_KERNEL double twice_atanh_ratio(double s) {
 }
 
 /// −log(1 − u) of u = (bits + ½)/2^64, an exponential number.
-///
 /// Numeric: the relative error is at most 2^−50. This holds for improbable tokens, too: they come first only by a small e,
 /// and a small e has all bits of u. The least e is 2^−65.
 ///

@@ -62,7 +62,6 @@ SPECDEC_KERNEL Scalar power_of_two(Scalar x) {
 }
 
 /// exp((l − shift)/T) of logits l; 0 for logits below `cut`.
-///
 /// Numeric: the relative error of e^x is at most ε·(1.2 + |x|), with ε = 2^−23 for floats and 2^−52 for doubles. The
 /// rounding of the logit itself makes about such an error, too. NaN stays NaN, also below the cut.
 template <std::floating_point Scalar>
@@ -75,8 +74,7 @@ struct Exponentials {
   /// Promises that no logit is larger than the shift.
   bool at_most_one = false;
 
-  // Exponents are kept in a range without subnormal numbers: processors may take a hundred times as long for these, and
-  // logits of −inf are common.
+  // Exponents are kept in a range without subnormal numbers, which may take a hundred times as long: logits of −inf are common.
   static constexpr Scalar largest_power = std::numeric_limits<Scalar>::max_exponent;
   static constexpr Scalar least_power = 13 - largest_power;
   /// Above 2^least_power for any rounding.

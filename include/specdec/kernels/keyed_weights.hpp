@@ -1,5 +1,4 @@
-// Sums and counts over integer keys with weights, for the search of a cut. (A key is an integer that stands for a number.
-// Keys sort like their numbers.)
+// Sums and counts of weighed keys, for the search of a cut. (A key is an integer that stands for a number, and sorts like it.)
 //
 // Each kernel takes whole lots. Sums and counts are kept in 64 places, one for each number of a lot, until the end.
 // SPDX-License-Identifier: MIT

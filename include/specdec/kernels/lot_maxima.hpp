@@ -9,8 +9,7 @@
 
 namespace specdec::inline v0_2_0::detail {
 
-/// Writes the largest number of each lot, of `count` numbers (whole lots). Returns whether one of all numbers is NaN; then what
-/// it has written means nothing.
+/// Writes the largest of each lot of `count` numbers (whole lots). Returns whether one is NaN: the result then means nothing.
 template <std::floating_point Scalar>
 struct LotMaxima {
   static SPECDEC_KERNEL bool run(const Scalar* numbers, Index count, Scalar* largest) {

@@ -1,6 +1,5 @@
 // The outer loop for many sequences: one target call per step.
-// Source: SPECDEC, Algorithm 3 of Sun et al., arXiv:2403.10444, for each sequence; batches whose members come and go: Yu et
-// al., "Orca", OSDI 2022.
+// Source: SPECDEC, Algorithm 3 of Sun et al., arXiv:2403.10444, for each sequence; Yu et al., "Orca", OSDI 2022, for the batch.
 // SPDX-License-Identifier: MIT
 #pragma once
 
@@ -125,11 +124,10 @@ class Batch {
   /// Releases the remaining sequences in the models, so that the models can serve another batch.
   ~Batch() = default;
 
-  /// Adds a sequence, which takes part from the next step on. Returns its number. on_step, if given, is called on the thread
-  /// that steps, with the tokens of each step; if it returns false the sequence ends. on_step may add() sequences. add() may
-  /// also be called between propose() and accept().
-  /// A generator is moved in. With std::ref(rng) the sequence draws from rng itself. So the offset of a Philox is known after
-  /// the text.
+  /// Adds a sequence, which takes part from the next step on. Returns its number. on_step, if given, is called on the thread that
+  /// steps, with the tokens of each step; if it returns false the sequence ends. on_step may add() sequences. add() may also be
+  /// called between propose() and accept(). A generator is moved in. With std::ref(rng) the sequence draws from rng itself. So
+  /// the offset of a Philox is known after the text.
   /// Throws: what SpecDec::start throws, and InvalidArgument if gamma + 1 tokens do not fit in a call, if the number is
   /// in use or out of range, or if tokens are cached that the target cannot know. The batch is then as before.
   Index add(Request request) {
@@ -156,9 +154,8 @@ class Batch {
     return 0;
   }
 
-  /// Takes a sequence out, between steps or between propose() and accept(). A proposal that is out for it is taken back, with
-  /// its random numbers; proposals for other sequences stay. The sequence goes on by add(), here or in another batch of this
-  /// type, as if nothing had happened.
+  /// Takes a sequence out, between steps or between propose() and accept(). A proposal that is out for it is taken back, with its
+  /// random numbers; others stay. It goes on by add(), here or in another batch of this type, as if nothing had happened.
   /// Throws: InvalidArgument if there is no sequence of that number; InvalidCall within a callback.
   Paused pause(Index sequence) {
     check_between_steps("pause()");
@@ -313,8 +310,7 @@ class Batch {
   /// While the target's call is out: the drafter drafts for what may come of it (AheadDrafter), perhaps with an Executor.
   void draft_ahead(auto&&... for_each) { core().drafter().draft_ahead(for_each...); }
 
-  /// The second half: judges the last proposal. Returns what step() returns. A sequence that was paused or cancelled in between
-  /// is left out; its rows are still counted.
+  /// The second half: judges the last proposal. Returns what step() returns. Rows of a sequence that has left are only counted.
   /// Shapes: `rows` is one matrix with the rows that the feeds want, feed after feed.
   /// Throws: InvalidCall without a proposal; InvalidArgument if the number of rows is not what the feeds want;
   /// else what step() throws. To try again, begin with propose().
@@ -378,7 +374,7 @@ class Batch {
   std::vector<Finished> run(E&& for_each = {}) {
     check_between_steps<E>("run()");
     while (!empty()) take_step(for_each), core().end_step(all_finished_);
-    sort_by_number(all_finished_);
+    std::ranges::sort(all_finished_, {}, &Finished::sequence);
     return std::exchange(all_finished_, {});
   }
 
@@ -387,11 +383,6 @@ class Batch {
   void check_between_steps(const char* call) const {
     static_assert(detail::fits_executor<E>());
     if (core().telling()) detail::invalid_call(call, " within a callback of the batch");
-  }
-
-  static void sort_by_number(std::vector<Finished>& finished) {
-    std::sort(finished.begin(), finished.end(),
-              [](const Finished& a, const Finished& b) { return a.sequence < b.sequence; });
   }
 
   // Takes a step, but for what end_step() does.
@@ -411,7 +402,7 @@ class Batch {
     proposed_ = false;
     finished_.clear();
     core().end_step(finished_);
-    sort_by_number(finished_);
+    std::ranges::sort(finished_, {}, &Finished::sequence);
     return detail::view_of(finished_);
   }
 

@@ -36,9 +36,8 @@ struct TokenLogProbability {
   double value = 0;
 };
 
-/// For each token of a text: the natural logarithm of its probability in the target's row at its place. A draft row, a
-/// residual or a modified row is never used, even if the token was drawn from it. If asked for, also the likeliest tokens at
-/// that place, and the tokens of given ids.
+/// For each token of a text: the natural logarithm of its probability in the target's row at its place, never in a draft row, a
+/// residual or a modified row, even if drawn from it. If asked for, also of the likeliest tokens there, and of given ids.
 class LogProbabilities {
  public:
   /// The number of tokens, or 0 if nothing is recorded.

@@ -89,11 +89,9 @@ struct Shared {
 /// context (context_size) and to the remaining budget. If the verifier needs a longer draft (min_draft_length), the draft is
 /// that long, even beyond the budget; the context still limits it.
 ///
-/// Several sequences may take turns on one model, a step each: sequences of one decoder, of decoders that refer to one
-/// model, and copies of a sequence. At each change of turn the next sequence feeds its whole context again, which is slow.
-/// For sequences that run side by side, give each a decoder with its own drafter. If another sequence uses the drafter
-/// between propose() and accept(), accept() throws InvalidCall.
-///
+/// Sequences may take turns on one model, a step each: those of one decoder, or of decoders that refer to one model, and copies.
+/// At each change of turn the next one feeds its whole context again, which is slow. For sequences that run side by side, give
+/// each a decoder with its own drafter. If another one uses the drafter after propose(), accept() throws InvalidCall.
 /// Throws: what models, drafter and verifier throw. The sequence, the statistics and both contexts are then as before the
 /// step, and the step can be tried again, from propose() on. Only the generator has moved on.
 template <class Shared>

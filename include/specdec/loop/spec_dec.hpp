@@ -30,12 +30,11 @@ namespace specdec::inline v0_2_0 {
 ///   SpecDec decoder{target, drafter, BlockVerifier{}};
 ///   Result r = decoder.generate(prompt, {.max_new_tokens = 256, .gamma = 8}, rng);
 ///
-/// The target is a Model, or a BatchModel, whose sequence 0 belongs to the decoder until its end.
-/// A target, drafter or draft-length policy (draft_length.hpp) that is passed as an lvalue is used by reference: it must
-/// outlive the decoder. An rvalue is moved in. The policy keeps learning from one generation to the next. The verifier is
-/// taken by value, and so are Observers, if there are others than the statistics and log-probabilities of a Result: every
-/// generation starts with fresh copies.
-/// A decoder can be moved, its sequences go on with what it was moved into. It cannot be copied, nor assigned to.
+/// The target is a Model, or a BatchModel, whose sequence 0 belongs to the decoder until its end. A target, drafter or
+/// draft-length policy (draft_length.hpp) that is passed as an lvalue is used by reference: it must outlive the decoder. An
+/// rvalue is moved in. The policy keeps learning from one generation to the next. The verifier is taken by value, and so are
+/// Observers, if there are others than the statistics and log-probabilities of a Result: every generation starts with fresh
+/// copies. A decoder can be moved, its sequences go on with what it was moved into. It cannot be copied, nor assigned to.
 template <class TargetModel, class DraftSource, class V = BlockVerifier, class Length = FixedLength,
           class O = DefaultObservers>
 class SpecDec {
@@ -76,8 +75,7 @@ class SpecDec {
     if constexpr (detail::fits_prompt<Prompt>())
       return Sequence(*shared_, verifier_, prompt, options, filled, observers_);
   }
-  void start(TokenIds prompt, const Options& options,
-             FilledContext filled = {}) && = delete;  // the sequence would refer to a dead decoder
+  void start(TokenIds, const Options&, FilledContext = {}) && = delete;  // the decoder would be dead
 
   /// Generates a continuation of the prompt (ids of 32 or 64 bits) in a fresh sequence, from empty contexts. Calls
   /// on_step(tokens), if given, with the tokens of each step, to stream them. A callback may return bool: false ends the

@@ -45,12 +45,11 @@ inline void check_prompt(const char* name, TokenIds prompt, const Options& optio
 
 /// What enters a text of some tokens that may come next, and whether the text ends there.
 struct Cut {
-  Index tokens = 0;  // how many of them enter it
-  StopReason stop =
-      StopReason::length;  // else a stop token, a stop string or the condition, never a spent budget
+  Index tokens = 0;                      // how many of them enter it
+  StopReason stop = StopReason::length;  // else a stop token, stop string or the condition, never the budget
   std::optional<StopMatch> match = {};
   StopSearch search = {};              // how far stop strings have been looked for
-  std::exception_ptr error = nullptr;  // what the tokenizer of the stop strings, or the condition, has thrown
+  std::exception_ptr error = nullptr;  // what the stop strings' tokenizer, or the condition, has thrown
 };
 
 /// A prompt and the new tokens after it, up to a stop token, a stop string, the end of the budget, or where the caller stops.
@@ -174,11 +173,9 @@ class Text {
   // Whether x, the last token of the cut, is a stop token or completes a stop string.
   void look_for_stop(Token x, Cut& cut) const {
     const bool counts = std::ssize(tokens()) + cut.tokens >= options_.min_new_tokens;
-    if (counts && options_.stop_tokens.contains(x)) {
-      cut.stop = StopReason::stop_token;
-    } else if ((cut.match = options_.stop_strings.find(cut.search, x, counts))) {
+    if (counts && options_.stop_tokens.contains(x)) cut.stop = StopReason::stop_token;
+    else if ((cut.match = options_.stop_strings.find(cut.search, x, counts)))
       cut.stop = StopReason::stop_string;
-    }
   }
 
   // Pre: there is room for the prompt.

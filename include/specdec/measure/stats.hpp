@@ -39,7 +39,6 @@ inline void count(std::vector<Index>& positions, Index length) {
 /// survived[j] counts those drafts among them whose token j was accepted. A text that ends inside a draft, or a draft that is
 /// shorter than others, tells of the tokens up to there, and counts as no rejection after them. The list ends where nothing is
 /// known. After a 0 all is known to be 0.
-///
 /// Source: Kaplan and Meier, "Nonparametric estimation from incomplete observations" (1958). Consistent if the acceptance of a
 /// token does not depend on whether a draft ends before it.
 template <class Survived, class Reached>

@@ -19,8 +19,7 @@ class DepthFirst {
     next_.reserve(tokens);
   }
 
-  /// Calls visit(end) for the end of each branch that leads to one of the last `wanted` tokens, and skips the others.
-  /// Allocates nothing within the reserve.
+  /// Calls visit(end) for the end of each branch to one of the last `wanted` tokens. Allocates nothing within the reserve.
   template <class Visit>
   void operator()(TokenTreeView tree, Index wanted, const Visit& visit) {
     const Index unwanted = tree.size() - wanted;

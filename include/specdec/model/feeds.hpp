@@ -54,7 +54,6 @@ Index row_size(const Matrix& rows) {
 }
 
 /// The rows that a model returned, as they lie (see rows_as_stored). The output must outlive them.
-///
 /// Throws: see check_shape.
 template <Probabilities Output>
 auto checked_rows(const Output& output, Index asked, Index vocab_size) {
@@ -74,8 +73,7 @@ inline Index rows_of(std::span<const BatchFeed> feeds) {
 }
 
 /// Throws if feed number k of a call does not fit after a context of `length` tokens and an open tree of `nodes` tokens. A line
-/// continues the context: while a tree is open, it is not known what the context will be. A feed may want 0 rows, as a part of a
-/// prompt does.
+/// continues the context, which is not known while a tree is open. A feed may want 0 rows, as a part of a prompt does.
 inline void check_feed(const BatchFeed& feed, std::size_t k, Index length, Index nodes) {
   if (feed.from != length)
     invalid_argument("feeds[", k, "].from = ", feed.from, ", but the context of sequence ", feed.sequence,

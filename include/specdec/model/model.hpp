@@ -1,5 +1,4 @@
-// What a language model needs to serve as the target, or, inside ModelDrafter, as the draft model: for one text, or for tokens of
-// many sequences in one call.
+// What a language model needs to serve as the target, or, inside ModelDrafter, as the draft model: for one text, or for many.
 // SPDX-License-Identifier: MIT
 #pragma once
 
@@ -22,10 +21,9 @@ namespace specdec::inline v0_2_0 {
 ///   truncate(length)        keeps the first `length` >= 0 tokens of the context: the rollback of a KV cache.
 ///                           Does nothing if the context is not longer than `length`. Must not throw.
 ///
-/// Tokens are sampled from exactly these probabilities: temperature, top-k and the like are already applied.
-/// A model may have more members, as a BatchModel may: see model/traits.hpp for context_size(), reach(), stable_rows, steady_rows
-/// and copies_context, model/trees.hpp for a model that takes trees (takes_trees), more/heads/hidden_states.hpp for one that shows
-/// its hidden states, and
+/// Tokens are sampled from exactly these probabilities: temperature, top-k and the like are applied. A model may have more
+/// members, as a BatchModel may: see model/traits.hpp for context_size(), reach(), stable_rows, steady_rows and copies_context,
+/// model/trees.hpp for trees (takes_trees), more/heads/hidden_states.hpp for one that shows hidden states, and
 ///
 ///   bool can_draft(Index length) const          whether a draft after a context of `length` tokens is worth its calls. Where
 ///                                               it is not, a ModelDrafter proposes nothing. With a BatchModel:

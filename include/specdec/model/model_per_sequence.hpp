@@ -29,10 +29,9 @@ namespace specdec::inline v0_2_0 {
 ///
 ///   ModelPerSequence target{model};    // each sequence gets a copy of the model
 ///
-/// For tests, for models whose copies share their weights, and to measure what one call for all sequences would gain. Takes
-/// trees if the model does. If the model returns numbers (probabilities or logits), ModelPerSequence returns numbers, too,
-/// and ProcessedModel can wrap it. The model is moved in or copied, and begins with an empty context. It can fork(from, to) if
-/// the model copies_context.
+/// For tests, for models whose copies share their weights, and to measure what one call for all would gain. Takes trees if the
+/// model does. If the model returns numbers (probabilities or logits), it returns numbers, too, and ProcessedModel can wrap it.
+/// The model is moved in or copied, and begins with an empty context. It can fork(from, to) if the model copies_context.
 /// Throws: InvalidArgument if a feed does not begin where its sequence's context ends, or wants more rows than it has tokens;
 /// InvalidCall if it has no parents while a tree is open. Then no model is called. InvalidArgument if the model returns rows of
 /// the wrong shape; what the model throws.

@@ -143,8 +143,7 @@ class PathByPath : public detail::WrapsModel<PathByPath<M>, M, true> {
     return !round_.empty();
   }
 
-  // The tokens on the way to `end` that the model has not cached. The wanted rows stand after the last tokens of the tree.
-  // So on the way, too, they stand after its last tokens.
+  // The uncached tokens on the way to `end`. The wanted rows stand after the tree's last tokens, so also after the way's last.
   BatchFeed branch(const BatchFeed& feed, Text& text, Index end) {
     text.tree().view().path_to(end, text.way);
     const Index common = detail::common_length(text.way, text.cached_way);

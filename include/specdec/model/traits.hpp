@@ -101,9 +101,8 @@ Index context_size(const M& model) {
     if constexpr (std::unsigned_integral<Size>)
       return static_cast<Index>(std::min<std::uintmax_t>(model.context_size(), unlimited));
     else return model.context_size();
-  } else {
-    return unlimited;
   }
+  return unlimited;
 }
 
 namespace detail {
@@ -128,9 +127,8 @@ Index reach(const M& model) {
   if constexpr (detail::has_reach<M>) {
     static_assert(detail::Count<decltype(model.reach())>, "the model's reach() is no integer");
     return std::max<Index>(model.reach(), 0);
-  } else {
-    return unlimited;
   }
+  return unlimited;
 }
 
 namespace detail {

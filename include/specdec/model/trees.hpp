@@ -10,10 +10,9 @@
 //   keep(path)                       path[0] < path[1] < ... are numbers of tokens, and each token follows the one before
 //                                    it. Adds these tokens to the context and forgets the rest of the tree. Must not throw.
 //
-// truncate(length) forgets the whole tree. The tree stays open, and may grow with each call, until keep() or truncate().
-// The first tokens of a call may be text that is not cached yet, for example a prompt: a line from which the tree branches.
-// Rows live until the next call of the model. forward(tokens, rows) is not called while a tree is open. TokenTree keeps
-// such a tree, and knows the path to each token.
+// truncate(length) forgets the whole tree. The tree stays open, and may grow with each call, until keep() or truncate(). The
+// first tokens of a call may be text that is not cached yet, for example a prompt: a line from which the tree branches. Rows live
+// until the next call of the model. forward(tokens, rows) is not called while a tree is open. TokenTree keeps such a tree.
 //
 // A model for many texts that takes trees is given feeds with parents. tokens[k] of a feed follows token number parents[k]
 // of the sequence's tree. The numbers go on across feeds. feed.from is the length of the context without the tree. The model

@@ -1,9 +1,8 @@
 // Who uses a model's context at present.
 //
-// A model has one context, but may have several users: two decoders over one target, or a target that is its own draft
-// model. A user cannot see in the context that another one has changed it. So users take turns, and the turns are counted.
-// If the count has moved on since a user's own turn, that user has lost the context. A drafter that two decoders refer to
-// has a count, too.
+// A model has one context, but may have several users: two decoders over one target, or a target that is its own draft model. A
+// user cannot see in the context that another one has changed it. So users take turns, and the turns are counted. If the count
+// has moved on since a user's own turn, that user has lost the context. A drafter that two decoders refer to has a count, too.
 // SPDX-License-Identifier: MIT
 #pragma once
 

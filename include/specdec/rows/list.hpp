@@ -44,7 +44,6 @@ void check_ascending(const R& row, Index k, Index least) {
 }
 
 /// Throws if the ids of a list do not ascend or lie outside the vocabulary. Rows without a list pass.
-///
 /// Cost: O(k) for a list of k ids.
 template <class R>
 void check_list(const R& row) {

@@ -135,7 +135,6 @@ class NumberRow {
   }
 
   /// The first index of the largest number; 0 for an empty row.
-  ///
   /// Throws: InvalidDistribution on NaN.
   /// Cost: one vectorised pass, and a scan of 256 numbers.
   Index first_largest() const {
@@ -202,7 +201,6 @@ class EigenNumbers {
 
 /// Rows given as one pointer each: row i is the `vocab_size` numbers from pointers[i] on, which lie `stride` apart. Every function
 /// that takes an Eigen matrix takes RowPointers. Pointers and numbers must outlive it; a temporary container is refused.
-///
 /// Throws: InvalidArgument on a null pointer, a negative vocabulary, a stride below 1 or other than a fixed `Stride`,
 /// and a row that is larger than any memory.
 template <Real S, int Stride = 1>

@@ -21,7 +21,6 @@ enum class Keeps { ids, numbers, all };
 /// The members that an adaptor has from the row inside. Self has ask(f), which returns f(row inside); of rows of several
 /// types each must offer what is passed on. What is not kept is not passed on: a member that an adaptor forgets is missing,
 /// and is not wrong. A member of Self hides the one here; a deleted one is missing.
-///
 /// Cost: a call of ask().
 template <class Self, Keeps kept, class... R>
 class RowAdaptor {

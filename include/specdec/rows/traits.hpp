@@ -89,8 +89,7 @@ concept Prefetches = requires(const R& row, Token x) { row.prefetch(x); };
 
 // ---- What a row knows of itself as a whole
 
-/// The rounding error of a small probability of the row. The row type tells it by a static member of this name; else it is
-/// 0.
+/// The rounding error of a small probability of the row. The row type tells it by a static member of this name; else it is 0.
 template <class R>
 inline constexpr double rounding_of_small = [] {
   if constexpr (requires { R::rounding_of_small; }) return static_cast<double>(R::rounding_of_small);

@@ -23,10 +23,9 @@ concept RowStep = std::copy_constructible<P> && requires(const P& step, const Lo
 ///   Chain{Temperature{0.8}, TopK{40}, TopP{0.95}, MinP{0.05}}    as Hugging Face transformers order them
 ///   Chain{TopK{40}, TopP{0.95}, MinP{0.05}, Temperature{0.8}}    as llama.cpp does by default
 ///
-/// The order matters: top-p before a temperature can keep other tokens than top-p after it. (For top-k the
-/// temperature makes no difference.) Penalties come before the chain: see TextProcessor.
-/// Neutral values switch a step off: Temperature{1}, TopK{0}, TopP{1}, MinP{0}. So one type of chain serves all
-/// requests.
+/// The order matters: top-p before a temperature can keep other tokens than top-p after it. (For top-k the temperature makes no
+/// difference.) Penalties come before the chain: see TextProcessor. Neutral values switch a step off: Temperature{1}, TopK{0},
+/// TopP{1}, MinP{0}. So one type of chain serves all requests.
 template <RowStep... Steps>
 class Chain {
  public:

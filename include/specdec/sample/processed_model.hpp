@@ -73,10 +73,9 @@ consteval bool fits_processing() {
 ///
 ///   hook(std::span<const Token> context, Eigen::Ref<Eigen::Matrix<Scalar, 1, Eigen::Dynamic>> logits)
 ///
-/// `context` is all tokens before the row, and `logits` is a copy of the row's logits that the hook may change. Scalar is
-/// float, or double if the model's logits are double. The hook must depend on these arguments alone: it is called again
-/// after a rollback, and must process target and drafter alike. If it leaves no finite logit in a row, a draw
-/// from that row throws InvalidDistribution.
+/// `context` is all tokens before the row, and `logits` a copy of the row's, which the hook may change. Scalar is float, or
+/// double if the model's logits are. The hook must depend on these arguments alone: it is called again after a rollback, and must
+/// process target and drafter alike. If it leaves no finite logit in a row, a draw from it throws InvalidDistribution.
 ///
 /// A TextProcessor may take the place of the hook. It keeps what it needs of the text. It is shown each token once, prompt
 /// included, when a row after the token is wanted. A rollback takes back the tokens. A drafted token that it refuses has
@@ -102,13 +101,12 @@ consteval bool fits_processing() {
 ///
 /// A wrapper: see model/feeds.hpp. Chain and hook are taken by value, as functions are in the standard library. Each text
 /// begins with a copy of the processor.
-/// Throws: InvalidArgument if the model returns logits of the wrong shape, or if a processor refuses a token of the
-/// context or a token that it has not forbidden; what the model, the hook, the processor and the functions of the sequence's
-/// number throw. With a hook or a processor also InvalidCall on a line (a feed without parents) while the sequence's
-/// tree is open, and for many texts InvalidArgument if a context does not hold feed.from tokens. After a throw all
-/// contexts and open trees are as before. Tokens of the failed call still
-/// take room in the model's own tree, until that tree is closed. With many texts, the error of a hook or processor about a
-/// row, or a refused token before the row, is thrown when row(i) asks for that row: only that sequence fails.
+/// Throws: InvalidArgument if the model returns logits of the wrong shape, or if a processor refuses a token of the context or a
+/// token that it has not forbidden; what the model, the hook, the processor and the functions of the sequence's number throw.
+/// With a hook or a processor also InvalidCall on a line (a feed without parents) while the sequence's tree is open, and for many
+/// texts InvalidArgument if a context does not hold feed.from tokens. Contexts and open trees are then as before. Tokens of the
+/// failed call still take room in the model's own tree, until that tree is closed. With many texts, the error of a hook or
+/// processor about a row, or a refused token before the row, is thrown when row(i) asks for that row: only that sequence fails.
 /// Cost: none without a hook or processor, else a copy of each row. If sequences have their own chains, also a copy of a
 /// chain for each row. No allocation in steady state.
 template <class M, class Steps, class Hook = NoHook>

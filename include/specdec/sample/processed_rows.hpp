@@ -1,5 +1,4 @@
-// Turns a matrix of logits into the distributions that tokens are sampled from. A chain of steps processes each row once,
-// when it is first read.
+// Turns a matrix of logits into distributions to sample from: a chain of steps processes each row once, when it is first read.
 // SPDX-License-Identifier: MIT
 #pragma once
 
@@ -14,7 +13,6 @@
 namespace specdec::inline v0_2_0 {
 
 /// One row of logits with a chain of steps (any RowStep) applied. A row that is never read costs nothing.
-///
 /// Throws: InvalidDistribution when the row is read, for the reasons of LogitsRow.
 /// Cost: the steps run when a probability is first needed; afterwards the costs of LogitsRow.
 template <Real S, int Stride, RowStep Steps>
@@ -75,8 +73,7 @@ class ProcessedRow
   mutable bool done_ = false;
 };
 
-/// Makes a DistributionMatrix of a matrix of logits: a chain of steps is applied to each row. The logits must
-/// outlive it.
+/// Makes a DistributionMatrix of a matrix of logits: a chain of steps is applied to each row. The logits must outlive it.
 ///
 ///   verifier(ProcessedRows{target, chain}, ProcessedRows{draft, chain}, tokens, rng)
 template <class Numbers, RowStep Steps>

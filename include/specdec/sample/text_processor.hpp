@@ -43,12 +43,8 @@ concept TextProcessor =
 /// Pushes the next token of a processor's text. False if the processor refuses the token: then it has not been pushed.
 template <class P>
 bool push_token(P& processor, Token x) {
-  if constexpr (std::same_as<decltype(processor.push(x)), void>) {
-    processor.push(x);
-    return true;
-  } else {
-    return processor.push(x);
-  }
+  if constexpr (std::same_as<decltype(processor.push(x)), void>) return processor.push(x), true;
+  else return processor.push(x);
 }
 
 }  // namespace specdec

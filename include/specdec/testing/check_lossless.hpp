@@ -108,8 +108,7 @@ inline Options options_for(const LosslessCheck& check, Index vocab_size, Index g
   return options;
 }
 
-/// A row of multiples of 2^-bits. About `share` of the tokens have probabilities of all magnitudes, the token `sure` has a large
-/// one, and the others have 0.
+/// A row of multiples of 2^-bits: of all magnitudes for about `share` of the tokens, large for token `sure`, 0 for others.
 template <class Scalar, class Generator>
 Eigen::Matrix<Scalar, 1, Eigen::Dynamic> wide_row(Index size, double share, Index sure,
                                                   Generator& generator) {
@@ -178,9 +177,8 @@ Options wide_options_for(const LosslessCheck& check, Index vocab_size, Index mod
 /// `verifier` is a verifier (each model gets a fresh copy), or a function that makes one. A verifier for trees gets a random
 /// tree for each pair of models. No sampling is involved. A pass is a proof for the models tried: LosslessCheck says which
 /// mistakes they do not reach. A failure names an output with both probabilities.
-/// Throws: InvalidArgument if nothing would be checked: vocab_sizes, gammas or siblings empty, models or
-/// max_new_tokens below 1, or a tolerance outside [0, 1). InvalidDistribution if the verifier makes a choice that no generator can
-/// make: see Enumerator.
+/// Throws: InvalidArgument if nothing would be checked: vocab_sizes, gammas or siblings empty, models or max_new_tokens below 1,
+/// or a tolerance outside [0, 1). InvalidDistribution if the verifier makes a choice that no generator can make: see Enumerator.
 /// Cost: with the defaults, a tenth of a second in an optimised build.
 template <std::floating_point Scalar = double, class VerifierOrFactory>
 LosslessReport check_lossless(VerifierOrFactory verifier, const LosslessCheck& check = {}) {

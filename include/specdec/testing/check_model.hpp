@@ -45,8 +45,7 @@ struct ModelReport {
   bool right = true;
   std::string complaint = {};  ///< the first mistake, in words; empty if there is none
   Index rows = 0;              ///< how many rows were compared
-  double difference =
-      0;  ///< the largest difference of two numbers that should be equal, among the rows that passed
+  double difference = 0;       ///< the largest difference of what should be equal, in rows that passed
   /// How many of the rows differ by more than the tolerance from the row one token earlier. If none does, no mistake could
   /// have been seen: the rows are flat, or depend on no token.
   Index telling = 0;
@@ -403,8 +402,7 @@ class ModelCheck {
   CheckedCalls<M> model_;
   ModelCheckOptions options_;
   Index longest_;
-  Index reach_,
-      most_open_;  // how many tokens a context is cut back by at most, and how many a tree has at most
+  Index reach_, most_open_;     // the most tokens that a context is cut back by, and that a tree has
   bool rolls_forward_ = false;  // whether the model is asked for lengths that its context does not exceed
   SplitMix64 random_;
   std::vector<CheckedSequence> sequences_ = {};
@@ -422,12 +420,10 @@ class ModelCheck {
 ///   std::cout << specdec::testing::check_model(model) << "\n";
 ///
 /// A mistake shows only where it changes a row by more than the tolerance. If no row could have shown one (a large vocabulary
-/// with flat rows of probabilities: let the model return logits, or set a smaller tolerance), the report says so.
-/// A complaint about a row names the likeliest mistake. A model whose rows never depend on the last token of the text is
-/// taken for one whose rows are off by one.
-/// A model with a reach() is cut back within it, and emptied; what it says is checked.
-/// Rows may be probabilities or logits; set the tolerance for the numbers that the model returns. The model's contexts must
-/// be empty, and are left empty.
+/// with flat rows of probabilities: let the model return logits, or set a smaller tolerance), the report says so. A complaint
+/// about a row names the likeliest mistake. A model whose rows never depend on the last token of the text is taken for one whose
+/// rows are off by one. A model with a reach() is cut back within it, and emptied; what it says is checked. Rows may be
+/// probabilities or logits; set the tolerance for the numbers that it returns. Its contexts must be empty, and are left empty.
 /// Throws: InvalidArgument if an option is out of range. A model that throws is reported.
 /// Cost: some hundred calls for each round with the default options, most of them over one token. Memory for the rows of a round.
 /// Example: examples/prove/check_my_model.cpp

@@ -81,11 +81,10 @@ inline std::string worst_output(const Law& counts, const Law& law, Index samples
 /// Draws `samples` outputs by calling sample(), and tests them against the joint law `expected`. Test joint laws of several
 /// tokens: a bug of a verifier often leaves every marginal correct.
 ///
-/// A correct law is rejected with probability at most `false_alarm` (as far as X² has its limiting law). Half of it is for
-/// X², half for outputs too rare for X². Let t = −ln(false_alarm/2). X² on k degrees of freedom is rejected above
-/// k + 2√(k·t) + 2t (tail bound of Laurent and Massart, 2000, Lemma 1). Outputs with an expected count below 10 are pooled.
-/// If the pool still expects μ < 10, and is seen n > μ times, it is rejected if μ − n + n·ln(n/μ) > t (Chernoff's bound).
-/// An output of probability 0 is rejected at once.
+/// A correct law is rejected with probability at most `false_alarm` (as far as X² has its limiting law). Half is for X², half for
+/// outputs too rare for it. Let t = −ln(false_alarm/2). X² on k degrees of freedom is rejected above k + 2√(k·t) + 2t (tail bound
+/// of Laurent and Massart, 2000, Lemma 1). Outputs with an expected count below 10 are pooled. If the pool expects μ < 10 and is
+/// seen n > μ times, it is rejected if μ − n + n·ln(n/μ) > t (Chernoff's bound). An output of probability 0 is rejected at once.
 ///
 /// `fitted`: how many numbers of the law were estimated from these samples (how often each context occurred, say). Each such
 /// number takes one degree of freedom from X².
@@ -110,11 +109,8 @@ SampledReport check_sampled(Sample&& sample, const Law& expected, Index samples,
   for (const auto& [tokens, p] : expected) {
     if (!(p > 0)) continue;
     const Cell cell{p * static_cast<double>(samples), detail::probability_of(tokens, counts)};
-    if (cell.mean >= 10) {
-      cells.push_back(cell);
-    } else {
-      pool = {pool.mean + cell.mean, pool.count + cell.count};
-    }
+    if (cell.mean >= 10) cells.push_back(cell);
+    else pool = {pool.mean + cell.mean, pool.count + cell.count};
   }
   const bool rare = pool.mean > 0 && pool.mean < 10;
   if (pool.mean >= 10) cells.push_back(pool);

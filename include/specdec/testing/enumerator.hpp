@@ -22,7 +22,6 @@ namespace specdec::inline v0_2_0::testing {
 /// The code must be deterministic: equal outcomes lead to the same next choice. It must end after finitely many choices. A
 /// race is one choice between all its winners and the loss, with the probabilities of its closed form. tests/chance/race.cpp
 /// checks that the race of RandomChance has this law.
-///
 /// Throws: InvalidDistribution if an outcome of a choice has a negative probability, or if the outcomes' probabilities sum to
 /// more than 1 by more than rounding explains. No generator makes such a choice, even if all choices together give a right law.
 class Enumerator {
@@ -92,8 +91,7 @@ class Enumerator {
     double sum;  // of the probabilities of all outcomes so far
   };
 
-  static constexpr double most =
-      1 + 0x1p-8;  // the largest sum that rounding to eight bits, as in bfloat16, explains
+  static constexpr double most = 1 + 0x1p-8;  // a sum that rounding to eight bits, as in bfloat16, explains
 
   // Chooses one of `count` outcomes, whose weights sum to 1: by the recorded path, and after it the first possible outcome.
   template <class Weight>

@@ -80,7 +80,7 @@ Row sibling_row(Row q, Sibling kind, std::span<const Token> elders) {
 /// Drafts trees of one form with a model that has distribution(context), such as TableModel. Satisfies OneTextDrafter.
 ///
 /// If the form exceeds the limits, the first tokens are drafted, without tokens that are too deep. If a node can have no
-/// more children, their places stay empty: the rows do not decide which other tokens are drafted. limits.trunk is ignored.
+/// more children, their places stay empty: the rows do not decide which other tokens are drafted.
 /// Random: one draw per token, in the order of their numbers.
 /// Cost: not optimised.
 template <class M = TableModel<>>

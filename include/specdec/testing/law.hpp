@@ -165,9 +165,8 @@ GenerationLaw enumerate_generate(Decoder& decoder, std::span<const Token> prompt
 
 /// The law of enumerate_generate(), but faster. It enumerates step by step, and merges equal states: states with equal
 /// contexts and equal verifiers are continued only once. A verifier that has members but no == is never merged.
-/// Pre: the drafter and the draft length do not learn, since all branches share them. (For learners: enumerate() over
-/// fresh decoders.)
-/// The models' contexts are rebuilt for every step, so this does not test cache rollback; enumerate_generate() does.
+/// Pre: the drafter and the draft length do not learn, since all branches share them. (For learners: enumerate() over fresh
+/// decoders.) The models' contexts are rebuilt for every step, so this does not test cache rollback; enumerate_generate() does.
 template <class Decoder>
 GenerationLaw exact_generate(Decoder& decoder, std::span<const Token> prompt, const Options& options) {
   detail::check_enumerable(options.max_new_tokens);

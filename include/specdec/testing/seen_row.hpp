@@ -29,8 +29,7 @@ struct SeenRow {
   bool is_cut() const { return uncut != context; }
   /// How much sets the row apart from rows of calls over new tokens.
   int circumstances() const { return is_cut() + kept_path + branches + (open > 0); }
-  /// All that sets the row apart from rows of calls over one token, as suspicions. `cut_back` is the model's function for
-  /// rollbacks.
+  /// All that sets the row apart from rows of calls over one token, as suspicions. `cut_back` names the model's rollback.
   std::string suspicions(const std::string& cut_back) const {
     std::string out;
     const auto suspect = [&](bool suspicious, const std::string& mistake) {
@@ -53,8 +52,7 @@ struct SeenRow {
 struct CheckedSequence {
   Index number = 0;
   std::vector<Token> context = {}, uncut = {};
-  Index longest =
-      0;  // how many tokens the context and the open tree have had at most since they were last empty
+  Index longest = 0;  // the most tokens that context and open tree have had since they were last empty
   bool kept_path = false;
   TokenTree tree = {};  // the open tree
 

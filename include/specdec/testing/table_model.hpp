@@ -55,9 +55,8 @@ class TableModel {
         cuts.push_back(uniform01(generator) < 0.25 ? cuts.back() : static_cast<Scalar>(cut));
       }
       std::sort(cuts.begin(), cuts.end());
-      for (Index x = 0; x < vocab_size; ++x) {
+      for (Index x = 0; x < vocab_size; ++x)
         table(i, x) = (specdec::detail::at(cuts, x + 1) - specdec::detail::at(cuts, x)) / 1024;
-      }
     }
     return TableModel(std::move(table), order);
   }

@@ -15,7 +15,6 @@
 namespace specdec::inline v0_2_0::detail {
 
 /// The automaton of some strings: one look-up for each byte, however many strings there are.
-///
 /// Source: Aho, Corasick, "Efficient string matching: an aid to bibliographic search", CACM 18(6), 1975.
 /// A state stands for the longest end of the bytes read that is the beginning of a string. State 0: no bytes.
 /// Throws: InvalidArgument on a string without bytes.

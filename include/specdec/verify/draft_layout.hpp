@@ -83,7 +83,6 @@ DraftPlace place_of(const Layout& layout, TokenIds tokens, Index draft_rows, Ind
 /// Drafts one after another, without gaps: draft i has the tokens and the draft rows offsets[i] .. offsets[i + 1] − 1, and one
 /// target row more, from row offsets[i] + i on. Offsets are integers of 32 or 64 bits, and must outlive the layout; a temporary
 /// container of them is refused.
-///
 /// Shapes: B drafts of Σγ tokens; offsets B + 1 (segment offsets, see CUB), target (Σγ + B)×V, draft Σγ×V'.
 class PackedDrafts {
  public:
@@ -146,7 +145,6 @@ class FedDrafts {
 
 /// Drafts padded to one length, as tensors [B, n] of tokens, [B, n + 1, V] of target rows and [B, n, V] of draft rows. A
 /// contiguous tensor is a matrix of B·n or B·(n + 1) rows. Draft i ends before its first negative id.
-///
 /// Shapes: tokens B·n, target B·(n + 1)×V, draft B·n×V'.
 class PaddedDrafts {
  public:

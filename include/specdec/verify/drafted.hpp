@@ -80,7 +80,6 @@ class LineLinks {
 ///   next_sibling(k)     the next token with token k's parent; −1 if there is none
 ///
 /// A linear draft is a tree without branches: token k's parent is k − 1. A DraftedTrunk is a line of a tree.
-///
 /// Shapes: target (γ+1)×V, draft γ×V', γ tokens and, for a tree, γ parents; γ >= 0, V >= 1. A token that only the draft's
 /// vocabulary has gets the target probability 0. The loop gives fewer target rows where a token ends the text (OfferedDraft),
 /// and then the number of each node's row in rows_of_nodes.

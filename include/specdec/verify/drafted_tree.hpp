@@ -1,7 +1,6 @@
 // A drafted tree: who follows whom, and what the rejection of siblings leaves of a row.
 //
-// Node 0 is the context, node k + 1 stands after token k. A token is a child of the node that it follows. Siblings are judged in
-// the order of their numbers.
+// Node 0 is the context, node k + 1 is after token k. A token is a child of the node it follows. Siblings are judged in order.
 // SPDX-License-Identifier: MIT
 #pragma once
 

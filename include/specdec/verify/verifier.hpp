@@ -58,14 +58,4 @@ template <class R, Probabilities Target, Probabilities Draft, class Source>
   return verdict;
 }
 
-namespace detail {
-
-/// verify() for a rule that needs no draft rows, without them. If the target's rows are no rows, verify() says why.
-template <class R, class Target, class Source>
-TreeVerdict verify_undrafted(R&& rule, const Target& target, TokenIds tokens, TokenIds parents,
-                             Source&& source) {
-  return verify(rule, target, OneHotRows(tokens), tokens, parents, std::forward<Source>(source));
-}
-
-}  // namespace detail
 }  // namespace specdec

@@ -49,8 +49,7 @@ const L& as_layout(const L& layout) {
 }
 inline PackedDrafts as_layout(TokenIds offsets) { return PackedDrafts(offsets); }
 
-/// A source of random numbers for each draft, such as a std::vector<std::mt19937_64>: by one for all, a verdict would depend on the
-/// other drafts.
+/// A random source for each draft, such as a std::vector<std::mt19937_64>: with one for all, verdicts depend on other drafts.
 template <class S>
 concept SourceForEach = std::ranges::random_access_range<S> && RandomSource<std::ranges::range_value_t<S>>;
 
@@ -137,11 +136,9 @@ void verify_batch(Rule&& rule, const Target& target, const Draft& draft, TokenId
 ///   specdec::verify_batch(specdec::TraversalVerifier{}, target, draft, tokens, parents, offsets, rngs, verdicts, for_each);
 ///
 /// Rules, layout, sources, executor and errors: see the function for lines, above.
-/// Shapes: of the layout; `parents` has one number for each of `tokens`. What stands beside padding, or beside a token that was
-/// fed, is not read.
+/// Shapes: of the layout; `parents` has one number for each of `tokens`. What stands beside padding or a fed token is not read.
 /// Throws: InvalidArgument if the shapes do not fit. Parents that make no tree are an error of their own draft.
-/// Cost: that of verify() for each tree. No allocation for γ <= 64, if nothing fails and if the verdicts have held paths of
-/// drafts of this length before.
+/// Cost: that of verify() for each tree. No allocation for γ <= 64, if nothing fails and the verdicts held such paths before.
 template <class Rule, class Target, class Draft, class Layout, class Sources, class E = InOrder>
 void verify_batch(Rule&& rule, const Target& target, const Draft& draft, TokenIds tokens, TokenIds parents,
                   const Layout& layout, Sources&& sources, std::span<BatchTreeVerdict> verdicts,
@@ -161,7 +158,6 @@ void verify_batch(Rule&& rule, const Target& target, const Draft& draft, TokenId
 /// Writes what the drafts emit as engines want it: row i of the emitted tokens gets the accepted tokens of draft i, then the
 /// token of its verdict, then `padding`. accepted[i] gets the number of accepted tokens. A draft with an error emits nothing:
 /// its row is padding, and its number −1. `verdicts` is a list of BatchVerdict, or of BatchTreeVerdict.
-///
 /// Shapes: `emitted` holds one row for each draft; `accepted`, one entry. A row must have room for the accepted tokens and one
 /// more: for γ + 1 under any verdict on a line, for one more than the tree is deep under any on a tree.
 /// Throws: InvalidArgument if the shapes do not fit, or if a verdict accepts tokens that its draft lacks; nothing is written then.

@@ -253,10 +253,10 @@ std::conditional_t<sizeof...(More) == 2, Verdict, TreeVerdict> verify(R&&, const
 
 namespace detail {
 
-/// verify() for a rule that needs no draft rows, without them. If the target's rows are no rows, verify() says why.
-template <class R, class Target, class Source>
-Verdict verify_undrafted(R&& rule, const Target& target, TokenIds tokens, Source&& source) {
-  return verify(rule, target, OneHotRows(tokens), tokens, std::forward<Source>(source));
+/// verify() without draft rows, for a rule that needs none. If the target's rows are no rows, verify() says why.
+template <class R, class Target, class... More>
+auto verify_undrafted(R&& rule, const Target& target, TokenIds tokens, More&&... more) {
+  return verify(rule, target, OneHotRows(tokens), tokens, std::forward<More>(more)...);
 }
 
 }  // namespace detail

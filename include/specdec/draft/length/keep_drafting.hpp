@@ -36,9 +36,8 @@ struct KeepDrafting {
       readings->of_rows.push_back(read(row, i));
       const auto& all = readings->of_rows;
       return length->more(GrowingDraft{.readings = view_of(all), .levels = std::ssize(all)}).level;
-    } else {
-      return true;
     }
+    return true;
   }
 
   /// True. A draft length that hides another may not know before it runs, and has a rates() of its own.

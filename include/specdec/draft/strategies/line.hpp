@@ -20,7 +20,6 @@ namespace specdec::inline v0_2_0 {
 /// Draws token after token, each from the row after the previous token, up to the length asked for.
 /// A row in which no token has a positive probability ends the draft; where its length is fixed (DraftLimits), the token is
 /// drawn from a uniform row. A stop token ends the draft, too (DraftLimits::ends_at).
-///
 /// Source: Leviathan et al., arXiv:2211.17192, Alg. 1, lines 1–3 (the guesses of the approximation model).
 /// Random: one draw per token.
 /// Cost: one model call per token.

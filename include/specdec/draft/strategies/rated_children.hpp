@@ -18,8 +18,7 @@ namespace specdec::inline v0_2_0::detail {
 /// Chooses, before a level is drawn, how many children each node gets, and after it is drawn, which of its tokens are to have
 /// children, by what keep_drafting (detail::KeepDrafting) says of them.
 ///
-/// The value of a token is the probability with which the draft length expects it to be accepted: the value of its parent
-/// times the acceptance of a child of its rank.
+/// A token's value is the draft length's probability that it is accepted: its parent's value times the acceptance at its rank.
 class RatedChildren {
  public:
   void clear() {
@@ -48,8 +47,7 @@ class RatedChildren {
   /// In place of consider(): the node gets no children.
   void leave_out() { counts_.push_back(0); }
 
-  /// Chooses the children that are worth their time, and at least one: the call of the draft model is paid for. The tree gets
-  /// at most `most` tokens.
+  /// Chooses the children that are worth their time, and at least one: the call is paid for. The tree gets at most `most` tokens.
   template <class KeepDrafting>
   void choose(const KeepDrafting& keep_drafting, Index most, Index levels) {
     candidates_.clear();

@@ -1,8 +1,7 @@
 // How the children of a node are drawn or chosen from the row after it.
 //
-// grow() appends up to `count` children of token `parent` (−1: of the context) to the tree, and for each child a row to
-// `rows`: the distribution of the child given its elder siblings. q is the row after the parent. The tree has room for the
-// children, so views of its tokens stay valid.
+// grow() appends up to `count` children of token `parent` (−1: of the context) to the tree, and for each a row to `rows`: its
+// distribution given its elder siblings. q is the row after the parent. The tree has room for them, so views of it stay valid.
 // SPDX-License-Identifier: MIT
 #pragma once
 
@@ -23,7 +22,6 @@ namespace specdec::inline v0_2_0 {
 
 /// Siblings are drawn from the row q independently of one another, so they may be equal; all report q. If q gives one token
 /// all the probability, there is only one child: after its rejection, a second child with that token could not be accepted.
-///
 /// Random: one draw for each sibling.
 struct Independent {
   template <Distribution Q>
@@ -41,9 +39,7 @@ struct Independent {
   }
 };
 
-/// Each sibling is drawn from the row without its elder siblings' tokens, renormalised. Once the elders have all the mass,
-/// no more siblings are drawn.
-///
+/// Each sibling is drawn from the row without its elders' tokens, renormalised. Once these have all mass, no more are drawn.
 /// Random: one draw for each sibling.
 /// Cost: look-ups of the elders; where the elders have more than half of the mass, also a pass over the rest.
 struct WithoutReplacement {
@@ -70,7 +66,6 @@ struct WithoutReplacement {
 
 /// Chooses the likeliest tokens of the row, the likeliest first; among equals, the lower id first. Tokens of probability 0
 /// are never chosen. A chosen token reports a one-hot row.
-///
 /// Random: none.
 /// Cost: a pass over the row.
 class Likeliest {

@@ -47,10 +47,9 @@ class SparesPlan {
                        " and the spares make more than ", longest_draft, " tokens, the longest draft");
   }
 
-  /// Becomes the part of a plan that fits within the limits of a draft. It is fixed before anything is drawn. If a row has too few
-  /// tokens for its spares, the places stay empty.
-  /// Gives out the nodes level by level: the token of the trunk, its spares, the token of the second trunk. No path has
-  /// more than `room` tokens.
+  /// Becomes the part of a plan that fits within the limits of a draft. It is fixed before anything is drawn. If a row has too
+  /// few tokens for its spares, the places stay empty. Gives out the nodes level by level: the token of the trunk, its spares,
+  /// the token of the second trunk. No path has more than `room` tokens.
   void set_within(const SparesPlan& plan, const DraftLimits& limits, Index room) {
     spares_.clear();
     trunk_ = second_trunk_ = 0;
@@ -87,23 +86,20 @@ class SparesPlan {
 
 }  // namespace detail
 
-/// Drafts a line, the trunk, and adds spares beside each drawn token: the likeliest other tokens of the token's row. Spares
-/// need no further call of the model.
+/// Drafts a line, the trunk, and spares beside each drawn token: the likeliest others of its row. They need no call of the model.
 ///
 ///   Spares{4, {2, 1}}       // 4 tokens; 2 spares beside the first, 1 beside each of the others
 ///   Spares{4, {2, 1}, 3}    // and after the first token's likeliest spare a second trunk of 3
 ///
-/// A drawn token is the eldest of its siblings and reports the very row that it was drawn from. The spares follow, the
-/// likeliest first (among equals the lower id first), and report one-hot rows. spares[d] is for depth d; the last entry is
-/// also for all greater depths. If too few tokens have positive probability, there are fewer spares; no other token takes
-/// their places. The second trunk follows the likeliest spare of the first token, if there is one, and has no spares. Limits
-/// remove the deepest level first. Within a level they first remove the second trunk's token, then the least likely spares.
-/// A draft length that looks at rows (DraftLength's more) may end the first trunk early.
-/// The model need not take trees: it takes in one trunk after the other. Near the end of a bounded context trunks get
-/// shorter: see ModelDrafter.
-/// A row in which no token has a positive probability ends its trunk. A stop token ends its trunk, too (DraftLimits::ends_at).
-/// Throws: InvalidArgument if a trunk or a number of spares is negative, or if trunks and spares together have more
-/// than longest_draft tokens.
+/// A drawn token is the eldest of its siblings and reports the very row that it was drawn from. The spares follow, the likeliest
+/// first (among equals the lower id first), and report one-hot rows. spares[d] is for depth d; the last entry is also for all
+/// greater depths. If too few tokens have positive probability, there are fewer spares; no other token takes their places. The
+/// second trunk follows the likeliest spare of the first token, if there is one, and has no spares. Limits remove the deepest
+/// level first. Within a level they first remove the second trunk's token, then the least likely spares. A draft length that
+/// looks at rows (DraftLength's more) may end the first trunk early. The model need not take trees: it takes in one trunk after
+/// the other. Near the end of a bounded context trunks get shorter: see ModelDrafter. A row in which no token has a positive
+/// probability ends its trunk. A stop token ends its trunk, too (DraftLimits::ends_at).
+/// Throws: InvalidArgument if a trunk or a number of spares is negative, or if all tokens together are more than longest_draft.
 /// Random: one draw per token of a trunk, by ascending number: the first token, the second trunk, the rest of the trunk.
 /// Cost: a model call for each drawn token, and a pass over its row where it has spares.
 class Spares {

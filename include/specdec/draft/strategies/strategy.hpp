@@ -1,7 +1,6 @@
 // What a drafting strategy has to offer: how a draft grows from the rows of a draft model.
 //
-// A strategy does not call the model. It says which tokens the draft model takes in, and is given the rows.
-// ModelDrafter calls the model, for one text or for many.
+// A strategy calls no model: it says what one takes in, and gets the rows. ModelDrafter calls the model, for one text or many.
 // SPDX-License-Identifier: MIT
 #pragma once
 
@@ -56,8 +55,7 @@ using GrowthOf = typename S::template Growth<RowOf<DenseRows<RowPointers<double>
 ///   end()                              makes next() false from here on
 ///   draft(vocab_size)                  the Draft, with rows over vocab_size tokens: views that live until begin()
 ///
-/// OneTextDrafter's rule for the tokens in a draft holds here, too. After an exception the next call is begin(). No
-/// allocation in steady state.
+/// OneTextDrafter's rule for tokens in a draft holds here. After a throw the next call is begin(). No allocation in steady state.
 template <class S>
 concept DraftStrategy = std::move_constructible<S> &&
                         requires {

@@ -102,8 +102,7 @@ class TreeShape {
   friend bool operator==(const TreeShape&, const TreeShape&) = default;
 
  private:
-  // Renumbers the nodes by ascending number of their parent: the children of the context, then the children of the first
-  // child, and so on.
+  // Renumbers the nodes by ascending number of their parent: the context's children, then the first child's, and so on.
   void number(std::span<const Index> parents) {
     const TokenTreeView tree(parents);
     std::vector<Index> first(parents.size() + 1), next(parents.size());

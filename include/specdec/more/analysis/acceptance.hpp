@@ -28,7 +28,6 @@ struct Estimate {
 
 /// Estimates of acceptance from the probabilities of the drafted tokens alone, for any rule in use. They need no pass over a
 /// row, and have less noise than a count of the accepted tokens.
-///
 /// Source: Sun et al., arXiv:2403.10444, Lemma 3: w_i is P(τ >= i | x_1..x_i) under block verification. Under token
 /// verification this probability is Π min(1, p/q) (Leviathan et al., arXiv:2211.17192). Their means over drafts are
 /// unbiased. The i-th estimate depends on the first i tokens of drafts only.
@@ -57,7 +56,6 @@ struct Acceptance {
   /// Adds a draft of `length` tokens; `wanted` tokens were asked for. p and q are the probabilities of the drafted tokens,
   /// each under its own prefix. They may end early, after a token with p = 0. If the text would end with a drafted token, tokens
   /// after it belong to no text: `length` and `wanted` both count the tokens up to this one.
-  ///
   /// Throws: InvalidArgument if there are more probabilities than tokens, if p and q differ in size, or if a length is
   /// impossible. Nothing is added then.
   /// Cost: no allocation after reserve(wanted).
@@ -126,7 +124,6 @@ struct Acceptance {
   }
 
   /// The confidence interval of α, `z` standard errors to both sides; z = 1.96 has a confidence of 95 %.
-  ///
   /// Source: Wilson's interval for n coins. n is the number of coins that would have this standard error. If the error is 0,
   /// n is the number of drafts. So the interval stays within [0, 1], and is not a single point at 0 or 1.
   /// Throws: InvalidArgument unless 0 <= z <= 1e100.

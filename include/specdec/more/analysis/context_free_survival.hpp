@@ -1,5 +1,4 @@
-// The expected acceptance of models without context: one row of the target and one of the draft, for every
-// position.
+// The expected acceptance of models without context: one row of the target and one of the draft, for every position.
 //
 // Then the weight after i tokens is a random walk. Each token multiplies the weight by a ratio p(x)/q(x), x ~ q. Block
 // verification clips the weight at 1. Greedy block verification (the bound with full information) does not. The number of
@@ -57,8 +56,7 @@ struct Cell {
 };
 using Cells = std::vector<Cell>;  // by ascending key
 
-/// ⌊log_value/width⌋, for finite numbers. Not std::floor, which is a function call where the compiler targets old
-/// processors.
+/// ⌊log_value/width⌋, for finite numbers. Not std::floor, which is a function call where the compiler targets old processors.
 inline std::int64_t cell_key(double log_value, double width) {
   const double quotient = log_value / width;
   const auto truncated = static_cast<std::int64_t>(quotient);
@@ -82,8 +80,7 @@ inline void merge(Cells& cells, const Cells& more, Cells& scratch) {
   cells.swap(scratch);
 }
 
-/// Weights and ratios are kept within these bounds. The mean of a ratio is at most 1, so values outside have negligible
-/// mass.
+/// Weights and ratios are kept within these bounds. The mean of a ratio is at most 1, so values outside have negligible mass.
 inline const double log_largest = std::log(largest_weight);
 
 /// The walk of the weights.
@@ -209,7 +206,6 @@ inline Survival independent_survival(double acceptance, Index gamma) {
 }  // namespace detail
 
 /// P(τ > i) of token verification if every position has these two rows: β^(i+1), β = Σ min(p, q).
-///
 /// Throws: InvalidArgument if gamma is negative or more than longest_draft; InvalidDistribution: see overlap().
 template <Distribution P, Distribution Q>
 Survival context_free_survival(const TokenVerifier&, const P& p, const Q& q, Index gamma) {
@@ -224,13 +220,11 @@ Survival context_free_survival(const LenientVerifier& rule, const P& p, const Q&
 
 /// The exact P(τ > i) of block verification if every position has these two rows. With GreedyBlockVerifier: of one step,
 /// which is the bound with full information, Σ min(Πp, Πq).
-///
 /// Source: Sun et al., arXiv:2403.10444, Lemma 3; see the top of this file.
 /// Throws: InvalidArgument if gamma is negative or more than longest_draft, or if there are more than most_weights
 /// weights: then use context_free_survival_bounds. InvalidDistribution if a number is no probability.
-/// Cost: R different ratios make up to N = C(γ−1+R, R) weights. Weights that no further ratio can move across 1 share a
-/// cell. Time R·N per token, about 100·N bytes. With two or three ratios any γ is possible; with V = 1000 different ones γ =
-/// 2.
+/// Cost: R different ratios make up to N = C(γ−1+R, R) weights. Weights that no further ratio can move across 1 share a cell.
+/// Time R·N per token, about 100·N bytes. With two or three ratios any γ is possible; with V = 1000 different ones γ = 2.
 /// Numeric: weights that agree to about 2^-36 (so all that differ by rounding only) are merged into their mean. This changes
 /// results by the square, 2^-72: less than rounding.
 template <detail::ProductRule Rule, Distribution P, Distribution Q>
@@ -251,8 +245,7 @@ struct SurvivalBounds {
   Survival lower, upper;
 };
 
-/// Bounds on P(τ > i) for any two rows. The true values lie between the bounds, rounding included (except values below
-/// 1e-290).
+/// Bounds on P(τ > i) for any two rows. The true values lie between the bounds, rounding included (except values below 1e-290).
 ///
 /// `cell` is the width of a cell in the logarithm of a weight. The distance of the bounds is about its square.
 /// Source: see context_free_survival.

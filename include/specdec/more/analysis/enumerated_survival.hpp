@@ -62,11 +62,9 @@ std::vector<WalkedToken> tokens_at(Index i, Target& target, Draft& draft, std::s
 /// The exact P(τ > i) of one iteration over all drafts of gamma tokens after the prompt.
 ///
 /// `target` and `draft` are callables row(context), or Models. The context is the prompt and the drafted tokens.
-///
 /// Source: Sun et al., arXiv:2403.10444, Lemma 3.
 /// Pre: a Model needs a prompt. Afterwards its context is unspecified.
-/// Throws: InvalidArgument if gamma is negative or more than longest_draft; InvalidDistribution if a number is no
-/// probability.
+/// Throws: InvalidArgument if gamma is negative or more than longest_draft; InvalidDistribution if a number is no probability.
 /// Cost: two rows for each of up to V^i prefixes of each length i < γ, and V^γ ratios. Only for small models.
 template <SurvivalRule Rule, class Target, class Draft>
 Survival enumerated_survival(const Rule& rule, Target&& target, Draft&& draft, std::span<const Token> prompt,

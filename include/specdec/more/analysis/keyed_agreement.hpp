@@ -30,7 +30,6 @@ inline double checked_probability(Token x, double value) {
 /// This is the acceptance of KeyedVerifier at a prefix. It is at least (1 − TV)/(1 + TV), with the total variation TV of p
 /// and q. Token verification accepts 1 − TV = overlap(p, q). Independent draws agree with probability Σ p·q. Symmetric in p
 /// and q; rows that do not sum to 1 are taken as normalised.
-///
 /// Source: Daliri, Musco and Suresh, arXiv:2408.07978.
 /// Throws: InvalidDistribution if a number is no probability.
 /// Cost: a pass over each row, or over its list if it has one, with a look-up in the other row for each token; O(n log n) to

@@ -33,7 +33,6 @@ inline void check_ratio(const char* name, double ratio) {
 }  // namespace detail
 
 /// Expected tokens per target call, (1 − α^{γ+1})/(1 − α) = 1 + α + ... + α^γ; γ+1 at α = 1.
-///
 /// Source: Leviathan et al., arXiv:2211.17192, equation (1).
 /// Throws: InvalidArgument unless 0 <= alpha <= 1 and gamma >= 0.
 /// Cost: O(1).
@@ -48,7 +47,6 @@ inline double expected_tokens(double alpha, Index gamma) {
 }
 
 /// The speed-up of token verification in walltime, (1 − α^{γ+1})/((1 − α)(γc + 1)).
-///
 /// Source: Leviathan et al., Theorem 3.8.
 /// Throws: InvalidArgument unless 0 <= alpha <= 1, gamma >= 0 and cost_ratio is finite and >= 0.
 inline double walltime_improvement(double alpha, Index gamma, double cost_ratio) {
@@ -57,7 +55,6 @@ inline double walltime_improvement(double alpha, Index gamma, double cost_ratio)
 }
 
 /// Whether some γ makes token verification faster than the target alone: if and only if α > c.
-///
 /// Source: Leviathan et al., Corollary 3.9.
 /// Throws: InvalidArgument unless 0 <= alpha <= 1 and cost_ratio is finite and >= 0.
 inline bool drafting_helps(double alpha, double cost_ratio) {
@@ -93,7 +90,6 @@ inline Index best_gamma(double alpha, double cost_ratio, Index most) {
 
 /// The walltime improvement of an oracle, 1/(1 − α + αc). The oracle drafts exactly the tokens that will be accepted: it
 /// emits 1/(1 − α) tokens per target call, and drafts for a cost of αc/(1 − α). Infinite if α = 1 and c = 0.
-///
 /// Source: Leviathan et al., section 3.5: no schedule of draft lengths does better.
 /// Throws: InvalidArgument unless 0 <= alpha <= 1 and cost_ratio is finite and >= 0.
 inline double oracle_improvement(double alpha, double cost_ratio) {
@@ -104,7 +100,6 @@ inline double oracle_improvement(double alpha, double cost_ratio) {
 
 /// The increase in arithmetic operations under token verification, (1 − α)(γĉ + γ + 1)/(1 − α^{γ+1}). ĉ = operations_ratio
 /// is the drafter's operations per token over the target's operations per token.
-///
 /// Source: Leviathan et al., Theorem 3.11.
 /// Throws: InvalidArgument unless 0 <= alpha <= 1, gamma >= 0 and operations_ratio is finite and >= 0.
 inline double operations_factor(double alpha, Index gamma, double operations_ratio) {

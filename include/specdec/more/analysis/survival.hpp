@@ -77,7 +77,6 @@ concept SurvivalRule = requires(const Rule& rule) {
 
 /// P(τ > i | x_1..x_{i+1}) for i < γ along a given draft. The probability is over the rule's coins and over the tokens after
 /// the (i+1)-th. Its mean over drafts is P(τ > i); Acceptance estimates it in this way.
-///
 /// Source: Sun et al., Lemma 3. The probability given the *whole* draft may differ for block verification: its decision at i
 /// depends on the tokens after x_i, too.
 /// Pre: see verify().

@@ -52,10 +52,9 @@ struct Divergence {
   };
 
   Kind kind = Kind::none;
-  Index position = -1;          ///< the length of the common prefix; −1 if the texts do not part
-  Token left = -1, right = -1;  ///< the first tokens that differ
-  double left_short = 0,
-         right_short = 0;  ///< how far their logits are below the largest; the least over all calls
+  Index position = -1;                     ///< the length of the common prefix; −1 if the texts do not part
+  Token left = -1, right = -1;             ///< the first tokens that differ
+  double left_short = 0, right_short = 0;  ///< how far below the largest logit; the least over all calls
   /// How far the call shape moves the logits relative to each other, and how far rounding may move them.
   double moved = 0, rounding = 0;
   std::vector<CallAtParting> calls = {};
@@ -115,8 +114,7 @@ CallAtParting ask_at_parting(M& model, std::span<const Token> text, Index prompt
   return out;
 }
 
-/// The difference between the largest and the smallest number of the calls. Infinite numbers (of impossible tokens) are
-/// ignored.
+/// The difference between the largest and the smallest number of the calls. Infinite numbers (of impossible tokens) are ignored.
 inline double spread(std::span<const CallAtParting> calls, auto&& number) {
   double least = std::numeric_limits<double>::infinity(), most = -least;
   for (const CallAtParting& call : calls) {

@@ -35,7 +35,6 @@ inline double log_mean(std::span<const double> logs) {
 /// 2, 4 and 16 equal bins. Of B bins: if n of N numbers fell into one, he believes that the next one falls there with probability
 /// (n + 1/2) / (N + B/2), and this part of his wealth is multiplied by B times that. If u is uniform given the past, the factor
 /// has mean 1. Few bins are learnt soon, many bins see more.
-///
 /// Source: Krichevsky and Trofimov, "The performance of universal encoding", IEEE Trans. Inf. Theory 27(2), 1981: the
 /// believed probabilities. The wealth depends on how often each bin was hit, not on the order: so gamblers can be merged.
 class PlaceBet {

@@ -73,7 +73,6 @@ struct TextAuditOptions {
 ///   if (audit.convicts(1e-6)) std::cerr << audit.report();
 ///
 /// **The trap** is at the top of this file: what you pass must depend on the text, never on the step.
-///
 /// Random: one number U for each token with a row. Token n of the audit takes number n of a Philox whose key is mixed from the
 /// seed: so U belongs to a place, and is independent of an engine's numbers, also of a Philox of this seed. A `Source` of
 /// your own must be independent of all coins and draws of the engine.

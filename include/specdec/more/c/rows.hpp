@@ -79,7 +79,6 @@ auto with_type_of(const specdec_rows& rows, const F& f) {
 }
 
 /// The matrix that a specdec_rows describes. The numbers and the name must outlive it.
-///
 /// Throws: InvalidArgument, with the name, if the description is none. When a row is made: InvalidDistribution if its
 /// list does not ascend, holds ids outside the vocabulary, or does not sum to 1 within 1e-3.
 class RowsOfC {

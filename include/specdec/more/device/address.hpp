@@ -30,7 +30,6 @@ struct AddressedNumbers {
 };
 
 /// The numbers of an address under a seed.
-///
 /// Source: Philox4x32-10. The counter is (step, question, round), the key is the seed with the bits of 2^64·π turned over: so the
 /// numbers of a Philox of an equal seed are others, and may draw the draft. Words 0 and 1 of the block give `draw`, words 2 and
 /// 3 `coin`, each from the low word on, shifted to 53 bits.

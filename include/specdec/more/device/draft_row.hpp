@@ -26,7 +26,6 @@ SPECDEC_TEAM FaultKind fault_of_drawn(double q) {
 /// A draft row of logits whose sum is known: q(x) = exp(l(x)/temperature − log_sum_exp). The drafter has computed the sum when it
 /// drew from the row. A row of probabilities is one of logits that are logarithms, with log_sum_exp = 0. If the drafter drew by
 /// top-k or others, `cut` is the least logit that it kept: q is 0 below, and the sum is that of the logits from there on.
-///
 /// Numeric: in double.
 template <class Scalar>
 class DenseDraft {
@@ -65,7 +64,6 @@ class DenseDraft {
 
 /// A draft row that lists its tokens, in any order: `probabilities[k]` belongs to `ids[k]`. All others have q = 0. For drafters
 /// that keep few tokens, as top-k does: no row of V numbers has to stay in memory.
-///
 /// Cost: a look-up reads the list.
 struct ListedDraft {
   const std::int32_t* ids;

@@ -100,7 +100,6 @@ SPECDEC_TEAM Real power_by(Real x, Real highest, Coefficients... coefficients) {
 }  // namespace detail
 
 /// 2^(l·scale − top) in float, for l·scale <= top. 0 from 2^-127 on downward, and for l = -inf.
-///
 /// Numeric: relative error below 2e-7, beside the rounding of l·scale − top to a float. NaN and +inf give any number.
 SPECDEC_TEAM float power_of_two(float l, float scale, float top) {
   const float x = fused(l, scale, -top);
@@ -110,7 +109,6 @@ SPECDEC_TEAM float power_of_two(float l, float scale, float top) {
 }
 
 /// 2^x in double, for x <= 1023. 0 below 2^-1000 and for NaN.
-///
 /// Numeric: relative error below 1e-15.
 SPECDEC_TEAM double power_of_two(double x) {
   if (!(x > -1000)) return 0;

@@ -44,7 +44,6 @@ SPECDEC_TEAM float largest_of(Team team, const SegmentSum* sums, Index count) {
 }  // namespace detail
 
 /// A target row. Its numbers, from which probabilities, sums and draws are made alike, are floats for each segment.
-///
 /// Numeric: right to 1e-6 in total variation. A token's probability is 0 from 2^-127 of its segment's largest one on downward.
 template <class Scalar>
 class Row {
@@ -231,7 +230,6 @@ SPECDEC_TEAM double add_segments(Crew& crew, const SummedRow<Scalar>& row, float
 }  // namespace detail
 
 /// Finishes a row of which the segments were summed: finds what is wrong with it, cuts it, and writes the cumulative sums.
-///
 /// Cost: a few numbers a segment. A cut costs what cut_of() costs, and reads those segments again that keep a token; their sums
 /// change.
 template <class Crew, class Scalar>

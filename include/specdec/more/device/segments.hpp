@@ -90,7 +90,6 @@ struct LaneLogits {
 };
 
 /// Σ 2^(l·scale − top) over the logits of all lanes.
-///
 /// Numeric: sums in float, over 32 columns of a lane in four parts, then over the lanes.
 template <class Team>
 SPECDEC_TEAM float sum_logits(Team team, typename Team::template PerLane<LaneLogits>& mine, float scale,
@@ -108,7 +107,6 @@ SPECDEC_TEAM float sum_logits(Team team, typename Team::template PerLane<LaneLog
 }  // namespace detail
 
 /// Sums segment s of a row, and finds its largest logit.
-///
 /// Cost: reads each logit once.
 template <class Team, class Scalar>
 SPECDEC_TEAM void sum_segment(Team team, const SummedRow<Scalar>& row, Index s, float scale) {

@@ -64,7 +64,6 @@ SPECDEC_DEVICE T by_words(T x, F f) {
 }  // namespace detail
 
 /// A warp as a team: see LoopTeam for what its functions do. All 32 lanes call them together.
-///
 /// Pre: compute capability 8.0 or higher. The block has one dimension.
 struct Warp {
   template <class T>
@@ -136,7 +135,6 @@ struct CrewMemory {
 };
 
 /// A block of warps as a crew: see LoopCrew for what its functions do. All threads of the block call them together.
-///
 /// Pre: the block has 32·warps threads. A block that judges several requests, one after the other, calls __syncthreads() between
 /// them: the next one's numbers lie where the last one's are read.
 template <int warps>

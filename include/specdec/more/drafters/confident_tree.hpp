@@ -33,15 +33,13 @@ namespace specdec::inline v0_2_0 {
 ///   ModelDrafter drafter{small, ConfidentTree{.width = 8, .depth = 5, .nodes = 48}};
 ///
 /// All tokens are chosen, none is drawn, so all rows are one-hot. After such a draft GreedyBlockVerifier modifies nothing, and
-/// needs no trunk. So the tree does not look at DraftLimits::trunk.
-/// A draft length that rates tokens (EarlyStoppingLength, or one of your own: DraftLength) replaces the draft probabilities
-/// by the probabilities of acceptance that it learns. After each level it says whether there is another, and at the end how
-/// many tokens are proposed; `depth` and `nodes` are the most. Any other draft length leaves the tree as it is.
-/// Near the end of a bounded context fewer nodes get children: see ModelDrafter.
+/// needs no trunk. A draft length that rates tokens (EarlyStoppingLength, or one of your own: DraftLength) replaces the draft
+/// probabilities by the probabilities of acceptance that it learns. After each level it says whether there is another, and at the
+/// end how many tokens are proposed; `depth` and `nodes` are the most. Any other draft length leaves the tree as it is. Near the
+/// end of a bounded context fewer nodes get children: see ModelDrafter.
 /// Source: Li et al., "EAGLE-2", arXiv:2406.16858, sections 4.1 and 4.2. Deviation: a node gets no children if none of them
 /// could be proposed; this changes only the cost.
-/// Throws: InvalidArgument, when a ModelDrafter is made, unless 1 <= width <= 1024 and depth and nodes are in
-/// 0..longest_draft.
+/// Throws: InvalidArgument, when a ModelDrafter is made, unless 1 <= width <= 1024 and depth and nodes are in 0..longest_draft.
 /// Random: none.
 /// Cost: a model call for each level, and a pass over each of its rows. Where a draft length rates tokens of processed
 /// logits, also the log-sum-exp of each row before the processing.
@@ -192,9 +190,8 @@ class ConfidentTree::Growth {
       keep_best(more.tokens);
       propose([&](double probability) { keep_drafting.propose(probability, false); });
       return true;
-    } else {
-      return false;
     }
+    return false;
   }
 
   // If a child is among the best, so is its parent, and the parent was found earlier. Calls tell(probability) for each node.

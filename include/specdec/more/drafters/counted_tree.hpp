@@ -84,17 +84,14 @@ concept Continuations = requires(C& counted, Index place, Index match, Token tok
 /// The tree of a context's continuations that are most probable by their counts. Its path of eldest children equals the
 /// draft that the drafter would make as a line.
 ///
-/// A match was followed T times in all, and c times by one token. This token has probability (2c − 1)/2T. The rest, 1/2T for
-/// each distinct token, goes to tokens that did not follow the match. The next shorter match shares it out in the same way,
-/// and so on. The probability of a node is the product along its path. The tree gets the
-/// nodes of largest probability. An eldest child comes before its siblings, whatever its probability. Among equals, the child
-/// of the earlier node comes first, then the lower id.
-///
+/// A match was followed T times in all, and c times by one token. This token has probability (2c − 1)/2T. The rest, 1/2T for each
+/// distinct token, goes to tokens that did not follow the match. The next shorter match shares it out in the same way, and so on.
+/// The probability of a node is the product along its path. The tree gets the nodes of largest probability. An eldest child comes
+/// before its siblings, whatever its probability. Among equals, the child of the earlier node comes first, then the lower id.
 /// Source: prediction by partial matching with escape method D (Howard and Vitter, "Practical Implementations of Arithmetic
 /// Coding", 1993), with exclusion.
-/// Cost: each node above the deepest level reads the continuations of its matches, the longest match first, until a match's
-/// share is too small to enter the tree; each continuation of a shorter match takes one has(). No allocation in steady
-/// state.
+/// Cost: each node above the deepest level reads the continuations of its matches, the longest match first, until a match's share
+/// is too small to enter the tree; each continuation of a shorter match takes one has(). No allocation in steady state.
 template <Continuations C>
 class CountedTree {
  public:

@@ -39,15 +39,13 @@ struct DatastoreOptions {
 /// With Branching it drafts a tree: the nodes that are most probable by the counts, as a SuffixDrafter does (see
 /// detail::CountedTree). A SuffixDrafter learns while it drafts, in some 300 bytes a token; this drafter learns nothing, and
 /// its store takes 8 bytes a token, which may stay in a file. A tree does not ask for min_share.
-///
 /// Source: He et al., "REST: Retrieval-Based Speculative Decoding", arXiv:2311.08252. Deviation: REST cuts a trie of the
 /// retrieved continuations to its most frequent prefixes; here shorter matches lend the tree their continuations, too.
 /// Pre: the datastore's lists outlive the drafter. Its tokens are tokens of the target; the loop refuses others.
 /// Random: none. The proposal depends on the context alone, so its rows are one-hot.
 /// Throws: InvalidArgument unless 1 <= min_match <= max_match < Datastore::sorted_depth and 0 <= min_share <= 1.
-/// Cost: for each token a search for the longest match, of some binary searches, and two binary searches for each distinct
-/// token that followed it.
-/// No allocation in steady state.
+/// Cost: for each token a search for the longest match, of some binary searches, and two binary searches for each distinct token
+/// that followed it. No allocation in steady state.
 template <detail::CountedForm Form = detail::Linear>
 class DatastoreDrafter {
  public:

@@ -25,14 +25,12 @@ namespace specdec::inline v0_2_0 {
 ///
 ///   FallbackDrafter drafter{ForcedTokens{grammar, target.vocab_size()}, ModelDrafter{small}};
 ///
-/// Known as jump-ahead or fast-forward decoding (SGLang, guidance, llguidance). With the target's processor every proposed
-/// token is accepted. Nothing is tokenised anew: where a string can be written with different tokens, no token is forced,
-/// and the target chooses. With another processor the drafts are only guesses.
-/// The drafter does not know which token ends a text. If the processor allows only the end token, again and again (Grammar
-/// does), the drafter proposes it up to gamma times. The loop emits nothing after a stop token, so the text does not change.
-/// It wastes some rows of the target's last call.
-/// If the processor refuses the text, nothing is proposed.
-/// The processor is taken by value: each text is shown to a copy of its own.
+/// Known as jump-ahead or fast-forward decoding (SGLang, guidance, llguidance). With the target's processor every proposed token
+/// is accepted. Nothing is tokenised anew: where a string can be written with different tokens, no token is forced, and the
+/// target chooses. With another processor the drafts are only guesses. The drafter does not know which token ends a text. If the
+/// processor allows only the end token, again and again (Grammar does), the drafter proposes it up to gamma times. The loop emits
+/// nothing after a stop token, so the text does not change. It wastes some rows of the target's last call. If the processor
+/// refuses the text, nothing is proposed. The processor is taken by value: each text is shown to a copy of its own.
 /// Random: none; rows are one-hot.
 /// Throws: InvalidArgument where vocab_size is below 1; what the processor throws. The drafter is then as before.
 /// Cost: one row of the vocabulary and one apply() of the processor for each proposed token, and once more at the end. No

@@ -20,7 +20,6 @@ namespace specdec::inline v0_2_0::detail {
 
 /// The suffix automaton of several texts of token ids, each of which may still grow. Every string that occurs in a text leads
 /// from the root along its tokens to one state. Strings share a state if they end at the same places.
-///
 /// Source: Blumer, Blumer, Haussler, Ehrenfeucht, Chen, Seiferas, "The smallest automaton recognizing the
 /// subwords of a text", Theoretical Computer Science 40, 1985. For each further text the construction begins at
 /// the root again. If a known string is not the longest string of its state, it gets a state of its own.
@@ -151,7 +150,6 @@ class SuffixAutomaton {
 };
 
 /// What a SuffixDrafter has learnt: from every context that it was shown, and from texts that it was given with learn().
-///
 /// Throws: InvalidArgument unless 1 <= min_match <= max_match.
 /// Cost: a learnt token takes amortised O(1) steps to enter and up to max_match steps to count.
 class LearntSuffixes {

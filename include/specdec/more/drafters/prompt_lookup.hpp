@@ -24,7 +24,6 @@ namespace detail {
 /// For each n-gram of a text, n = min_ngram..max_ngram, stores where its last entered occurrence ends. The n-grams are not
 /// copied: every call is given the text again.
 /// Pre: this text begins with all tokens of the n-grams entered.
-///
 /// Throws: InvalidArgument unless 1 <= min_ngram <= max_ngram <= 512.
 /// Cost: expected O(n) for each call. No allocation except in make_room().
 /// Memory: 16 to 64 bytes for each token and n.
@@ -85,7 +84,6 @@ class NgramEnds {
 /// Prompt lookup: searches the context for its own last n tokens and proposes the tokens that followed them. It takes the
 /// largest n <= max_ngram with an earlier occurrence, and the latest of its occurrences. If no n >= min_ngram has one, it
 /// proposes nothing. For longer matches use SuffixDrafter: its memory does not grow with the length of the match.
-///
 /// Source: Saxena, "Prompt Lookup Decoding" (2023), https://github.com/apoorvumang/prompt-lookup-decoding. Deviation: the
 /// source takes the first occurrence; the latest follows a text that drifts.
 /// Random: none. The proposal is deterministic, so its rows are one-hot.

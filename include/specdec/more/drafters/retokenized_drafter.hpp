@@ -36,7 +36,6 @@ namespace specdec::inline v0_2_0 {
 ///
 /// With a Model this is a OneTextDrafter. With a BatchModel this is a Drafter: the model writes on all sequences together, one
 /// call for a token of each, and each sequence gets the draft that it would get alone.
-///
 /// Source: Timor et al., arXiv:2502.05202 (string-level exact match, SLEM). Deviation: SLEM drops a draft unless the encoder
 /// returns the committed tokens unchanged. Here the proposal only needs a token that begins at the end of the committed
 /// text, because the target may have written the text in tokens that no encoder would choose.

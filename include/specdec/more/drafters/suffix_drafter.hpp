@@ -52,7 +52,6 @@ struct SuffixOptions {
 /// reports it, so more is accepted where the target is far from certain. But it is trained once, and each drafted token
 /// costs a row of V numbers. Counts suit low temperatures, text that repeats itself, large vocabularies, and cases with
 /// nothing to train on.
-///
 /// Source: Hu et al., "SAM Decoding: Speculative Decoding via Suffix Automaton", arXiv:2411.10666, which copies the tokens
 /// after an occurrence of the longest match. The choice by frequency, from one store of all outputs, comes from Oliaro et
 /// al., "SuffixDecoding", arXiv:2411.04975; their suffix trees limit a draft by the length of its match, and their draft

@@ -14,11 +14,8 @@ namespace specdec::inline v0_2_0::detail {
 /// The map from the tokens of a head's rows to the target's; null if its rows are over the whole vocabulary.
 template <class Head>
 const TokenMap* token_map_of([[maybe_unused]] const Head& head) {
-  if constexpr (requires { head.token_map(); }) {
-    return head.token_map();
-  } else {
-    return nullptr;
-  }
+  if constexpr (requires { head.token_map(); }) return head.token_map();
+  else return nullptr;
 }
 
 /// The number of tokens that a head takes in.

@@ -1,8 +1,7 @@
 // Draft models that are heads on the target's hidden states.
-// Source: Stern et al., "Blockwise Parallel Decoding for Deep Autoregressive Models", arXiv:1811.03115; Cai et al.,
-// "Medusa", arXiv:2401.10774; Wertheimer et al., "Accelerating Production LLMs with Combined Token/Embedding Speculators",
-// arXiv:2404.19124; Cheng et al., "Recurrent Drafter for Fast Speculative Decoding in Large Language Models",
-// arXiv:2403.09919.
+// Source: Stern et al., "Blockwise Parallel Decoding for Deep Autoregressive Models", arXiv:1811.03115; Cai et al., "Medusa",
+// arXiv:2401.10774; Wertheimer et al., "Accelerating Production LLMs with Combined Token/Embedding Speculators",
+// arXiv:2404.19124; Cheng et al., "Recurrent Drafter for Fast Speculative Decoding in Large Language Models", arXiv:2403.09919.
 // Experimental: may change in any version. See .github/CHANGELOG.md.
 // SPDX-License-Identifier: MIT
 #pragma once

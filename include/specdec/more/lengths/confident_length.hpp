@@ -14,11 +14,9 @@ namespace specdec::inline v0_2_0 {
 
 /// Drafts while the draft model is confident: up to the first token whose row has no probability of `least` or more. Looks at
 /// the row before temperature and cuts, if it knows that, so it works at temperature 0, too.
-///
 /// Source: the static confidence threshold that DISCO (Mamou et al., arXiv:2405.04304) starts from. The row decides, not the
 /// token that was drawn from it, and that token stays: its row is paid for, and to drop it would bias the output.
-/// Throws: InvalidArgument unless 0 <= least <= 1; InvalidDistribution on a row if its largest number is no
-/// probability.
+/// Throws: InvalidArgument unless 0 <= least <= 1; InvalidDistribution on a row if its largest number is no probability.
 /// Cost: an argmax of each row of the draft model; a pass over it if the row has no argmax.
 class ConfidentLength {
  public:
@@ -37,11 +35,9 @@ class ConfidentLength {
 
 /// Drafts while the draft model is confident: up to the first token whose row has an entropy above `most` nats. Looks at the row
 /// before temperature and cuts, if it knows that.
-///
 /// Source: AdaEDL (Agrawal et al., arXiv:2410.18351). AdaEDL stops where its estimate of the acceptance, 1 − √(0.2 H), falls
 /// below a threshold λ: this is most = (1 − λ)²/0.2. Deviation: here λ is fixed.
-/// Throws: InvalidArgument unless most >= 0; InvalidDistribution on a row with a number that is NaN, infinite or
-/// negative.
+/// Throws: InvalidArgument unless most >= 0; InvalidDistribution on a row with a number that is NaN, infinite or negative.
 /// Cost: a pass with logarithms over each row of the draft model.
 class EntropyLength {
  public:

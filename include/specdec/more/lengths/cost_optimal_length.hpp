@@ -37,16 +37,15 @@ struct CostOptimalOptions {
 ///   SpecDec decoder{target, ModelDrafter{small}, BlockVerifier{}, CostOptimalLength{}};
 ///
 /// Time and acceptance are running estimates: how often a token is proposed, and how often it survives, at each position. One
-/// long draft also tells about every shorter one. Drafts are timed by their length and target calls by size; the cost of a
-/// size not yet measured is read from a line through the nearest measured sizes. Later the length changes only if another is
-/// better by 1 %; smaller differences may be noise. Costs are remembered four times as long as acceptance: where other
-/// programs slow the machine in bursts, the lengths must be compared over several of them.
-/// A probe is a step that tries another length, or no draft, to learn about it. Each gets probes that cost about as much: so
-/// those that may soon be the best, which lose little, are tried most. While nothing is drafted, a probe drafts the best
-/// length. For the first steps and for probes see detail::Trials. The price of a
-/// probe includes the time of catching up. Where catching up with a token takes more than `probing` of a step, no wait would
-/// be long enough; then each pause is many times as long as the one before (see detail::StepCosts::catching_up). Without a
-/// StepRecord::draft_time, and with given costs, catching up counts as free.
+/// long draft also tells about every shorter one. Drafts are timed by their length and target calls by size; the cost of a size
+/// not yet measured is read from a line through the nearest measured sizes. Later the length changes only if another is better by
+/// 1 %; smaller differences may be noise. Costs are remembered four times as long as acceptance: where other programs slow the
+/// machine in bursts, the lengths must be compared over several of them. A probe is a step that tries another length, or no
+/// draft, to learn about it. Each gets probes that cost about as much: so those that may soon be the best, which lose little, are
+/// tried most. While nothing is drafted, a probe drafts the best length. For the first steps and for probes see detail::Trials.
+/// The price of a probe includes the time of catching up. Where catching up with a token takes more than `probing` of a step, no
+/// wait would be long enough; then each pause is many times as long as the one before (see detail::StepCosts::catching_up).
+/// Without a StepRecord::draft_time, and with given costs, catching up counts as free.
 ///
 /// Texts that share their calls should share one CostOptimalLength. It measures whole calls. If their costs are given, the length
 /// is that of the greatest goodput, the tokens that the batch emits per unit of cost: calls of many tokens are bound by arithmetic, so γ shrinks as the batch grows, down to 0.
@@ -152,8 +151,7 @@ class CostOptimalLength {
   void estimate() {
     lines_[0].time = costs_.plain();
     double tokens = 1, fed = 1;
-    double all_proposed = 1,
-           shorter = 0;  // shorter: the time for cases where the drafter proposes fewer tokens
+    double all_proposed = 1, shorter = 0;  // shorter: the time where the drafter proposes fewer tokens
     survival_.for_each_position([&](Index i, double proposed, double survival) {
       if (i >= longest()) return;
       tokens += survival;

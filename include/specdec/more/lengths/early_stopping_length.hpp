@@ -45,35 +45,31 @@ struct EarlyStoppingOptions {
 ///
 /// If steps with drafts emit fewer tokens a second than steps without, nothing is drafted. Probes are steps that try a longer
 /// draft or none, or while nothing is drafted any draft, for two steps and as long as it pays. A probe waits until `probing`
-/// times the time spent since the last probe covers its cost, with what the draft model must read then, as in
-/// CostOptimalLength. For the first steps see detail::Trials.
-/// If the drafter shows no rows (it drafts from text), all drafts have one length, by m.
-/// In a batch, one EarlyStoppingLength{BatchCosts{target_cost, draft_cost}} is for all texts: see BatchCosts.
-/// With Spares this is the length of the trunk, and Options::gamma counts all tokens of the tree.
+/// times the time spent since the last probe covers its cost, with what the draft model must read then, as in CostOptimalLength.
+/// For the first steps see detail::Trials. If the drafter shows no rows (it drafts from text), all drafts have one length, by m.
+/// In a batch, one EarlyStoppingLength{BatchCosts{target_cost, draft_cost}} is for all texts: see BatchCosts. With Spares this is
+/// the length of the trunk, and Options::gamma counts all tokens of the tree.
 ///
 /// With ConfidentTree each tree gets the levels and the tokens that are worth their time:
 ///
 ///   SpecDec decoder{target, ModelDrafter{small, ConfidentTree{.depth = 8, .nodes = 64}},
 ///                   TrunkAndSpares<SampleMatchVerifier>{}, EarlyStoppingLength{}};
 ///
-/// The value of a token is the probability that it is accepted: the product along its path of what is learnt about tokens
-/// of such a draft probability (before temperature and cuts), for the likeliest tokens of rows and for their siblings. The
-/// most valuable tokens are proposed: as many as have the largest Σ value − λ · (time of the target call). Another level is
-/// grown if its tokens are expected to bring more than λ · (time of a call of the draft model). The numbers of ConfidentTree
-/// and Options::gamma, which counts all tokens, are the largest that are considered.
-/// With Tree and drawn siblings, each node gets as many of the shape's children as are worth their time, before they are
-/// drawn. The acceptance of a child is learnt by the number of its elder siblings and by the confidence of the row. The shape
-/// may be large: no more is drawn than pays.
+/// The value of a token is the probability that it is accepted: the product along its path of what is learnt about tokens of such
+/// a draft probability (before temperature and cuts), for the likeliest tokens of rows and for their siblings. The most valuable
+/// tokens are proposed: as many as have the largest Σ value − λ · (time of the target call). Another level is grown if its tokens
+/// are expected to bring more than λ · (time of a call of the draft model). The numbers of ConfidentTree and Options::gamma,
+/// which counts all tokens, are the largest that are considered. With Tree and drawn siblings, each node gets as many of the
+/// shape's children as are worth their time, before they are drawn. The acceptance of a child is learnt by the number of its
+/// elder siblings and by the confidence of the row. The shape may be large: no more is drawn than pays.
 ///
 ///   SpecDec decoder{target, ModelDrafter{small, Tree{TreeShape::of_widths({6, 2, 2, 1, 1, 1}), WithoutReplacement{}}},
 ///                   TraversalVerifier{}, EarlyStoppingLength{}};
 ///
 /// For trees of other drafters the length is a number of tokens, by how often the eldest tokens are accepted.
-///
-/// Source: ours; a threshold on the probability of survival, as in Huang et al., "SpecDec++", arXiv:2405.19715. Deviation:
-/// that paper trains a network to predict survival, and fixes the cost of a token. For trees: see detail::TreeGrowth.
-/// Lossless, like every DraftLength. But the tokens for a seed depend on the speed of the machine (with KeyedVerifier they
-/// do not).
+/// Source: ours; a threshold on the probability of survival, as in Huang et al., "SpecDec++", arXiv:2405.19715. Deviation: that
+/// paper trains a network to predict survival, and fixes the cost of a token. For trees: see detail::TreeGrowth. Lossless, like
+/// every DraftLength. But the tokens for a seed depend on the speed of the machine (with KeyedVerifier they do not).
 /// Throws: InvalidArgument unless window >= 1 and 0 < probing < 1, and if `most` is negative; InvalidDistribution on a
 /// row if its largest number is no probability.
 /// Cost: an argmax of each row of the draft model, and the log-sum-exp of each row of logits; for a tree at most O(tokens²)

@@ -11,7 +11,6 @@
 namespace specdec::inline v0_2_0 {
 
 /// Asks for two tokens more after a fully accepted draft, and for one less after any other draft; between 1 and 1024.
-///
 /// Source: the "heuristic" schedule of Hugging Face Transformers' assisted generation.
 /// Throws: InvalidArgument unless initial >= 1.
 class ScheduledLength {

@@ -55,8 +55,7 @@ class StepCosts {
 
   /// The cost of a step without a draft.
   double plain() const { return target_(1); }
-  /// The cost of a step with a draft of `nodes` tokens and `depth` levels; (0, 0): the drafter was asked and proposed
-  /// nothing.
+  /// The cost of a step with a draft of `nodes` tokens and `depth` levels; (0, 0): the drafter was asked and proposed nothing.
   double operator()(Index nodes, Index depth) const { return draft(depth) + target_(nodes + 1); }
 
   /// What a step has cost, with all that it also took in.
@@ -139,8 +138,7 @@ class StepCosts {
   double decay_;
   CostCurve draft_, vain_, target_;  // vain_: of drafts that stayed empty
   Index texts_ = 1;
-  Index idle_ =
-      1;  // steps since the last that drafted; less than a round: the drafter has seen all but the latest tokens
+  Index idle_ = 1;  // steps since the last that drafted; less than a round: the drafter has seen nearly all
   CaughtUp before_, last_;
   int to_measure_ = 2;  // how often catching up must be measured until it is known
   Round round_;

@@ -32,7 +32,6 @@
 namespace specdec::inline v0_2_0 {
 
 /// The draft model's distribution restricted to the tokens that the target has, too, and read with the target's ids.
-///
 /// Cost: for look-ups and draws see MappedRow and PartOfRow.
 template <Distribution R>
 using CommonTokensRow = MappedRow<VariantRow<PartOfRow<R, OnlyTokens>, OneHotRow>>;
@@ -61,7 +60,6 @@ namespace detail {
 
 /// The row restricted to common tokens. If they have no mass, or if there is no row, the one-hot row of draft token `otherwise`,
 /// which the target has. The map, or a copy of it, must outlive the row.
-///
 /// Throws: InvalidDistribution if the mass of these tokens is no finite number.
 /// Cost: one pass over the row.
 template <Distribution R>
@@ -121,7 +119,6 @@ class CommonTokensRows {
 /// tree count. A Windowed inside, as above, shows the model the latest part of the text instead; it takes no trees.
 /// Top-k, temperature 0 and other cuts inside the model come before the renormalisation. To cut among common tokens only,
 /// forbid the other tokens in the hook of a ProcessedModel: a logit of −inf where map.mapped() is 0.
-///
 /// Source: Timor et al., "Accelerating LLM Inference with Lossless Speculative Decoding Algorithms for Heterogeneous
 /// Vocabularies", arXiv:2502.05202 (token-level intersection, TLI); the spelling is ours. Li et al., "EAGLE-3",
 /// arXiv:2503.01840 (draft heads over a part of the target's vocabulary: all their tokens are common).

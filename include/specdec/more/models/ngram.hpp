@@ -1,7 +1,6 @@
 // A counted n-gram language model: a real target, and a real drafter for it, with nothing to download.
-// Source: Witten, Bell, "The zero-frequency problem", IEEE Trans. Information Theory 37(4), 1991, method C;
-// interpolated as in Chen, Goodman, "An empirical study of smoothing techniques for language modeling",
-// Harvard TR-10-98, 1998.
+// Source: Witten, Bell, "The zero-frequency problem", IEEE Trans. Information Theory 37(4), 1991, method C; interpolated as in
+// Chen, Goodman, "An empirical study of smoothing techniques for language modeling", Harvard TR-10-98, 1998.
 //
 // h is a context of k−1 tokens, and h' is h without its first token. c(h, w) is how often w follows h in the text,
 // c(h) = Σ_w c(h, w), and T(h) is the number of different tokens that follow h:
@@ -76,7 +75,6 @@ class NgramModel {
   };
 
   /// A model of the text, with an empty context. An empty text gives the uniform distribution.
-  ///
   /// Throws: InvalidArgument if order is below 1, if vocab_size is not positive or is too large for
   /// Token, or if a token of the text is outside the vocabulary.
   /// Cost: O(order·(n + V)) for n tokens.
@@ -98,7 +96,6 @@ class NgramModel {
   Index vocab_size() const { return counts_->vocab_size(); }
 
   /// Appends `tokens` to the context and returns the distributions after each of the last `rows` of them.
-  ///
   /// Throws: InvalidArgument unless 1 <= rows <= tokens.size(), and on a token outside the vocabulary.
   /// After a throw nothing has changed.
   Rows forward(std::span<const Token> tokens, Index rows) & {

@@ -75,10 +75,9 @@ class NgramCounts {
   std::vector<Successor> successors_;
 };
 
-/// Builds the trie level by level. A position of the text stands for the token there and the context before
-/// it. Positions are kept sorted by their node and, within a node, by their token. So a node is a run of
-/// positions, and its successors are runs within that run. Each level adds a token of context with two
-/// stable counting sorts.
+/// Builds the trie level by level. A position of the text stands for the token there and the context before it. Positions are
+/// kept sorted by their node and, within a node, by their token. So a node is a run of positions, and its successors are runs
+/// within that run. Each level adds a token of context with two stable counting sorts.
 class NgramCounts::Builder {
  public:
   Builder(NgramCounts& counts, std::span<const Token> text)

@@ -64,8 +64,7 @@ concept RecurrentModel = std::default_initializable<typename M::Snapshot> && req
 /// Settings of Replayed.
 struct ReplayedOptions {
   /// How many states are kept at once, besides the state of the empty context; at least 1. One is enough for a target. For a
-  /// draft model with γ calls a step, 2γ − 3 states or more mean that no token is fed twice. The default is enough up to
-  /// γ = 5.
+  /// draft model with γ calls a step, 2γ − 3 states or more mean that no token is fed twice. The default is enough up to γ = 5.
   Index snapshots = 8;
   /// How many tokens without a wanted row one call may feed before the tokens with wanted rows. If there are more, they get
   /// a call of their own, and the state after it is kept. Let a step emit b tokens, and let a further call cost as much as r
@@ -80,11 +79,10 @@ struct ReplayedOptions {
 ///   Replayed draft{model, {.snapshots = 4}};
 ///   ProcessedModel target{Replayed{engine}, Chain{Temperature{0.8}}};    // if the model returns logits
 ///
-/// Returns the model's own rows, which live as long as the model says. The state is saved before every call of the model.
-/// Many tokens without wanted rows are fed first, in a call of their own. So after a rejection only the accepted tokens of
-/// the draft are fed again, and the prompt is fed once. If the context is cut back by more than the latest calls fed, the
-/// tokens after the next older saved state are fed again; in the worst case the whole context.
-/// A wrapper: see model/feeds.hpp.
+/// Returns the model's own rows, which live as long as the model says. The state is saved before every call of the model. Many
+/// tokens without wanted rows are fed first, in a call of their own. So after a rejection only the accepted tokens of the draft
+/// are fed again, and the prompt is fed once. If the context is cut back by more than the latest calls fed, the tokens after the
+/// next older saved state are fed again; in the worst case the whole context. A wrapper: see model/feeds.hpp.
 /// Throws: also InvalidArgument on options out of range.
 /// Cost: a call that wants rows takes one or two calls of the model, with up to ReplayedOptions::carried more tokens of each
 /// text; a save() of each text before each call, and a restore() after a text was cut back.

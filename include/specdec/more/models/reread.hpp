@@ -86,10 +86,9 @@ class RereadText : public FedText {
 ///   Reread target{model};                                             // the model has a member Index reach() const
 ///   ProcessedModel target{Reread{engine}, Chain{Temperature{0.8}}};   // if the model returns logits
 ///
-/// Drafts stay within the reach by themselves, trees with all of their tokens. So a text is read again only if it is resumed
-/// from far back, after a call that failed, or where a wrapper around this one goes far back.
-/// Returns the model's own rows, which live as long as the model says. Takes trees if the model does.
-/// A wrapper: see model/feeds.hpp.
+/// Drafts stay within the reach by themselves, trees with all of their tokens. So a text is read again only if it is resumed from
+/// far back, after a call that failed, or where a wrapper around this one goes far back. Returns the model's own rows, which live
+/// as long as the model says. Takes trees if the model does. A wrapper: see model/feeds.hpp.
 /// Cost: none within the reach; else one call more, for all tokens of the texts that are read again.
 /// Memory: the tokens of each context.
 template <class M>

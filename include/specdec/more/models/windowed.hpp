@@ -29,13 +29,12 @@ namespace specdec::inline v0_2_0 {
 ///   ModelDrafter drafter{Windowed{model, 4, 508, 127}};             // the window moves on by 127 tokens at a time
 ///   ProcessedModel draft{Windowed{engine, 4, 508}, chain, hook};    // if the model returns logits
 ///
-/// The model is shown the first `first` tokens of the context, and directly after them the window. The window has the tokens
-/// from number first + k·stride on, with the smallest k >= 0 such that they are at most `last` tokens. So the model sees a
-/// context of up to first + last tokens as a whole. The window's beginning depends only on the length of the context.
-/// So each row depends only on the context, however it was fed, as lossless drafting demands. If a Windowed is the target,
-/// the text has the distribution of the windowed model, not of the model alone.
-/// A hook of a ProcessedModel around a Windowed, as above, sees the whole context. A hook of a ProcessedModel inside a
-/// Windowed sees only the tokens that the model is shown.
+/// The model is shown the first `first` tokens of the context, and directly after them the window. The window has the tokens from
+/// number first + k·stride on, with the smallest k >= 0 such that they are at most `last` tokens. So the model sees a context of
+/// up to first + last tokens as a whole. The window's beginning depends only on the length of the context. So each row depends
+/// only on the context, however it was fed, as lossless drafting demands. If a Windowed is the target, the text has the
+/// distribution of the windowed model, not of the model alone. A hook of a ProcessedModel around a Windowed, as above, sees the
+/// whole context. A hook of a ProcessedModel inside a Windowed sees only the tokens that the model is shown.
 /// Throws: also InvalidArgument if first < 0, last < 1, stride is outside 1..last, or the model's context holds fewer
 /// than first + last tokens.
 /// Cost: while the window stays, a call takes one call of the model with its own tokens. When the window moves, once in

@@ -67,14 +67,13 @@ class LookedUp {
 ///   target.draw_ahead(2, [&] { return specdec::uniform01(rng); });                      // 1 more
 ///   specdec::Verdict v = specdec::BlockVerifier{}(target.rows(), draft, tokens, rng);   // none, nearly always
 ///
-/// These exchanges fetch what every verification needs: the normalisers, the probabilities of the drafted tokens, and a few
-/// draws from each row with their probabilities. The rule then runs on every rank with these numbers, and with generators
-/// of equal seeds. Further questions take further exchanges. A draw takes one exchange, of three numbers. A sum over a row
-/// or a residual (a residual mass, an overlap) takes one, of one number: each rank sums its own columns. A draw from a
-/// residual takes two, with three numbers in all. So each question moves O(1) numbers. Only copies and entropies, which
-/// read whole rows in segments, move the rows.
-/// A draft's rows may be spread, too, in the target's columns. Else every rank holds the whole draft; all copies are equal.
-/// γ tokens and k draws need O(γ·k) numbers for any vocabulary; an all-gather of the rows would need (2γ + 1)·V.
+/// These exchanges fetch what every verification needs: the normalisers, the probabilities of the drafted tokens, and a few draws
+/// from each row with their probabilities. The rule then runs on every rank with these numbers, and with generators of equal
+/// seeds. Further questions take further exchanges. A draw takes one exchange, of three numbers. A sum over a row or a residual
+/// (a residual mass, an overlap) takes one, of one number: each rank sums its own columns. A draw from a residual takes two, with
+/// three numbers in all. So each question moves O(1) numbers. Only copies and entropies, which read whole rows in segments, move
+/// the rows. A draft's rows may be spread, too, in the target's columns. Else every rank holds the whole draft; all copies are
+/// equal. γ tokens and k draws need O(γ·k) numbers for any vocabulary; an all-gather of the rows would need (2γ + 1)·V.
 /// Throws, on all ranks: InvalidArgument if the columns do not make up the vocabulary; InvalidCall if the ranks
 /// differ in their rows, tokens, parents or generators; ExternalFailure if a rank could not give its numbers.
 /// InvalidDistribution if the numbers make no distribution, if a row without mass is drawn from, or if a row sums to more than

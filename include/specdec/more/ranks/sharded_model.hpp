@@ -68,21 +68,19 @@ struct Unmoved {
 ///   specdec::ShardedModel target{mine, ranks, std::mt19937_64{seed}, specdec::Chain{specdec::TopK{40}}};
 ///   specdec::SpecDec decoder{target, drafter, specdec::BlockVerifier{}};    // on every rank
 ///
-/// The chain acts on whole rows: see ChainOverRanks, which says what steps it may have. Penalties, grammars and hooks come
-/// before it: ShardedModel{ProcessedModel{mine, processor}, ranks, source, chain}. The drafter needs its own chain and
-/// processor, as in a loop on one rank.
-/// Around a model for one text this is a Model, around a model for many texts a BatchModel. It takes trees if the model
-/// does. With many texts, each text draws ahead with its own generator: the source is a function that returns it for the
-/// sequence's number, called when the sequence begins. Each text may have its own chain: a function returns it before each
+/// The chain acts on whole rows: see ChainOverRanks, which says what steps it may have. Penalties, grammars and hooks come before
+/// it: ShardedModel{ProcessedModel{mine, processor}, ranks, source, chain}. The drafter needs its own chain and processor, as in
+/// a loop on one rank. Around a model for one text this is a Model, around a model for many texts a BatchModel. It takes trees if
+/// the model does. With many texts, each text draws ahead with its own generator: the source is a function that returns it for
+/// the sequence's number, called when the sequence begins. Each text may have its own chain: a function returns it before each
 /// call.
 ///
 ///   specdec::ShardedModel target{many, ranks, [&](specdec::Index n) { return std::mt19937_64{seeds.at(n)}; }, chain_of};
 ///   specdec::Batch batch{target, drafter, specdec::BlockVerifier{}};        // on every rank
 ///
 /// Every rank adds the same texts in the same order, and steps with InOrder, the default of Batch: judging a text may take
-/// exchanges, and all ranks need one order.
-/// Holds the model like a wrapper (model/feeds.hpp): its contexts must be empty. The communicator must outlive this target. The
-/// source and the chain are taken by value; a generator that is an lvalue is refused.
+/// exchanges, and all ranks need one order. Holds the model like a wrapper (model/feeds.hpp): its contexts must be empty. The
+/// communicator must outlive this target. The source and the chain are taken by value; a generator that is an lvalue is refused.
 /// For targets only: a draft model is small, and runs whole on every rank.
 /// Throws, on all ranks: what ChainOverRanks and Shards throw. Contexts and open trees are then as before. Only the model's
 /// own tree may lose room, until it is closed. With many texts, an error about a row is thrown when the row is asked for, so

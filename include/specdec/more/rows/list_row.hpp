@@ -45,7 +45,6 @@ ListedLogits(S T::*, double) -> ListedLogits<T, S>;
 ///
 /// Logits are normalised over the list: p(x) = exp(l(x)/T) / Σ exp(l/T). At temperature 0 the largest logit has probability
 /// 1; among equals, the lowest id.
-///
 /// Pre: no id is listed twice. The ids of drawn tokens are checked, the others are taken on trust: see validate().
 /// Throws: InvalidArgument on a negative vocabulary or temperature, and if the list has more tokens than the
 /// vocabulary. InvalidDistribution if a list of up to `checked_size` probabilities sums neither to 1 within 1e-3 nor to 0, as
@@ -113,7 +112,6 @@ class ListRow {
   auto sampler() const { return detail::ListSampler<InPlace>(InPlace{*this}); }
 
   /// The most probable token, the lowest id among equals.
-  ///
   /// Throws: InvalidDistribution on NaN, and if no token has positive probability.
   Token argmax() const { return detail::likeliest_of(InPlace{*this}); }
 

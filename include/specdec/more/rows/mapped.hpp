@@ -21,8 +21,7 @@
 
 namespace specdec::inline v0_2_0 {
 
-/// A one-to-one map between the tokens of a draft vocabulary and of the target's vocabulary, for look-ups in both
-/// directions.
+/// A one-to-one map between the tokens of a draft vocabulary and of the target's vocabulary, for look-ups in both directions.
 ///
 ///   const TokenMap map{std::vector<Token>{0, 5, TokenMap::none, 7}, 32000};    // draft token 1 is the target's 5
 ///
@@ -34,7 +33,6 @@ class TokenMap {
   static constexpr Token none = -1;
 
   /// `targets[d]` is the target's token for draft token d, or `none`. `vocab_size` is the size of the target's vocabulary.
-  ///
   /// Throws: InvalidArgument if a token lies outside the target's vocabulary, or if two draft tokens have one target.
   TokenMap(std::span<const Token> targets, Index vocab_size)
       : content_(new const Content(targets, vocab_size)) {}
@@ -93,7 +91,6 @@ class TokenMap {
 
 /// A row over a draft vocabulary, read with the target's ids. A target token has the probability of its draft token; 0 if it
 /// has none. A draw draws a draft token, and returns its target token. The map, or a copy of it, must outlive the row.
-///
 /// Pre: only mapped tokens have mass. If the map leaves tokens out, PartOfRow(row, OnlyTokens{map.mapped()}) is such a row.
 /// Throws: InvalidDistribution if a token without a target token is drawn.
 /// Cost: a look-up takes one read more than the row's own. The target's ids are in another order: so segments and sums take
@@ -158,7 +155,6 @@ class MappedRow : public detail::RowAdaptor<MappedRow<R>, detail::Keeps::numbers
   }
 
   /// The most probable token, the lowest id among equals.
-  ///
   /// Throws: InvalidDistribution on NaN, if no token has positive probability, and if the most probable one stands for no token
   /// of the target.
   /// Cost: the row's argmax, and look-ups of all lower ids.

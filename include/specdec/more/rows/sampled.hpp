@@ -56,8 +56,7 @@ class SampledRow : public R {
                                  " is said to be drawn from it, but has no positive probability");
   }
 
-  // Whether the token can have been drawn, as far as that shows without a pass over the row. A NaN is no positive
-  // probability.
+  // Whether the token can have been drawn, as far as that shows without a pass over the row. A NaN is no positive probability.
   bool drawable() const {
     const R& row = *this;
     if constexpr (detail::TellsPossible<R>) return specdec::possible(row, token_);
@@ -70,15 +69,13 @@ class SampledRow : public R {
 
 /// Rows with one token already drawn from each: for engines that sample every row of a target call on the device. The first
 /// draw from row i is tokens[i], so a verification rarely has to draw from a row.
-///
 /// Pre: tokens[i] was drawn from row i, independently of the draft and of the other tokens. Use tokens for one verification
 /// only: a token that is used twice is no independent draw. Rows and tokens must outlive it; temporary containers of either
 /// are refused.
 /// Throws: InvalidArgument unless there is one token per row. A draw throws InvalidDistribution if its token cannot
 /// have been drawn, as far as this shows without a pass over the row. For a row of logits the token's own logit must be
 /// above −inf. It is not checked whether a temperature of 0 or a chain of processors would remove the token.
-/// Random: a verification makes each row once. So a rule that races in a row and then draws from it gets two independent
-/// tokens.
+/// Random: a verification makes each row once. So a rule that races in a row and then draws from it gets two independent tokens.
 template <DistributionMatrix M>
 class SampledRows {
  public:

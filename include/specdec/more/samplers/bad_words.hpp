@@ -22,10 +22,9 @@ namespace specdec::inline v0_2_0 {
 ///
 ///   BadWords{{{17, 4}, {99}}}    // 4 never follows 17, and 99 never comes
 ///
-/// The first tokens of a sequence may be in the prompt; AfterPrompt leaves the prompt out. A word that is spelled by other
-/// tokens is not found: list each way to spell it, with and without the space before it. (examples/write/banned_strings.cpp bans a
-/// string, however tokens spell it.)
-/// A token without a logit in the row is ignored.
+/// The first tokens of a sequence may be in the prompt; AfterPrompt leaves the prompt out. A word that is spelled by other tokens
+/// is not found: list each way to spell it, with and without the space before it. (examples/write/banned_strings.cpp bans a
+/// string, however tokens spell it.) A token without a logit in the row is ignored.
 /// Source: bad_words_ids of Hugging Face transformers, which counts the prompt, too; bad_words of vLLM, which leaves it out.
 /// llama.cpp has none for sequences; a single token is a LogitBias of −inf there.
 /// Throws: InvalidArgument if a sequence has no tokens or a negative one. If every token is forbidden, a draw from the

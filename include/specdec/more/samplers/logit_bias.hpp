@@ -28,7 +28,6 @@ struct TokenBias {
 ///
 /// If a token is listed twice, its biases add up, at most to the largest finite number. An id without a logit in the row is
 /// ignored, in llama.cpp, too; Hugging Face refuses it.
-///
 /// Source: logit_bias of OpenAI's API and of llama.cpp; of Hugging Face transformers, sequence_bias of single tokens.
 /// Throws: InvalidArgument on a negative id, or on a bias that is NaN or +inf.
 /// Cost: O(listed tokens) a row. It has no state.

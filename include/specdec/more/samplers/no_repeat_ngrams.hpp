@@ -22,7 +22,6 @@ namespace specdec::inline v0_2_0 {
 
 /// Forbids every token that would repeat an n-gram of the text, including the prompt (AfterPrompt leaves the prompt out).
 /// With n = 1 no token occurs twice.
-///
 /// Source: no_repeat_ngram_size of Hugging Face transformers. llama.cpp has none, but DRY: see Dry. It lowers the logits of
 /// tokens that continue a repetition; the longer the repetition, the more.
 /// Throws: InvalidArgument if n is below 1. If every token is forbidden, a draw from the row throws InvalidDistribution.

@@ -71,7 +71,6 @@ class Price {
 
 /// Makes tokens that already occur less likely. Divides a logit above 0 by θ and multiplies any other by θ. How often
 /// the token occurs does not matter. θ < 1 makes such tokens likelier, 1 changes nothing.
-///
 /// Source: CTRL (Keskar et al., arXiv:1909.05858, section 4.1). Negative logits are multiplied, by Hugging Face
 /// (repetition_penalty) and llama.cpp (repeat_penalty), too. The result is not invariant under a shift of the logits.
 /// Throws: InvalidArgument if θ is not above 0, infinite or NaN, or if last_n is negative.
@@ -102,7 +101,6 @@ class RepetitionPenalty {
 };
 
 /// Subtracts α from the logit of each token that already occurs, once, however often it occurs. 0 changes nothing.
-///
 /// Source: presence_penalty of OpenAI's API, of vLLM and of llama.cpp.
 /// Throws: InvalidArgument if α is infinite or NaN, or if last_n is negative.
 /// Cost: O(distinct tokens) a row. No allocation in steady state.
@@ -113,7 +111,6 @@ class PresencePenalty : public detail::Price<false> {
 };
 
 /// Subtracts α from a token's logit once for each time that the token occurs. 0 changes nothing.
-///
 /// Source: frequency_penalty of OpenAI's API, of vLLM and of llama.cpp.
 /// Throws: InvalidArgument if α is infinite or NaN, or if last_n is negative.
 /// Cost: O(distinct tokens) a row. No allocation in steady state.

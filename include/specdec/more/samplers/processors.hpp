@@ -57,9 +57,8 @@ class Processors {
       const bool pushed = detail::undo_on_error([&] { return push_from<k + 1>(x); }, undo);
       if (!pushed) undo();
       return pushed;
-    } else {
-      return true;
     }
+    return true;
   }
 
   std::tuple<P...> processors_;

@@ -20,7 +20,6 @@ namespace detail {
 
 /// Looks for a sequence of tokens in a text, one token after another. A state says how many of the last tokens begin the
 /// sequence.
-///
 /// Source: Knuth, Morris, Pratt, "Fast pattern matching in strings", SIAM J. Comput. 6(2), 1977.
 /// Throws: InvalidArgument if the sequence has no tokens or a negative one.
 /// Cost: O(1) for each token on average over a text.

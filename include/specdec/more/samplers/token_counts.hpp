@@ -15,7 +15,6 @@
 namespace specdec::inline v0_2_0::detail {
 
 /// Counts the last `window` tokens of a text that can grow and be rolled back.
-///
 /// Throws: InvalidArgument if the window is negative. A push that throws has changed nothing.
 /// Cost: expected O(1) for each token; each() visits the distinct tokens that are counted now. No allocation if the text and
 /// the list were as large before.

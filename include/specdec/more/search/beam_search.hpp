@@ -15,10 +15,9 @@
 namespace specdec::inline v0_2_0 {
 
 /// Beam search over a target, with a draft model that searches ahead. The result is the result of plain beam search over the
-/// target, text for text, whatever the draft model proposes, as long as the target's context has room (near its end a
-/// search with a draft model may go on where plain search stops): the next level's best texts follow from the target's rows after
-/// the present ones, and a proposed text only brings a row into the call before it is needed. Beams says how it goes, and what
-/// it costs.
+/// target, text for text, whatever the draft model proposes, as long as the target's context has room (near its end a search with
+/// a draft model may go on where plain search stops): the next level's best texts follow from the target's rows after the present
+/// ones, and a proposed text only brings a row into the call before it is needed. Beams says how it goes, and what it costs.
 ///
 ///   BeamSearch search{target, small};
 ///   BeamResult found = search.generate(prompt, {.max_new_tokens = 64, .width = 4});

@@ -28,7 +28,6 @@ class DenseRow {
   PrefixSampler<DenseRow> sampler() const { return PrefixSampler<DenseRow>(*this); }
 
   /// The most probable token, the lowest id among equals.
-  ///
   /// Throws: InvalidDistribution on NaN, and if no token has positive probability.
   /// Cost: one vectorised pass, and a scan of the segment that holds the answer.
   Token argmax() const {

@@ -12,7 +12,6 @@ namespace specdec::inline v0_2_0::detail {
 
 /// Throws if a probability of a list is negative or NaN, or if all do not sum to 1 within 1e-3, as after a cut without
 /// renormalisation. A list that sums to 0 passes: it is a dead end (rows/read/dead_end.hpp). `advice` ends the message.
-///
 /// Cost: O(k) for a list of k tokens.
 template <ListedRow R>
 void check_sum(const R& row, const char* advice) {
@@ -35,7 +34,6 @@ inline void check_list_size(Index tokens, Index vocab_size) {
 }
 
 /// The most probable token of a list, which may be in any order: the lowest id among equals.
-///
 /// Throws: InvalidDistribution on a number that is negative or NaN, and if no token has positive probability.
 template <ListedRow R>
 Token likeliest_of(const R& row) {

@@ -31,9 +31,7 @@ struct LogSumExp {
 /// logit of −inf has probability 0. Tokens with a logit below `cut` have probability 0, and the others are normalised
 /// without them: sample/ implements top-k, top-p and min-p in this way.
 ///
-/// A row in which every logit is −inf is a dead end: no token has a probability above 0. It can be read. A draw from it and its
-/// argmax are errors.
-///
+/// A row whose logits are all −inf is a dead end: no token has a probability above 0. It can be read; draws and argmax fail.
 /// Throws: InvalidDistribution, when the row is read: on a NaN, on a logit of +inf, or if no token reaches the cut. On a draw
 /// or argmax(): if no logit is finite.
 /// Cost: the first call that needs the normaliser reads the row once. After it a probability is O(1), and a draw reads two
@@ -84,7 +82,6 @@ class LogitsRow {
   bool is_normalised() const { return state_ != State::unread; }
 
   /// The largest logit; −inf at a dead end.
-  ///
   /// Cost: one pass without exponentials if the row has not been read yet.
   Scalar largest() const {
     if (std::isnan(largest_)) find_largest(nullptr);
@@ -92,7 +89,6 @@ class LogitsRow {
   }
 
   /// The largest logit of each stretch that may hold tokens with mass.
-  ///
   /// Cost: one pass without exponentials.
   detail::Peaks<Scalar> peaks() const {
     detail::Peaks<Scalar> peaks(vocab_size());
@@ -165,8 +161,7 @@ class LogitsRow {
     return row;
   }
 
-  /// This row over a contiguous copy of its logits, with its normaliser if that is known. For rows that must outlive the
-  /// memory of their logits.
+  /// This row over a contiguous copy of its logits, with its normaliser if known: for rows that must outlive the logits' memory.
   LogitsRow<S, 1> over(const S* copy) const {
     LogitsRow<S, 1> row(NumberRow<S, 1>(copy, vocab_size()), temperature_, cut_);
     row.learn(*this);
@@ -203,7 +198,6 @@ class LogitsRow {
   LogitsRow unprocessed() const { return temperature_ == 1 && !(cut_ > no_cut) ? *this : LogitsRow(logits_); }
 
   /// The token with the largest logit, the lowest id among equals.
-  ///
   /// Cost: one pass without exponentials.
   Token argmax() const {
     const Token x = first_largest();
@@ -352,8 +346,7 @@ class LogitsRow {
     if (state_ == State::unread) normalise();
   }
 
-  // One pass for the largest logit and the sums of exponentials, piece by piece. The sums are rescaled whenever a piece
-  // holds a larger logit than all pieces before it.
+  // One pass for the largest logit and the sums of exponentials, which are rescaled when a piece has a larger logit.
   void normalise(detail::Peaks<Scalar>* peaks = nullptr) const {
     if (is_argmax()) {
       argmax_ = first_largest();

@@ -56,7 +56,6 @@ struct WithoutTokens {
 
 /// A row restricted to OnlyTokens{kept} or to WithoutTokens{gone}, and normalised. The list of tokens must outlive it. If
 /// the remaining tokens have no mass, nothing can be drawn.
-///
 /// Throws: InvalidDistribution if the mass of the remaining tokens is no finite number.
 /// Cost: one pass over the row. With WithoutTokens, one look-up per excluded token; the pass is needed only if these tokens
 /// have more than half of the mass. A draw reads the row up to the drawn token.
@@ -114,7 +113,6 @@ class PartOfRow : public detail::RowAdaptor<PartOfRow<R, Tokens>, detail::Keeps:
   }
 
   /// The most probable of the remaining tokens, the lowest id among equals.
-  ///
   /// Throws: InvalidDistribution on NaN, and if no token has positive probability.
   /// Cost: the row's argmax; a pass over the row if that token is left out.
   Token argmax() const

@@ -15,8 +15,7 @@
 
 namespace specdec::inline v0_2_0 {
 
-/// Memory for a copy of one row, reused from row to row. assign(row) copies the row and returns a View of the copy, which
-/// lives until the next assign().
+/// Memory for a copy of a row, reused. assign(row) copies the row, and returns a View of the copy, up to the next assign().
 template <class Row>
 class RowCopy;
 

@@ -13,7 +13,6 @@
 namespace specdec::inline v0_2_0 {
 
 /// A view of `count` rows of a matrix from row `first` on: the rows of one sequence in the matrix of a batch, for example.
-///
 /// Throws: InvalidArgument if the matrix does not have these rows.
 template <DistributionMatrix M>
 class RowRange {

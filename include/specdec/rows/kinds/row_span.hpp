@@ -15,7 +15,6 @@ namespace specdec::inline v0_2_0 {
 
 /// A list of rows of one type as a matrix: row(i) is rows[i]. Use it for sparse rows, and for rows with a temperature each.
 /// The rows must outlive it; a temporary container of rows is refused.
-///
 /// Throws: InvalidArgument if the vocabulary of a row is larger than vocab_size.
 template <class Row>
 class RowSpan {

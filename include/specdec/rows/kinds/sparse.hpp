@@ -17,7 +17,6 @@
 
 namespace specdec::inline v0_2_0 {
 /// A row of probabilities for some tokens only, by ascending id; all other tokens have probability 0.
-///
 /// Pre: the probabilities sum to 1. The ids ascend and lie in the vocabulary. A full check would cost O(k), where a look-up
 /// costs O(log k), so it is left to validate(). Where a draw reads the whole list (lists of up to 256 tokens), it checks that
 /// the sum is right within 1 %, or within the rounding of halves: so a list that was cut and not renormalised is found, unless it
@@ -68,7 +67,6 @@ class SparseRow {
   auto sampler() const { return detail::ListSampler<SparseRow, true>(*this); }
 
   /// The most probable token, the lowest id among equals.
-  ///
   /// Throws: InvalidDistribution on NaN, and if no token has positive probability.
   Token argmax() const { return detail::likeliest_of(*this); }
 

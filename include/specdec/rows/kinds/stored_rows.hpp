@@ -69,9 +69,8 @@ class StoredRows {
       while (copies_.size() <= rows_.size()) copies_.emplace_back();
       rows_.push_back(copies_[rows_.size()].uniform(like));
       return true;
-    } else {
-      return false;
     }
+    return false;
   }
 
   Index size() const { return std::ssize(rows_); }
@@ -82,8 +81,7 @@ class StoredRows {
   const Stored& operator[](Index i) const&& = delete;
   void first(Index count, Index vocab_size) const&& = delete;
 
-  /// All rows as a matrix, each in its place. Pre: each was added with a place, and none is missing. The matrix lives until
-  /// the next add() or clear().
+  /// All rows as a matrix, each in its place, until the next add() or clear(). Pre: each was added with a place, none is missing.
   Matrix in_places(Index vocab_size) & {
     in_places_.clear();
     for (const Index k : numbers_) in_places_.push_back(detail::at(rows_, k));

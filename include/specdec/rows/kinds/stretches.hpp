@@ -81,8 +81,7 @@ class Peaks {
     std::fill_n(largest_.begin(), whole_lots(), -std::numeric_limits<Scalar>::infinity());
   }
 
-  /// Takes the logits of whole lots, at most `largest_piece` of them, that begin at token x, a multiple of a lot. Returns the
-  /// largest; NaN if one is NaN.
+  /// Takes whole lots of logits, at most `largest_piece`, from token x on, a multiple of a lot. Returns the largest, or a NaN.
   Scalar put_largest(const Scalar* logits, Index x, Index count) {
     std::array<Scalar, std::size_t{largest_piece / lot}> of_lots;
     if (run_wide<LotMaxima<Scalar>>(logits, count, of_lots.data()))

@@ -27,7 +27,6 @@ auto visit_by_number(const std::variant<T...>& held, const F& f) {
 
 /// A row of one of the types R.... It offers argmax, sums or a list if all types offer them. It offers segments if each type
 /// has segments or a list, and not all have lists. So a residual against it is one fused pass, whichever row it holds.
-///
 /// Cost: one branch per call more than the held row.
 /// Numeric: segments in double.
 template <Distribution... R>

@@ -1,11 +1,10 @@
 // Dead ends: rows in which no token has a positive probability.
 //
-// A chain, a processor or a grammar may forbid every token after some text. The row there is a dead end. It means that all the
-// probability belongs to a token outside the vocabulary, which nobody drafts: a text that reaches the row fails. So the row
-// can be read, and gives each token the probability 0. A drafted token is rejected there, and a race of weight w is won with
-// probability w, as by that other token. An error is only a draw from the row, or a race that is won there: the text that the
-// target alone would write fails there, too. The mass must not be given to other tokens, and a dead end that is only drafted
-// does not matter.
+// A chain, a processor or a grammar may forbid every token after some text. The row there is a dead end: all its probability
+// belongs to a token outside the vocabulary, which nobody drafts: a text that reaches the row fails. So the row can be read, and
+// gives each token the probability 0. A drafted token is rejected there, and a race of weight w is won with probability w, as by
+// that other token. An error is only a draw from the row, or a race that is won there: the text that the target alone would write
+// fails there, too. The mass must not be given to other tokens, and a dead end that is only drafted does not matter.
 // SPDX-License-Identifier: MIT
 #pragma once
 
@@ -17,7 +16,6 @@
 namespace specdec::inline v0_2_0::detail {
 
 /// Whether the row is known to be a dead end. False for a row with NaN, and for rows that are spread over ranks.
-///
 /// Cost: rows of logits are normalised, which a draw needs anyway. Of other rows the stretches up to the
 /// first positive probability are summed; lists, and rows that cannot be summed, are read.
 template <Distribution R>

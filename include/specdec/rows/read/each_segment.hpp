@@ -13,7 +13,6 @@
 namespace specdec::inline v0_2_0::detail {
 
 /// Calls visit(x, p(x)) for the tokens that may have mass, by ascending id.
-///
 /// Throws: InvalidDistribution if the ids of a list do not ascend.
 template <Distribution R, class Visit>
 void each_token(const R& row, Visit&& visit) {
@@ -33,7 +32,6 @@ void each_token(const R& row, Visit&& visit) {
 
 /// Calls visit(ids, p) for one stretch of the row after the other. p is an Eigen array or expression; p[k] is the
 /// probability of token ids(k). Tokens that a row does not list are left out: their probability is 0.
-///
 /// Throws: InvalidDistribution if the ids of a list do not ascend.
 template <Distribution R, class Visit>
 void each_segment(const R& row, Visit&& visit) {

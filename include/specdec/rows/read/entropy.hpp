@@ -8,7 +8,6 @@
 namespace specdec::inline v0_2_0 {
 
 /// −Σ p(x) log p(x): 0 if one token has all the mass, log V if all V tokens are equally likely.
-///
 /// Units: nats.
 /// Numeric: logarithms in the scalar of the row's segments, sums in double across segments. NaN anywhere gives NaN.
 /// Cost: one pass over the row, or over its list if it has one.

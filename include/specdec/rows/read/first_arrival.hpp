@@ -85,7 +85,6 @@ class FirstOfRow {
 };
 
 /// The token of a row that arrives first.
-///
 /// Throws: InvalidDistribution if a number is no probability, or if no token has a positive probability.
 template <Distribution R>
 Token first_to_arrive(const R& row, std::uint64_t key) {

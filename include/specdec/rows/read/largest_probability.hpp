@@ -12,7 +12,6 @@
 namespace specdec::inline v0_2_0::detail {
 
 /// The most probable token of any row, the lowest id among equals, and its probability.
-///
 /// Throws: InvalidDistribution on a number that is no probability, and if no token has positive probability.
 /// Cost: one pass over the row.
 template <Distribution R>
@@ -31,7 +30,6 @@ std::pair<Token, double> find_likeliest(const R& row) {
 
 /// The largest probability of any row: a draft length reads the draft model's confidence from rows without argmax(), too. A row
 /// that wraps another may know how to find it in the other row; it then has largest_probability().
-///
 /// Throws: InvalidDistribution on a number that is no probability, and if no token has positive probability.
 /// Cost: an argmax, where the row has it. Else one pass over the row.
 template <Distribution R>

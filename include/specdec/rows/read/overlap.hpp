@@ -34,10 +34,8 @@ struct OverlapOf {
 
 /// The acceptance of token verification with lenience l at one prefix, Σ min(p/l, q): the probability that a token drawn
 /// from q is accepted. Its mean over prefixes is the lenient acceptance rate.
-///
 /// Source: Leviathan et al., arXiv:2211.17192, App. A.5; l = 1 is overlap().
-/// Throws: InvalidArgument unless 0 < lenience <= 1 and 1/lenience is finite; InvalidDistribution if the sum is not
-/// finite.
+/// Throws: InvalidArgument unless 0 < lenience <= 1 and 1/lenience is finite; InvalidDistribution if the sum is not finite.
 /// Cost: if one row has a list, a look-up in the other row for each token on it. If both rows have segments, one fused pass
 /// over both. Else one look-up in each row per token.
 /// Numeric: minima and sums in double.
@@ -73,7 +71,6 @@ double overlap(const P& p, const Q& q) {
 }
 
 /// The total variation of two rows that sum to 1: D_LK(p, q) = Σ |p − (p + q)/2| = Σ (p − q)+ = 1 − β.
-///
 /// Source: Leviathan et al., Definition 3.2 and Lemma 3.3.
 /// Throws: InvalidDistribution if the sum is not finite.
 /// Cost: at most a pass over both rows.

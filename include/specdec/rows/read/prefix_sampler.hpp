@@ -24,7 +24,6 @@ constexpr double most_mass(Index size) {
 }  // namespace detail
 
 /// The inverse distribution function of a row, computed from sums of segments. Tokens of probability 0 are never returned.
-///
 /// Throws: InvalidDistribution if the row has no mass, if a segment that the draw reads holds a NaN, or if the mass is above
 /// 1 by more than rounding explains. InvalidArgument if u is below 0, NaN, or at least 1 and past the row's mass.
 /// Cost: segments are summed only up to the largest u so far, and only once. If tokens are ordered by frequency, a draw reads

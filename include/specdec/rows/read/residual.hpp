@@ -32,7 +32,6 @@ inline double residual_of(double a, double p, double b, double q, Token x) {
 }  // namespace detail
 
 /// (a·p(x) − b·q(x))+ for one token.
-///
 /// Throws: InvalidDistribution if the result is not finite.
 template <Distribution P, Distribution Q>
 double residual(double a, const P& p, double b, const Q& q, Token x) {
@@ -66,7 +65,6 @@ struct ResidualOfTokens : ResidualOf {
 }  // namespace detail
 
 /// Σ (a·p(x) − b·q(x))+ over `count` tokens from `start` on. q's vocabulary may have another size.
-///
 /// Pre: the tokens are in p's vocabulary.
 /// Numeric: differences and sums in double. NaN anywhere gives NaN.
 /// Cost: if p has a list, a pass over this list. If only q has a list, a pass over p and over this list. If both rows have
@@ -78,7 +76,6 @@ double residual_mass(double a, const P& p, double b, const Q& q, Index start, In
 }
 
 /// Σ (a·p(x) − b·q(x))+ over the whole row. If it is positive, residual() is positive for some token.
-///
 /// Throws: InvalidDistribution if the sum is not finite.
 /// Cost: a second pass, with one look-up in each row per token, if the sum is below 1e-4.
 template <Distribution P, Distribution Q>

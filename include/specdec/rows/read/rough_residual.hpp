@@ -58,7 +58,6 @@ class SumOfRows {
 };
 
 /// A ResidualRow with a mass that may be off by rounding.
-///
 /// Random: a draw is made by rejection, with 1/mass draws from p in expectation. If the mass is small, or if the caller has
 /// only one random number, the draw makes a pass that sums the row again. If no token has any mass left, the draw is from p.
 template <Distribution P, Distribution Q>

@@ -30,10 +30,8 @@ struct TopToken {
 /// Finds the most likely tokens of rows. The memory is reused from row to row.
 class TopTokens {
  public:
-  /// The `count` most likely tokens, the most likely first; among equals, the lower id first. There are fewer if fewer
-  /// tokens have a positive probability. The span lives until the next call. Logits are compared as logits, so two tokens
-  /// with different logits are never equal.
-  ///
+  /// The `count` most likely tokens, the most likely first; among equals, the lower id first. Fewer if fewer have a positive
+  /// probability. The span lives until the next call. Logits are compared as logits, so different logits are never equal.
   /// Throws: InvalidDistribution if an entry of such a token is not finite, or if a row of logits is no distribution.
   /// Cost: one pass over the row; at most `count` moves for each token that is among the `count` most likely so far; one
   /// more pass over a row of logits that was not read before.

@@ -11,10 +11,8 @@
 
 namespace specdec::inline v0_2_0 {
 
-/// Keeps the tokens with p(x) >= min_p · max p, which is l(x) >= max l + T·log(min_p). This needs no normaliser,
-/// and does not depend on which tokens earlier steps removed. 0 keeps all tokens, 1 only those equal to the
-/// largest.
-///
+/// Keeps the tokens with p(x) >= min_p · max p, which is l(x) >= max l + T·log(min_p). This needs no normaliser, and does not
+/// depend on which tokens earlier steps removed. 0 keeps all tokens, 1 only those equal to the largest.
 /// Source: Nguyen et al., arXiv:2407.01082. Hugging Face transformers and llama.cpp define it in this way, too.
 /// Throws: InvalidArgument unless 0 <= p <= 1; InvalidDistribution on a NaN or a logit of +inf.
 /// Cost: one pass without exponentials over the tokens that are left. Afterwards only stretches with a kept token are read.

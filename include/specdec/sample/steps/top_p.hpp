@@ -17,17 +17,13 @@ namespace specdec::inline v0_2_0 {
 
 /// Keeps the smallest set of most probable tokens with mass at least p: the token that crosses p stays. p = 1 keeps
 /// all. The mass is measured after the earlier steps, at the row's temperature.
-///
-/// Source: Holtzman et al., arXiv:1904.09751, §3.1; Hugging Face transformers and llama.cpp also keep the crossing
-/// token.
+/// Source: Holtzman et al., arXiv:1904.09751, §3.1; Hugging Face transformers and llama.cpp also keep the crossing token.
 /// Ties: tokens of equal logit stay or go together. Hugging Face and llama.cpp cut a sorted list and may separate them.
 /// Throws: InvalidArgument unless 0 < p <= 1; InvalidDistribution if the row cannot be read, or if a log-sum-exp that
 /// was handed in is NaN, infinite or beyond all logits.
-/// Numeric: if the mass of a set is within about 1e-6 of p (float logits), this set or the next larger one may
-/// stay.
-/// Cost: normalises the row if that is not done yet. Reads a few per cent of it once more if few tokens share the mass p, the
-/// row some times if a thousand or more do; see ThresholdSearch. The resulting row is normalised. Afterwards only stretches
-/// with a kept token are read.
+/// Numeric: if the mass of a set is within about 1e-6 of p (float logits), this set or the next larger one may stay.
+/// Cost: normalises the row if need be. Reads a few per cent of it once more if few tokens share the mass p, the row some times
+/// if a thousand or more do; see ThresholdSearch. The result is normalised. Later only stretches with a kept token are read.
 class TopP {
  public:
   explicit TopP(double p) : p_(p) {

@@ -1,8 +1,7 @@
 // Finds the cut of a row of logits: the largest c such that the tokens with logit >= c weigh enough.
 //
-// The search does not sort. The largest logit of each stretch of the row is known (rows/kinds/stretches.hpp). Whoever guesses a
-// value that is not above the cut has the search look from it on. Only stretches with a larger logit are read again, usually a few
-// per cent of the row:
+// The search does not sort. The largest logit of each stretch of the row is known (rows/kinds/stretches.hpp). Given a guess that
+// is not above the cut, the search looks from it on. Only stretches with a larger logit are read again, usually a few per cent:
 //
 //   gather.hpp        copies the logits from this value on to a buffer
 //   weighed.hpp       the exact cut is found among them; if they weigh less, the next value is to be lower
@@ -33,7 +32,6 @@ namespace specdec::inline v0_2_0::detail {
 
 /// Finds the cut of one row: the largest one from `floor` on such that the tokens that it keeps weigh at least `target`. If all
 /// tokens from the floor on weigh less, the cut is the floor. Tokens of equal logit stay or go together.
-///
 /// Cost: what is looked at, stretches above a guess. Where a guess leaves too many logits, and where there is none, two passes
 /// over them: one with exponentials (unless tokens are counted), one with comparisons; more where many thousands of logits are
 /// nearly equal. No allocation: 36 KiB on the stack.
@@ -51,8 +49,7 @@ class ThresholdSearch {
         floor_(ordered_key(floor)),
         high_(ordered_key(std::numeric_limits<Scalar>::max())) {}
 
-  /// Looks for the cut from `low` on, unless this is −inf. Returns whether it is found. What is tried decides time, never the
-  /// result.
+  /// Looks for the cut from `low` on, unless this is −inf. Returns whether it is found. What is tried decides only the time.
   bool try_from(Scalar low) {
     if (!(low > none)) return found();
     const Range open{std::max(floor_, ordered_key(low)), high_};
@@ -187,8 +184,7 @@ class ThresholdSearch {
   double target_;
   Key floor_, high_;  // the cut lies in [floor_, high_]
   std::optional<Key> cut_;
-  double above_ = 0,
-         gathered_ = 0;  // the weight of the tokens above high_, or that the cut keeps; of the gathered ones
+  double above_ = 0, gathered_ = 0;  // the weight above high_, or that the cut keeps; of the gathered ones
   bool holds_all_kept_ = false;
   WeighedNumbers<Scalar> near_;
 };

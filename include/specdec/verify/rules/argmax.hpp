@@ -9,7 +9,6 @@ namespace specdec::inline v0_2_0 {
 
 /// The output is exactly the output of greedy decoding with the target alone. Drafted tokens are accepted as long as each is
 /// the target's argmax. Y is the argmax where the rule stops. Among equal maxima the lowest id wins.
-///
 /// Source: Leviathan et al., arXiv:2211.17192, §2.2: temperature 0, with the argmax as a degenerate distribution.
 /// Shapes: target (γ+1)×V, tokens γ; the draft's rows, γ×V, are not read and may be left out.
 /// Units: probabilities.

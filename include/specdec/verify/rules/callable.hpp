@@ -1,5 +1,4 @@
-// What the rules of the library have in common: the call operator. It is only declared here what is called, so this header
-// needs no rows, and no Eigen.
+// What the library's rules have in common: the call operator. What it calls is only declared here: it needs no rows, no Eigen.
 // SPDX-License-Identifier: MIT
 #pragma once
 

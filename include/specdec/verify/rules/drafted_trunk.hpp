@@ -10,7 +10,6 @@ namespace specdec::inline v0_2_0 {
 
 /// The linear draft that begins after a node of a drafted tree and follows the eldest children. It answers what a rule for lines
 /// asks of a Drafted; row(i) is the tree's number of its row i. It refers to the tree and shares the tree's look-ups.
-///
 /// Throws: what the tree throws; InvalidArgument on an index out of range.
 /// Cost: one scratch() of the tree.
 template <class Tree>

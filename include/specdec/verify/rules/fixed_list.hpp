@@ -11,7 +11,6 @@
 namespace specdec::inline v0_2_0::detail {
 
 /// A list of at most `most` elements that lie inside the object. It has the functions of a std::vector that the rules use.
-///
 /// Pre: it never gets more than `most` elements.
 template <class T, Index most>
 class FixedList {

@@ -1,6 +1,5 @@
 // Greedy block verification: accepts the most tokens that one step can, and modifies the target of the next tokens.
-// Source: Sun et al., "Block Verification Accelerates Speculative Decoding", ICLR 2025, arXiv:2403.10444,
-// Appendix C, Algorithms 4–6.
+// Source: Sun et al., "Block Verification Accelerates Speculative Decoding", ICLR 2025, arXiv:2403.10444, App. C, Alg. 4–6.
 // SPDX-License-Identifier: MIT
 #pragma once
 
@@ -37,12 +36,10 @@ struct TargetLevel {
 /// probabilities of the first i tokens. No rule accepts more in one step, even if it knows all rows of both models. But a
 /// single step is biased. The verifier corrects the bias: it modifies the target of the next tokens. Over whole generations
 /// this costs more than the steps gain: in the paper and in our measurements, block verification is slightly ahead.
-///
-/// Source: Sun et al., Alg. 4–6. g_0 = 1, g_{i+1} = g_i·t_i(x_{i+1})/q_i(x_{i+1}), which is not clipped. The races have the
-/// weights g_i, with t_i in place of the target row. A stop at τ < γ with token Y leaves a modification (r, n) =
-/// (q_τ(Y)/(g_τ·t_τ(Y)), γ−τ−1). It changes the target of the next n tokens from t' to t ∝ (t' − r·q)+. After each token x,
-/// r becomes r·q(x)/t'(x). Since (max(a, 0) − b)+ = (a − b)+ for b >= 0, nested modifications of a row need only one
-/// coefficient on q (TargetLevel).
+/// Source: Sun et al., Alg. 4–6. g_0 = 1, g_{i+1} = g_i·t_i(x_{i+1})/q_i(x_{i+1}), which is not clipped. Races have the weights
+/// g_i, with t_i as the target row. A stop at τ < γ with token Y leaves a modification (r, n) = (q_τ(Y)/(g_τ·t_τ(Y)), γ−τ−1). It
+/// changes the target of the next n tokens from t' to t ∝ (t' − r·q)+. After token x, r becomes r·q(x)/t'(x). Since (max(a, 0) −
+/// b)+ = (a − b)+ for b >= 0, nested modifications of a row need only one coefficient on q (TargetLevel).
 ///
 /// State: the live modifications of one sequence. SpecDec starts a new sequence with a fresh object. By hand, call the
 /// verifier on a variable, one for each sequence: a call on a temporary, which would lose the state, does not compile.
@@ -77,7 +74,6 @@ class GreedyBlockWithin : public detail::Callable<GreedyBlockWithin<longest>> {
 
   /// The verifier of a text that goes on elsewhere, for verification by hand: `live` are the modifications() that it had there.
   /// SpecDec and Batch refuse it: they give a copy of their verifier to each text, which must begin without a memory.
-  ///
   /// Throws: InvalidArgument unless for each of them 0 < ratio < 1, and `left` is from 1 to 2^31 - 1 and not below that of the
   /// one before it. All modifications() are so. If drafts have at most `longest` tokens, `left` must also leave a token for
   /// each modification that comes later, as drafts of this length do.
@@ -100,8 +96,7 @@ class GreedyBlockWithin : public detail::Callable<GreedyBlockWithin<longest>> {
   /// Whether no modification is live, as at the beginning of a text.
   constexpr bool is_fresh() const { return live_.empty(); }
 
-  /// The length of the longest live modification, at most γ−1: modified positions need q, so the next draft must cover
-  /// them.
+  /// The length of the longest live modification, at most γ−1: modified positions need q, so the next draft must cover them.
   constexpr Index min_draft_length() const {
     Index most = 0;
     for (const Modification& m : live_) most = std::max(most, m.left);
@@ -205,8 +200,7 @@ class GreedyBlockWithin : public detail::Callable<GreedyBlockWithin<longest>> {
     }
   }
 
-  // Calls add(m) for each modification that stays live after a token of this row, with target probability p and draft
-  // probability q.
+  // Calls add(m) for each modification that stays live after a token of this row, with probabilities p (target) and q (draft).
   constexpr void pass(const Position& here, double p, double q, const auto& add) const {
     const std::size_t end = here.first + here.count;
     for (std::size_t k = here.first; k < end; ++k) {

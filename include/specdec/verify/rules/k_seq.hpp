@@ -12,7 +12,6 @@
 namespace specdec::inline v0_2_0 {
 
 /// K-SEQ, for trees with siblings that are independent draws from one row. Lossless. K = 1 is token verification.
-///
 /// Source: SpecTr, Alg. 2, at every level. Each of K children x is accepted with probability min(1, p(x)/(ρ·q(x))). ρ in
 /// [1, K] solves 1 − (1 − β)^K = ρ·β with β = Σ min(p/ρ, q). If no child is accepted, Y ∝ p − c·min(q, p/ρ) with
 /// c = (1 − (1 − β)^K)/β. At the solution c = ρ, so Y ∝ (p − ρ·q)+.

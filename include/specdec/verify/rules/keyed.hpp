@@ -8,19 +8,16 @@
 namespace specdec::inline v0_2_0 {
 
 /// One seed gives one text, exactly the text of autoregressive<KeyedVerifier>: with any drafter, any draft length, any tree,
-/// alone or in a batch. The rule is SampleMatchVerifier with random numbers that depend on the place in the text only
-/// (Keyed).
+/// alone or in a batch. The rule is SampleMatchVerifier with random numbers that depend on the place in the text only (Keyed).
 ///
 ///   specdec::Keyed keyed{seed};
 ///   decoder.generate(prompt, options, keyed);
 ///   keyed.stand_at(context_length);                                          // by hand
 ///   const Verdict v = specdec::KeyedVerifier{}(target, draft, tokens, keyed);
 ///
-/// Over random seeds the text has the target's law. Let y_i be the target's draw. A drafter that draws with this Keyed
-/// guesses y_i with probability Σ_x 1/Σ_y max(p(y)/p(x), q(y)/q(x)) >= (1 − TV)/(1 + TV) (keyed_agreement). Token
-/// verification reaches 1 − TV, a little more. Tokens of any other drafter are accepted with probability p. For trees:
-/// TrunkAndSpares<KeyedVerifier>.
-///
+/// Over random seeds the text has the target's law. Let y_i be the target's draw. A drafter that draws with this Keyed guesses
+/// y_i with probability Σ_x 1/Σ_y max(p(y)/p(x), q(y)/q(x)) >= (1 − TV)/(1 + TV) (keyed_agreement). Token verification reaches 1
+/// − TV, a little more. Tokens of any other drafter are accepted with probability p. For trees: TrunkAndSpares<KeyedVerifier>.
 /// Source: Daliri, Musco and Suresh, "Coupling without Communication and Drafter-Invariant Speculative Decoding",
 /// arXiv:2408.07978; arXiv:2506.05632.
 /// Shapes: target (γ+1)×V, tokens γ; the draft's rows, γ×V, are not read and may be left out.

@@ -13,7 +13,6 @@ namespace specdec::inline v0_2_0 {
 
 /// Token verification with lenience l in (0, 1]. LOSSY for l < 1: the output does not follow the target. One bound holds:
 /// no token comes out with more than 1/l times the target's probability. l = 1 is token verification.
-///
 /// Source: Leviathan et al., App. A.5: accept with min(1, p/(l·q)), correct from (p − l·q)+. A race of weight 1/l (race.hpp)
 /// has this residual, divided by l.
 /// Shapes: target (γ+1)×V, draft γ×V, tokens γ.

@@ -1,6 +1,5 @@
 // Recursive rejection: tries siblings one after the other, and goes on below the first one that is accepted.
-// Source: Miao et al., "SpecInfer", arXiv:2305.09781, Algorithm 2; Yang et al., "Multi-Candidate Speculative Decoding",
-// arXiv:2401.06706.
+// Source: Miao et al., "SpecInfer", arXiv:2305.09781, Alg. 2; Yang et al., "Multi-Candidate Speculative Decoding", 2401.06706.
 // SPDX-License-Identifier: MIT
 #pragma once
 
@@ -12,7 +11,6 @@
 namespace specdec::inline v0_2_0 {
 
 /// Recursive rejection. Lossless; accepts no more than traversal verification in expectation. On a line: token verification.
-///
 /// Source: SpecInfer, Alg. 2. At a node, t is first the target's row. Each child x in turn is accepted with probability
 /// min(1, t(x)/q(x)); if it is rejected, t ← (t − q)+ normalised. The rule goes on at the accepted child. If all children
 /// are rejected, Y ~ t. For the last child, a race of weight 1 (race.hpp) replaces the residual.

@@ -9,7 +9,6 @@ namespace specdec::inline v0_2_0 {
 /// Lossless for any drafter, with or without q, since every emitted token is drawn from the target. The rule draws y_i from
 /// target row i, and accepts drafted tokens as long as each equals its y_i. Y is the first y_i that differs, or the bonus
 /// token. A token is accepted with probability Σ p·q; token verification accepts it with Σ min(p, q).
-///
 /// Source: the rule of inference engines that verify with the target's own sampler; it has no paper.
 /// Shapes: target (γ+1)×V, tokens γ; the draft's rows, γ×V, are not read and may be left out.
 /// Units: probabilities.

@@ -11,14 +11,12 @@
 namespace specdec::inline v0_2_0 {
 
 /// Token verification. Lossless: the output is distributed as if the target alone had written it.
-///
 /// Source: Leviathan et al., Alg. 1. A race of weight 1 (race.hpp) replaces the residual draw.
 /// Shapes: target (γ+1)×V, draft γ×V, tokens γ; γ >= 0, V >= 1.
 /// Units: probabilities.
 /// Throws: wrong shapes, tokens that cannot have been drafted and numbers that are no probabilities are errors: see Drafted.
 /// Random: a coin per token up to the first rejection, then a race; or, after full acceptance, a draw.
-/// Cost: γ look-ups in each matrix. Each position that is reached costs one draw from a target row in expectation. No
-/// allocation (γ <= 64).
+/// Cost: γ look-ups in each matrix, and an expected draw from a target row at each position reached. No allocation (γ <= 64).
 /// Numeric: decisions in double.
 /// Example: examples/engine/verify_block.cpp, with this rule in place of BlockVerifier.
 struct TokenVerifier : detail::Callable<TokenVerifier> {

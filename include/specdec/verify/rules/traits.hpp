@@ -17,9 +17,8 @@ constexpr Index min_draft_length(const R& rule) {
     static_assert(detail::Count<decltype(rule.min_draft_length())>,
                   "the verifier's min_draft_length() is no integer");
     return rule.min_draft_length();
-  } else {
-    return 0;
   }
+  return 0;
 }
 
 /// Whether the rule remembers nothing of a text. Rules without is_fresh() are taken at their word.

@@ -13,7 +13,6 @@ namespace specdec::inline v0_2_0 {
 
 /// Traversal verification, the best known rule for trees. Lossless. On a line it gives the verdict of block verification, if
 /// the random numbers are equal.
-///
 /// Source: arXiv:2505.12398. Let t be the residual of a node's target row after the rejection of children. The root has
 /// weight w = 1. A child x, drawn from q given its elder siblings, has weight min(1, w·t(x)/q(x)). The rule goes depth
 /// first. A leaf is accepted with probability w, with Y ~ p. When child x has lost, t ← (w·t − q)+/S and w ← S/(S + 1 − w).
