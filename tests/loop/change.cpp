@@ -522,6 +522,29 @@ TEST_CASE("a request's options change at any time, and a text for a seed is as i
     }
 }
 
+TEST_CASE("a condition may change the options of the text that asks it") {
+  const Models models = models_of(8);
+  for (const bool fails : {false, true}) {
+    Bookkeeper target(models.target), small(models.small);
+    Batch batch{target, Together{small}, BlockVerifier{}};
+    Options options{.max_new_tokens = 9, .gamma = 3};
+    Index text = -1;
+    int asked = 0;
+    options.ends = [&, held = std::string(1000, 'x')](std::span<const Token>) {
+      if (asked++ == 0) {
+        batch.change(text, {.max_new_tokens = 5, .gamma = 0});
+        if (fails) throw std::runtime_error("not now");
+      }
+      return held[999] != 'x';
+    };
+    text = batch.add(prompt, options, std::mt19937_64{1});
+    const auto done = batch.run();
+    if (fails && done.at(0).error) continue;  // the target accepted the token
+    CHECK(done.at(0).result.tokens.size() == 5);
+    CHECK(asked > 0);
+  }
+}
+
 TEST_CASE("a batch refuses a change by the number of the text, and for what does not fit in a call") {
   const Models models = models_of(8);
   Bookkeeper target(models.target), small(models.small);

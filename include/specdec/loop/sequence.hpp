@@ -201,7 +201,11 @@ class Sequence : private Shared::Round::Seat {
   }
 
   /// While the target's call is out: the drafter drafts for what may come of it (AheadDrafter).
-  void draft_ahead() & { drafter().draft_ahead(); }
+  void draft_ahead() & {
+    if (Base::in_flight.value == 0) return;
+    check_proposal();
+    drafter().draft_ahead();
+  }
 
   /// The next turn of a conversation, with new options: this text, then `text`, then new tokens. A text that has not ended is
   /// interrupted. The models keep what they have read. The statistics go on.
@@ -229,6 +233,7 @@ class Sequence : private Shared::Round::Seat {
   /// before. log_probabilities cannot change; chains and processors are the models'. Whenever γ changes, the text keeps its law. A
   /// rule that remembers it (GreedyBlockVerifier) drafts until its memory is used up, even if γ = 0, and no budget may shrink.
   /// Throws: InvalidArgument where SpecDec::start does, and for other log_probabilities; InvalidCall if the text has ended.
+  /// Cost: one look at the text.
   void change(Options options) { Base::change(std::move(options)); }
 
   /// Starts the verifier afresh. Call it before resume() if the text equals this one, but its end was written by other code.

@@ -157,7 +157,7 @@ class StepBase {
       invalid_argument("log_probabilities differ from those that the text was begun with");
     text_.begun(other.stop_strings);  // throws where a later look would
     change_ = std::move(other);
-    if (!offers()) take_change();
+    if (!offers() && !offered_.in_the_making()) take_change();
   }
   /// Options that wait for the end of an offer hold from here on. Throws nothing.
   void take_change() {
@@ -216,10 +216,14 @@ class StepBase {
   // can fail there. (Text reserves its own room.)
   Feed make_offer(TokenTreeView draft, bool branches, Index known, std::chrono::nanoseconds draft_time) {
     if (!limits_) invalid_call("a draft is offered that no limits() were asked for");
-    const Feed feed = offered_.make(draft, branches, known, *limits_, text_, cached_, target_.vocabulary);
-    const Index longest = offered_.longest(branches, *limits_);
-    observers_.each([&](auto& observer) { observer.reserve(longest); });
-    recorder_.reserve(longest);
+    const auto make = [&] {
+      const Feed feed = offered_.make(draft, branches, known, *limits_, text_, cached_, target_.vocabulary);
+      const Index longest = offered_.longest(branches, *limits_);
+      observers_.each([&](auto& observer) { observer.reserve(longest); });
+      recorder_.reserve(longest);
+      return feed;
+    };
+    const Feed feed = undo_on_error(make, [&] { withdraw_offer(); });
     if (!begun_) begun_ = cached_;
     offered_.place();
     recorder_.begin_target_call(draft_time);

@@ -247,6 +247,21 @@ TEST_CASE("a text ends for its budget, its context or a stop token, and says wha
   CHECK(run(9, 5, {0, 1, 2, 3}).reason == SPECDEC_STOP_CONTEXT);
 }
 
+TEST_CASE("a request without a budget has no feed, and is told of by a call without verdicts") {
+  Engine engine(1);
+  const std::int64_t number = engine.add({0}, 0);
+  specdec_proposal proposal;
+  REQUIRE(specdec_requests_propose(engine.get(), &number, 1, nullptr, nullptr, &proposal, nullptr, 0) ==
+          SPECDEC_OK);
+  CHECK(proposal.size == 0);
+  const specdec_finished* finished = nullptr;
+  std::int64_t count = 0;
+  REQUIRE(specdec_requests_settle(engine.get(), nullptr, nullptr, 0, &finished, &count, nullptr, 0) ==
+          SPECDEC_OK);
+  REQUIRE(count == 1);
+  CHECK((finished->request == number && finished->size == 0 && finished->reason == SPECDEC_STOP_LENGTH));
+}
+
 TEST_CASE("what the C interface of requests refuses changes nothing") {
   Engine engine(1);
   const std::int64_t a = engine.add({0, 1}, 5), b = engine.add({2}, 5);
@@ -278,6 +293,9 @@ TEST_CASE("what the C interface of requests refuses changes nothing") {
   CHECK(add(inside, 0, 0) == SPECDEC_INVALID_ARGUMENT);
   refuses("prompt[0] = 5 is outside the vocabulary 0..4", add(outside, 1, 0));
   refuses("cached = 3 is outside 0..2, the length of the prompt", add(inside, 2, 3));
+  refuses("gamma = 9223372036854775807 is outside 0..1048576",
+          specdec_requests_add(engine.get(), inside, 2, 0, 5, std::numeric_limits<std::int64_t>::max(),
+                               nullptr, 0, &number, error, sizeof error));
   CHECK(number == -7);
 
   REQUIRE(propose(both, 2, inside, offsets) == SPECDEC_OK);  // is out from here on

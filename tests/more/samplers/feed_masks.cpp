@@ -189,6 +189,15 @@ TEST_CASE("after a matcher that throws, the masks can be asked for again") {
   }
 }
 
+TEST_CASE("a feed that does not fit the context is refused") {
+  FeedMasks masks{Grammar{Rhythm{}}, 4};
+  const Tokens text{1, 2}, next{0};
+  CHECK(message_of([&] { masks(text, Feed{.tokens = next, .from = 3, .rows = 1}); }) ==
+        "specdec: feed.from = 3 is outside 0..2, the length of the context");
+  CHECK(message_of([&] { masks(text, Feed{.tokens = next, .from = 1, .rows = 2}); }) ==
+        "specdec: feed.rows = 2 is outside 0..1, the number of its tokens");
+}
+
 TEST_CASE("a token that the grammar refuses is an error once it is text") {
   FeedMasks masks{Grammar{Rhythm{}}, 4};
   const Tokens text{1, 2, 2, 0}, drafted{2, 2, 0};

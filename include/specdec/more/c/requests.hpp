@@ -32,6 +32,7 @@
 #include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
+#include "specdec/verify/draft_limit.hpp"
 #include "specdec/verify/rules/sample_match.hpp"
 #include "specdec/verify/verdict.hpp"
 
@@ -150,9 +151,10 @@ inline specdec_finished finished_of(const Finished& text) {
   return {text.sequence,
           text.result.tokens.data(),
           std::ssize(text.result.tokens),
-          reason == StopReason::stop_token ? SPECDEC_STOP_TOKEN
-          : reason == StopReason::context  ? SPECDEC_STOP_CONTEXT
-                                           : SPECDEC_STOP_LENGTH,
+          text.error                         ? SPECDEC_STOP_ERROR
+          : reason == StopReason::stop_token ? SPECDEC_STOP_TOKEN
+          : reason == StopReason::context    ? SPECDEC_STOP_CONTEXT
+                                             : SPECDEC_STOP_LENGTH,
           text.result.cached,
           stats.target_calls,
           stats.drafted,
@@ -189,6 +191,8 @@ specdec_status specdec_requests_add(specdec_requests* requests, const int32_t* p
   using namespace specdec::detail;
   return on(requests, {error, error_size}, [&](auto& in) {
     check_not_null(number, "number");
+    if (gamma < 0 || gamma > specdec::longest_draft)
+      invalid_argument("gamma = ", gamma, " is outside 0..", specdec::longest_draft);
     const auto stops = list_of("stop_tokens", stop_tokens, "stop_token_count", stop_token_count);
     *number =
         in.batch.add({.prompt = list_of("prompt", prompt, "prompt_size", prompt_size),

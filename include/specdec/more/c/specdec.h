@@ -442,7 +442,7 @@ SPECDEC_C_API int64_t specdec_requests_size(const specdec_requests* requests);
 ///   cached                   how many tokens of the prompt the target's context of this number will hold: a shared prefix, say.
 ///                            The last token of the prompt is fed in any case
 ///   max_new_tokens           the text ends with so many new tokens
-///   gamma                    the most tokens of a draft: what a draft has more is left out
+///   gamma                    the most tokens of a draft, up to 2^20: what a draft has more is left out
 ///   stop_tokens, their count the text ends with the first of these
 ///
 /// Errors: SPECDEC_INVALID_ARGUMENT on a null pointer, an id outside the vocabulary, a number out of range; SPECDEC_OUT_OF_MEMORY.
@@ -503,7 +503,9 @@ typedef struct specdec_proposal {
 ///   tokens, offsets           their drafts: the tokens of draft i are tokens[offsets[i]] to tokens[offsets[i + 1] − 1]. Both may be
 ///                             NULL: nothing is drafted
 ///
-/// A draft that is cut short was drawn from the first of its rows: pass on to the verification only these.
+/// A draft that is cut short was drawn from the first of its rows: pass on to the verification only these. A request that ends before
+/// a step, for its budget, its context or an error, has no feed: the next call of specdec_requests_settle tells of it, which may take
+/// no verdict.
 /// Errors: SPECDEC_INVALID_ARGUMENT on a null pointer, if there is no request of a number or a number occurs twice, on an id outside
 /// the vocabulary, on offsets that fall; SPECDEC_OUT_OF_MEMORY. Every text is then as before.
 SPECDEC_C_API specdec_status specdec_requests_propose(specdec_requests* requests,
@@ -517,7 +519,8 @@ typedef int32_t specdec_stop_reason;
 enum specdec_stop_reasons {
   SPECDEC_STOP_LENGTH = 0,   ///< max_new_tokens are written
   SPECDEC_STOP_CONTEXT = 1,  ///< the target's context is full: it holds all tokens but the last
-  SPECDEC_STOP_TOKEN = 2     ///< the last token is a stop token
+  SPECDEC_STOP_TOKEN = 2,    ///< the last token is a stop token
+  SPECDEC_STOP_ERROR = 3     ///< there was no memory to go on with it
 };
 
 /// A text that has ended. Of its context the target may keep, for other requests, all tokens but the last new one.

@@ -10,6 +10,7 @@
 #include <exception>
 #include <functional>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <span>
 #include <type_traits>
@@ -66,7 +67,7 @@ struct AheadNumbers {
 /// the text's drafts were accepted so far.
 ///
 /// The drafter inside drafts lines. It is a Drafter, or a drafter of one text that can be copied. It knows the drafts of text n by the
-/// numbers n · (outcomes + 1) and following ones, and functions of a text's number are asked for these. A model inside has a context for
+/// numbers n · (outcomes + 1) and following ones, which limits n, and functions of a text's number are asked for these. A model inside has a context for
 /// each. A draft in advance has the limits of the draft before it, and asks no keep_drafting. It is no hit where these are too large.
 /// The text has the law that it has without this: its rows are those that its tokens were drawn from, by numbers that decide nothing
 /// else. For a seed it is another text, which depends on when draft_ahead() is called, not on other texts.
@@ -96,9 +97,10 @@ class AheadDrafter {
   };
   struct Text {
     std::vector<Slot> slots;
-    std::size_t current = 0;  // the slot of the text's draft
-    bool wants = false;       // the draft is being judged, and nothing was drafted for after it
-    Index size = 0;           // of the context
+    std::size_t current = 0;    // the slot of the text's draft
+    bool wants = false;         // the draft is being judged, and nothing was drafted for after it
+    bool looked_after = false;  // the row after the draft is known
+    Index size = 0;             // of the context
     DraftLimits limits = {};
     std::uint64_t seed = 0;
     std::vector<double> reached = {}, accepted = {};  // how often each place of a draft was
@@ -139,20 +141,19 @@ class AheadDrafter {
     detail::undo_on_error([&] { detail::draft_with(inner_, misses, for_each); }, rename);
     rename();
     for (const Request& request : requests)
-      text_of(request.sequence).wants = !request.error && request.limits.length() > 0;
+      if (!request.error) text_of(request.sequence).wants = request.limits.length() > 0;
   }
 
   /// Drafts for outcomes of all drafts that are being judged. Call it between propose() and accept(), through the Sequence or
   /// the Batch. The target may run on other threads meanwhile.
   template <Executor E = InOrder>
   void draft_ahead(E&& for_each = {}) {
-    after_.clear();
     requests_.clear();
     for (auto& [sequence, text] : texts_)
       if (text.wants) look_after(sequence, text);
     draft_all(true, for_each);
     for (const auto& request : requests_)
-      if (!request.error) after_.push_back(request.sequence);
+      texts_.find(request.sequence / slots_)->second.looked_after = !request.error;
     requests_.clear();
     for (auto& each : texts_)  // an error about a row of a text's draft is told where that is judged
       if (each.second.wants) detail::error_of([&] { look_ahead(each.first, each.second); });
@@ -228,7 +229,11 @@ class AheadDrafter {
 
   template <class Request>
   void begin(const Request& request) {
+    if (const Index most = std::numeric_limits<Index>::max() / slots_ - 1; request.sequence > most)
+      detail::invalid_argument("sequence ", request.sequence, ": an AheadDrafter of ", slots_ - 1,
+                               " outcomes takes numbers up to ", most);
     Text& text = text_of(request.sequence);
+    text.wants = false;
     text.size = std::ssize(request.context);
     text.limits = request.limits;
     if constexpr (std::same_as<Numbers, AheadNumbers>) {
@@ -247,8 +252,9 @@ class AheadDrafter {
   bool finds(Request& request) {
     Text& text = text_of(request.sequence);
     const Index length = request.limits.length();
-    const auto hits = [&](const Slot& slot) {
-      return slot.ahead && (request.limits.fixed ? slot.length == length : slot.length <= length) &&
+    const auto hits = [&](const Slot& slot) {  // equal tokens do not tell that what is cached is text
+      return slot.ahead && slot.valid >= text.size - 1 &&
+             (request.limits.fixed ? slot.length == length : slot.length <= length) &&
              std::ranges::equal(slot.context, request.context);
     };
     const auto found = std::ranges::find_if(text.slots, hits);
@@ -290,7 +296,9 @@ class AheadDrafter {
   void look_after(Index sequence, Text& text) {
     const std::span<const Token> drafted = tokens_of(sequence, text);
     const Index gamma = std::ssize(drafted);
-    if (gamma > 0 && text.limits.ends_at(drafted.back(), gamma - 1)) return;
+    text.looked_after = false;
+    for (Index k = 0; k < gamma; ++k)
+      if (text.limits.ends_at(detail::at(drafted, k), k)) return;
     ask(sequence, text, text.other(), {gamma, -1, 0}, 1);
   }
 
@@ -302,11 +310,11 @@ class AheadDrafter {
     for (Index k = 0; k < gamma; ++k) {
       const double accepted = rate(text, k);
       guess(text, draft.rows.row(k), k, detail::at(draft.tokens, k), reached * (1 - accepted));
+      if (text.limits.ends_at(detail::at(draft.tokens, k), k)) break;  // what follows it is in vain
       reached *= accepted;
     }
-    const Index after = number_of(sequence, text.other());
-    if (std::ranges::count(after_, after) > 0)
-      if (const auto more = inner_.drafted(after); !more.tokens.empty())
+    if (text.looked_after)
+      if (const auto more = inner_.drafted(number_of(sequence, text.other())); !more.tokens.empty())
         guess(text, more.rows.row(0), gamma, -1, reached);
     std::size_t s = 0;
     for (std::size_t i = 0; i < guesses_.size() && s < text.slots.size(); ++i, ++s) {
@@ -352,7 +360,6 @@ class AheadDrafter {
   std::vector<Outcome> guesses_;  // the likeliest first
   std::vector<Token> context_;
   std::vector<DraftRequest<Source>> requests_;
-  std::vector<Index> after_;  // for which the row after the draft is known
   std::vector<Source> sources_;
 };
 

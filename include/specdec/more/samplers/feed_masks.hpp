@@ -65,7 +65,7 @@ class MaskRow {
 /// sequence has a copy, which follows the text. A feed may be asked for again, or not at all.
 /// Shapes: feed.rows × words(). Bit x % 32 of word x / 32 of a row is set if token x is allowed there, as xgrammar and llguidance have
 /// it. A row without a set bit is not read (or is a dead end): its token comes after one that the grammar refuses.
-/// Throws: InvalidArgument where vocab_size is below 1, or if the grammar refuses the text; what the grammar throws. Can be asked again then.
+/// Throws: InvalidArgument where vocab_size is below 1, on a feed that does not fit the context, or if the grammar refuses the text; what the grammar throws. Can be asked again then.
 /// Cost: that of the matcher; the text is compared with the tokens that were shown. No allocation in steady state.
 template <class G>
 class FeedMasks {
@@ -83,6 +83,12 @@ class FeedMasks {
 
   /// The masks of a feed's rows. `context` is the text, which may go on after the first feed.from tokens. They live until the next call.
   std::span<const std::uint32_t> operator()(std::span<const Token> context, const BatchFeed& feed) & {
+    if (feed.from < 0 || feed.from > std::ssize(context))
+      detail::invalid_argument("feed.from = ", feed.from, " is outside 0..", std::ssize(context),
+                               ", the length of the context");
+    if (feed.rows < 0 || feed.rows > std::ssize(feed.tokens))
+      detail::invalid_argument("feed.rows = ", feed.rows, " is outside 0..", std::ssize(feed.tokens),
+                               ", the number of its tokens");
     auto& text = texts_.at(feed.sequence, [&] { return changer_.begin(feed.sequence); });
     detail::assign(masks_, feed.rows * words(), 0);
     detail::assign(reached_, feed.rows, 0);
