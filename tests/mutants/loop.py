@@ -148,7 +148,7 @@ mutant("survivals-of-the-step-before", "loop/step_recorder.hpp", "tests/loop/set
 mutant("path-of-other-branches", "model/trees.hpp", "tests/loop/settle", "if (at(parents, path[i]) != last)", "if (last < -1)")
 
 mutant = promise("options that change while a proposal is out hold from the end of its step on, and a text keeps its law")
-mutant("change-within-a-step", "loop/step_base.hpp", "tests/loop/change", "    if (!offers()) take_change();", "    take_change();")
+mutant("change-within-a-step", "loop/step_base.hpp", "tests/loop/change", "    if (!offers() && !offered_.in_the_making()) take_change();", "    take_change();")
 mutant("change-lost-by-a-copy", "loop/round.hpp", "tests/loop/change", "    else Step::take_change();", "    else void();")
 mutant("change-takes-back-no-limits", "loop/step_base.hpp", "tests/loop/change",
        "    change_.reset();\n    limits_.reset();\n    if (tokens().empty())", "    change_.reset();\n    if (tokens().empty())")
