@@ -96,7 +96,7 @@ class AheadDrafter {
     std::exception_ptr error = nullptr;  // of a draft in advance
   };
   struct Text {
-    std::vector<Slot> slots;
+    std::vector<Slot> places;
     std::size_t current = 0;    // the slot of the text's draft
     bool wants = false;         // the draft is being judged, and nothing was drafted for after it
     bool looked_after = false;  // the row after the draft is known
@@ -105,7 +105,7 @@ class AheadDrafter {
     std::uint64_t seed = 0;
     std::vector<double> reached = {}, accepted = {};  // how often each place of a draft was
 
-    Slot& slot() { return slots[current]; }
+    Slot& slot() { return places[current]; }
     std::size_t other() const { return current == 0 ? 1 : 0; }
   };
   struct Outcome {
@@ -177,8 +177,8 @@ class AheadDrafter {
     if (found == texts_.end()) return;
     Text& text = found->second;
     text.wants = false;
-    for (std::size_t s = 0; s < text.slots.size(); ++s) {
-      Slot& slot = text.slots[s];
+    for (std::size_t s = 0; s < text.places.size(); ++s) {
+      Slot& slot = text.places[s];
       slot.ahead = slot.ahead && length >= text.size;
       if (slot.ahead) slot.valid = std::min(slot.valid, length);
       else inner_.keep(number_of(sequence, s), length);
@@ -217,14 +217,14 @@ class AheadDrafter {
   }
   Text& text_of(Index sequence) {
     Text& text = texts_[sequence];
-    text.slots.resize(static_cast<std::size_t>(slots_));
+    text.places.resize(static_cast<std::size_t>(slots_));
     return text;
   }
   std::span<const Token> tokens_of(Index sequence, const Text& text) const {
     return inner_.drafted(number_of(sequence, text.current)).tokens;
   }
   Slot& slot_of(Index number) {
-    return detail::at(texts_.find(number / slots_)->second.slots, number % slots_);
+    return detail::at(texts_.find(number / slots_)->second.places, number % slots_);
   }
 
   template <class Request>
@@ -257,12 +257,12 @@ class AheadDrafter {
              (request.limits.fixed ? slot.length == length : slot.length <= length) &&
              std::ranges::equal(slot.context, request.context);
     };
-    const auto found = std::ranges::find_if(text.slots, hits);
-    for (Slot& slot : text.slots) slot.ahead = slot.ahead && &slot == std::to_address(found);
+    const auto found = std::ranges::find_if(text.places, hits);
+    for (Slot& slot : text.places) slot.ahead = slot.ahead && &slot == std::to_address(found);
     ++drafts_;
-    if (found == text.slots.end()) return false;
+    if (found == text.places.end()) return false;
     ++hits_;
-    text.current = static_cast<std::size_t>(found - text.slots.begin());
+    text.current = static_cast<std::size_t>(found - text.places.begin());
     found->valid = unlimited;  // what it has cached is text
     request.error = std::exchange(found->error, nullptr);
     if (request.error) found->ahead = false;
@@ -271,7 +271,7 @@ class AheadDrafter {
 
   // The slot is for a draft after this context from here on. Returns the drafter's number for it.
   Index go_on(Index sequence, std::size_t s, std::span<const Token> context) {
-    Slot& slot = text_of(sequence).slots[s];
+    Slot& slot = text_of(sequence).places[s];
     const Index common = detail::common_length(slot.context, context);
     const Index valid = common < std::ssize(slot.context) ? common : unlimited;
     inner_.keep(number_of(sequence, s), std::min(std::exchange(slot.valid, unlimited), valid));
@@ -289,7 +289,7 @@ class AheadDrafter {
     limits.stops_from -= std::ssize(context_) - text.size;
     const Index number = go_on(sequence, s, detail::view_of(context_));
     requests_.push_back(
-        {.sequence = number, .context = detail::view_of(text.slots[s].context), .limits = limits});
+        {.sequence = number, .context = detail::view_of(text.places[s].context), .limits = limits});
   }
 
   // Asks for the row after the draft.
@@ -317,8 +317,8 @@ class AheadDrafter {
       if (const auto more = inner_.drafted(number_of(sequence, text.other())); !more.tokens.empty())
         guess(text, more.rows.row(0), gamma, -1, reached);
     std::size_t s = 0;
-    for (std::size_t i = 0; i < guesses_.size() && s < text.slots.size(); ++i, ++s) {
-      if (s == text.current && ++s == text.slots.size()) break;
+    for (std::size_t i = 0; i < guesses_.size() && s < text.places.size(); ++i, ++s) {
+      if (s == text.current && ++s == text.places.size()) break;
       ask(sequence, text, s, guesses_[i], text.limits.length());
     }
   }
@@ -337,7 +337,7 @@ class AheadDrafter {
     return (detail::at(text.accepted, k) + 1.4) / (detail::at(text.reached, k) + 2);
   }
 
-  // Makes the drafts that were asked for. Their numbers are those of their slots, or those for rows after drafts.
+  // Makes the drafts that were asked for. Their numbers are those of their places, or those for rows after drafts.
   template <class E>
   void draft_all(bool after, E& for_each) {
     sources_.clear();
