@@ -435,11 +435,11 @@ TEST_CASE("a row that is none costs its own text, not the drafts in advance of o
 TEST_CASE("nothing is drafted in advance for a sequence without a proposal") {
   const Models models = models_of(1);
   SpecDec decoder{ExternalTarget{4}, AheadDrafter{ModelDrafter{Table(models.small)}, 2}};
-  const Options options{.gamma = 2, .stop_tokens = {3}};
+  const Options few{.gamma = 2, .stop_tokens = {3}};
   std::mt19937_64 rng{1};
-  auto sequence = decoder.start(Tokens{0, 1}, options);
+  auto sequence = decoder.start(Tokens{0, 1}, few);
   {
-    auto other = decoder.start(Tokens{0, 1}, options);
+    auto other = decoder.start(Tokens{0, 1}, few);
     other.propose(rng);
     other.draft_ahead();
   }  // its options are gone
@@ -450,10 +450,10 @@ TEST_CASE("nothing is drafted in advance for a sequence without a proposal") {
 TEST_CASE("a number that is too large for drafts in advance ends its own text alone") {
   const Models models = models_of(1);
   Batch batch{ExternalTarget{4}, AheadDrafter{ModelDrafter{ModelPerSequence{Table(models.small)}}, 4}};
-  const Options options{.max_new_tokens = 4, .gamma = 2};
+  const Options few{.max_new_tokens = 4, .gamma = 2};
   const Tokens start{0, 1};
   for (const Index number : {Index{0}, Index{1} << (8 * sizeof(Index) - 2)})
-    batch.add({.prompt = start, .options = options, .source = std::mt19937_64{1}, .number = number});
+    batch.add({.prompt = start, .options = few, .source = std::mt19937_64{1}, .number = number});
   CHECK(batch.propose().size() == 1);
   batch.draft_ahead();
   const auto finished = batch.accept(Rows(Rows::Constant(3, 4, 0.25)));
