@@ -24,6 +24,7 @@
 #include "support/message_of.hpp"
 #include "support/models.hpp"
 #include "support/processors.hpp"
+#include "support/rows_asked.hpp"
 
 namespace test_sample_processed_target {
 
@@ -47,17 +48,6 @@ const Options options{
 const Tree tree{TreeShape::of_widths({2, 1, 2}), WithoutReplacement{}};
 
 Tokens copy(std::span<const Token> tokens) { return {tokens.begin(), tokens.end()}; }
-
-// The tokens before row i of a feed, of which the first come from the text.
-Tokens before_row(std::span<const Token> text, const Feed& feed, Index i) {
-  Tokens path;
-  for (Index k = std::ssize(feed.tokens) - feed.rows + i; k >= 0;
-       k = feed.parents.empty() ? k - 1 : feed.parents[std::size_t(k)])
-    path.push_back(feed.tokens[std::size_t(k)]);
-  Tokens before = copy(text.first(std::size_t(feed.from)));
-  before.insert(before.end(), path.rbegin(), path.rend());
-  return before;
-}
 
 // The engine's call for one feed: logits, which are garbage after a token that the processor refuses.
 struct Engine {

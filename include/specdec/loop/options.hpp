@@ -76,7 +76,7 @@ struct Options {
   LogProbabilityOptions log_probabilities = {};  ///< which log-probabilities to record; by default none
   /// For a prompt that is more than its tokens, in ascending order: a key at the first placeholder of each image or embedding, and
   /// one at 0 for an adapter. What is cached of a text serves another (resume(), twins) up to the first key in which they differ.
-  /// A next turn adds keys to those of its text; change() and a fork leave them as they are.
+  /// A next turn adds keys to the keys of its text; change() and a fork leave them as they are.
   std::vector<ContextKey> keys = {};
 };
 

@@ -22,6 +22,7 @@
 #include "support/layouts.hpp"
 #include "support/message_of.hpp"
 #include "support/models.hpp"
+#include "support/rows_asked.hpp"
 
 namespace test_more_drafters_ahead_drafter {
 
@@ -35,18 +36,6 @@ using Tokens = std::vector<Token>;
 using Rows = RowMajor<double>;
 
 Tokens copy(std::span<const Token> tokens) { return {tokens.begin(), tokens.end()}; }
-
-// The rows that a feed of a line asks for, after this text.
-Rows rows_of(const Table& model, std::span<const Token> text, const Feed& feed) {
-  Rows rows(feed.rows, model.vocab_size());
-  Tokens before = copy(text.first(std::size_t(feed.from)));
-  before.insert(before.end(), feed.tokens.begin(), feed.tokens.end() - feed.rows);
-  for (Index i = 0; i < feed.rows; ++i) {
-    before.push_back(feed.tokens[std::size_t(std::ssize(feed.tokens) - feed.rows + i)]);
-    rows.row(i) = model.distribution(before).segment(0, model.vocab_size()).matrix().transpose();
-  }
-  return rows;
-}
 
 // The law of a text, by all outcomes of all draws: those of the drafts in advance, too. A coin decides whether there are any.
 struct Counts {
@@ -66,7 +55,7 @@ Counts check_law(const V& rule, const Models& models, Index gamma, Index outcome
     while (!sequence.done()) {
       const Feed feed = sequence.propose(chance);
       sequence.draft_ahead();
-      sequence.accept(rows_of(models.target, sequence.context(), feed), chance);
+      sequence.accept(rows_asked(models.target, sequence.context(), feed), chance);
     }
     law[copy(sequence.tokens())] += chance.probability();
     counts.hits += chance.probability() * static_cast<double>(ahead.hits());
@@ -132,7 +121,7 @@ Written written(const Models& models, std::uint64_t seed, bool ahead, Index outc
     out.drafts.push_back(copy(draft.tokens));
     if (ahead) sequence.draft_ahead();
     CHECK(copy(sequence.draft().tokens) == out.drafts.back());
-    sequence.accept(rows_of(models.target, sequence.context(), feed), rng);
+    sequence.accept(rows_asked(models.target, sequence.context(), feed), rng);
   }
   out.tokens = copy(sequence.tokens());
   out.hits = drafter.hits();
@@ -172,7 +161,7 @@ TEST_CASE("with its own numbers, too, the text has the target's law") {
       while (!sequence.done()) {
         const Feed feed = sequence.propose(rng);
         sequence.draft_ahead();
-        sequence.accept(rows_of(models.target, sequence.context(), feed), rng);
+        sequence.accept(rows_asked(models.target, sequence.context(), feed), rng);
       }
       return copy(sequence.tokens());
     };
@@ -194,7 +183,7 @@ TEST_CASE("the drafts of a hit were drawn from their rows, as every draft") {
     const Feed feed = sequence.propose(rng);
     if (drafter.hits() > before) audit.add(sequence.draft().rows, sequence.draft().tokens);
     sequence.draft_ahead();
-    sequence.accept(rows_of(models.target, sequence.context(), feed), rng);
+    sequence.accept(rows_asked(models.target, sequence.context(), feed), rng);
   }
   CHECK(audit.report().fault == testing::DraftFault::none);
 }
@@ -224,7 +213,7 @@ std::map<Index, Tokens> written_together(const Models& models, Index count, std:
     }
     for (const BatchFeed& feed : batch.propose_for(some)) {
       asked.push_back(feed.sequence);
-      rows.push_back(rows_of(models.target, batch.sequence(feed.sequence).context(), feed));
+      rows.push_back(rows_asked(models.target, batch.sequence(feed.sequence).context(), feed));
     }
     if (!disturbed || one_in(2)) batch.draft_ahead();
     if (disturbed && one_in(4)) {  // its proposal is taken back
@@ -263,7 +252,7 @@ TEST_CASE("in a batch each text gets the drafts that it gets alone") {
       while (!sequence.done()) {
         const Feed feed = sequence.propose(rng);
         sequence.draft_ahead();
-        sequence.accept(rows_of(models.target, sequence.context(), feed), rng);
+        sequence.accept(rows_asked(models.target, sequence.context(), feed), rng);
       }
       CHECK(texts.at(i) == copy(sequence.tokens()));
     }
@@ -297,7 +286,7 @@ TEST_CASE("a proposal that is taken back after a hit is made again, draft and nu
       CHECK(copy(sequence.draft().tokens) == draft);
     }
     sequence.draft_ahead();
-    sequence.accept(rows_of(models.target, sequence.context(), feed), rng);
+    sequence.accept(rows_asked(models.target, sequence.context(), feed), rng);
   }
   CHECK(again > 3);
 }
@@ -312,7 +301,7 @@ TEST_CASE("a draft that was used up is not used again where the text goes back")
   const auto step = [&](bool ahead) {
     const Feed feed = sequence.propose(rng);
     if (ahead) sequence.draft_ahead();
-    sequence.accept(rows_of(models.target, sequence.context(), feed), rng);
+    sequence.accept(rows_asked(models.target, sequence.context(), feed), rng);
   };
   int again = 0;
   while (!sequence.done()) {
@@ -348,7 +337,7 @@ TEST_CASE("a keyed text is that of its key, and drafts in advance share its numb
     while (!sequence.done()) {
       const Feed feed = sequence.propose(key);
       sequence.draft_ahead();
-      sequence.accept(rows_of(models.target, sequence.context(), feed), key);
+      sequence.accept(rows_asked(models.target, sequence.context(), feed), key);
     }
     CHECK(copy(sequence.tokens()) ==
           autoregressive<KeyedVerifier>(Table(models.target), prompt_of(1), options, again).tokens);
@@ -387,7 +376,7 @@ TEST_CASE(
     const auto failed = message_of<std::runtime_error>([&] {
       const Feed feed = sequence.propose(rng);
       sequence.draft_ahead();
-      sequence.accept(rows_of(sure, sequence.context(), feed), rng);
+      sequence.accept(rows_asked(sure, sequence.context(), feed), rng);
     });
     if (failed.empty()) continue;
     ++errors;
@@ -424,7 +413,7 @@ TEST_CASE("a row that is none costs its own text, not the drafts in advance of o
     Rows rows(0, 4);
     for (const BatchFeed& feed : batch.propose()) {
       Rows both(rows.rows() + feed.rows, 4);
-      both << rows, rows_of(target, batch.sequence(feed.sequence).context(), feed);
+      both << rows, rows_asked(target, batch.sequence(feed.sequence).context(), feed);
       rows = both;
     }
     CHECK_NOTHROW(batch.draft_ahead());

@@ -22,6 +22,7 @@
 #include "support/catch.hpp"
 #include "support/message_of.hpp"
 #include "support/processors.hpp"
+#include "support/rows_asked.hpp"
 
 namespace test_more_samplers_feed_masks {
 
@@ -38,17 +39,6 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 const Tokens prompt{0, 2, 1, 1, 0, 2};  // a Rhythm
 
 Tokens copy(std::span<const Token> tokens) { return {tokens.begin(), tokens.end()}; }
-
-// The tokens before row i of a feed.
-Tokens before_row(std::span<const Token> text, const Feed& feed, Index i) {
-  Tokens path;
-  for (Index k = std::ssize(feed.tokens) - feed.rows + i; k >= 0;
-       k = feed.parents.empty() ? k - 1 : feed.parents[std::size_t(k)])
-    path.push_back(feed.tokens[std::size_t(k)]);
-  Tokens before = copy(text.first(std::size_t(feed.from)));
-  before.insert(before.end(), path.rbegin(), path.rend());
-  return before;
-}
 
 // An engine that masks its own logits. It computes no row that no token is allowed in.
 struct Engine {

@@ -110,10 +110,7 @@ struct BatchOfC {
     if (in.offsets != nullptr && in.offsets32 != nullptr)
       invalid_argument("offsets and offsets32 are both set: one of them is NULL");
     if (in.offsets32 == nullptr) check_not_null(in.offsets, "offsets");
-    if (offset(0) != 0) invalid_argument("offsets[0] = ", offset(0), ", expected 0");
-    for (Index i = 0; i < in.drafts; ++i)  // compared, because a difference might overflow
-      if (offset(i + 1) < offset(i))
-        invalid_argument("offsets[", i + 1, "] = ", offset(i + 1), ", after ", offset(i));
+    detail::check_offsets([this](Index i) { return offset(i); }, in.drafts);
   }
   void check_rule() const {
     if (!is_for_trees(in.rule) && in.rule != SPECDEC_GREEDY_BLOCK)

@@ -118,10 +118,7 @@ void clear_for(int64_t count, Lists&... lists) {
 inline void check_drafts(const int32_t* tokens, const int64_t* offsets, int64_t count, Index vocab_size) {
   if (offsets == nullptr && tokens == nullptr) return;
   check_not_null(offsets, "offsets");
-  if (offsets[0] != 0) invalid_argument("offsets[0] = ", offsets[0], ", expected 0");
-  for (int64_t i = 0; i < count; ++i)
-    if (offsets[i + 1] < offsets[i])
-      invalid_argument("offsets[", i + 1, "] = ", offsets[i + 1], ", after ", offsets[i]);
+  check_offsets([offsets](Index i) { return Index{offsets[i]}; }, count);
   check_tokens("tokens", list_of("tokens", tokens, "offsets[count]", offsets[count]), vocab_size);
 }
 

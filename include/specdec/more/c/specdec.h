@@ -478,7 +478,7 @@ SPECDEC_C_API specdec_status specdec_requests_text(const specdec_requests* reque
 typedef struct specdec_feed {
   int64_t request;
   int64_t from;           ///< cut the request's context to so many tokens
-  const int32_t* tokens;  ///< then feed it these: those of the text that are not cached, and the draft
+  const int32_t* tokens;  ///< then feed it these: the tokens of the text that are not cached, and the draft
   int64_t size;
   int64_t
       rows;  ///< next-token rows are wanted after the last `rows` tokens: as many as drafted tokens are fed, and one

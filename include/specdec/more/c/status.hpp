@@ -68,4 +68,13 @@ inline void check_not_null(const void* pointer, const char* name) {
   if (pointer == nullptr) invalid_argument(name, " is NULL");
 }
 
+/// Checks the offsets of drafts that lie one after another: `count` + 1 numbers offset(i) from 0 on that do not fall.
+template <class F>
+void check_offsets(const F& offset, Index count) {
+  if (offset(0) != 0) invalid_argument("offsets[0] = ", offset(0), ", expected 0");
+  for (Index i = 0; i < count; ++i)  // compared, because a difference might overflow
+    if (offset(i + 1) < offset(i))
+      invalid_argument("offsets[", i + 1, "] = ", offset(i + 1), ", after ", offset(i));
+}
+
 }  // namespace specdec::detail

@@ -73,7 +73,7 @@ struct AheadNumbers {
 /// else. For a seed it is another text, which depends on when draft_ahead() is called, not on other texts.
 /// Throws: InvalidArgument if outcomes is below 1, or copies of a drafter of one text would share a model; what the drafter throws. An
 /// error about a draft in advance is its text's error if it is a hit.
-/// Random: two draws for a seed; without a hit, then those of the drafter. A keyed source needs `numbers` that give it at its position:
+/// Random: two draws for a seed; without a hit, then the draws of the drafter. A keyed source needs `numbers` that give it at its position:
 /// AheadDrafter{drafter, 4, [=](std::uint64_t, Index, Index position) { ... }}.
 /// Cost: two drafts of the drafter in draft_ahead(), for all texts and outcomes together. Each draft's context is copied and compared.
 /// Example: examples/write/draft_ahead.cpp; where it gains: examples/write/drafters.md
@@ -337,7 +337,7 @@ class AheadDrafter {
     return (detail::at(text.accepted, k) + 1.4) / (detail::at(text.reached, k) + 2);
   }
 
-  // Makes the drafts that were asked for. Their numbers are those of their places, or those for rows after drafts.
+  // Makes the drafts that were asked for, each with the random numbers of its slot, or for the row after a draft.
   template <class E>
   void draft_all(bool after, E& for_each) {
     sources_.clear();

@@ -36,9 +36,6 @@ struct WeighedNumbers {
   /// How many numbers there is room for.
   static constexpr std::size_t capacity = std::size_t{12288} / sizeof(Scalar);
 
-  /// How many numbers surely fit that come in chunks.
-  static constexpr double room = capacity - chunk_size;
-
   /// How many bits a weight may have. The sum of all weights is then less than 2^63.
   static constexpr int weight_bits = sizeof(Scalar) == 4 ? 31 : 50;
 
