@@ -15,7 +15,6 @@
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0 {
-
 namespace detail {
 
 struct SuffixOptions {
