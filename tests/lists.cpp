@@ -48,4 +48,19 @@ TEST_CASE("a vector's size is an Index") {
   CHECK(list == std::vector{5, 5, 5});
 }
 
+TEST_CASE("bisection finds how many numbers satisfy a condition, and asks about few of them") {
+  for (specdec::Index count = 0; count <= 33; ++count)
+    for (specdec::Index first = 0; first <= count; ++first) {
+      int asked = 0;
+      const auto holds = [&](specdec::Index number) {
+        REQUIRE(number >= 0);
+        REQUIRE(number < count);
+        ++asked;
+        return number < first;
+      };
+      CHECK(detail::partition_point(count, holds) == first);
+      CHECK(asked <= 6);
+    }
+}
+
 }  // namespace test_lists

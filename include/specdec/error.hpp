@@ -26,6 +26,19 @@
 
 namespace specdec::inline v0_2_0 {
 
+/// What all errors of the library are. It is no std::exception itself: an error has this class beside the standard's class.
+class Error {
+ public:
+  /// The message.
+  virtual const char* what() const noexcept = 0;
+
+ protected:
+  Error() = default;
+  Error(const Error&) = default;
+  Error& operator=(const Error&) = default;
+  ~Error() = default;
+};
+
 namespace detail {
 
 /// A part of a message: a text or a number. A program compiles one function for all lists of parts, not one for each mix of types.
@@ -86,23 +99,6 @@ template <class... Parts>
 std::string message(const Parts&... parts) {
   return joined({parts...});
 }
-
-}  // namespace detail
-
-/// What all errors of the library are. It is no std::exception itself: an error has this class beside the standard's class.
-class Error {
- public:
-  /// The message.
-  virtual const char* what() const noexcept = 0;
-
- protected:
-  Error() = default;
-  Error(const Error&) = default;
-  Error& operator=(const Error&) = default;
-  ~Error() = default;
-};
-
-namespace detail {
 
 /// An error of the library that is also of a class of the standard library.
 template <class Standard>
@@ -317,5 +313,4 @@ inline void check_here(bool here, const char* what) {
 }
 
 }  // namespace detail
-
 }  // namespace specdec

@@ -64,6 +64,23 @@ void append(std::vector<T>& list, const List& more) {
   list.insert(list.end(), more.data(), more.data() + more.size());
 }
 
+/// How many of the numbers 0..count − 1 satisfy `holds`, by bisection.
+/// Pre: where it holds for a number, it holds for all smaller ones.
+template <class Holds>
+Index partition_point(Index count, const Holds& holds) {
+  Index first = 0;
+  while (count > 0) {
+    const Index half = count / 2;
+    if (holds(first + half)) {
+      first += half + 1;
+      count -= half + 1;
+    } else {
+      count = half;
+    }
+  }
+  return first;
+}
+
 /// The length of the common prefix of two lists.
 template <class A, class B>
 Index common_length(const A& a, const B& b) {

@@ -33,6 +33,7 @@
 #include "specdec/draft/fallback_drafter.hpp"
 #include "specdec/draft/length/draft_length.hpp"
 #include "specdec/draft/length/each.hpp"
+#include "specdec/draft/length/keep_drafting.hpp"
 #include "specdec/draft/lifted_drafter.hpp"
 #include "specdec/draft/model_drafter.hpp"
 #include "specdec/draft/one_text_drafter.hpp"

@@ -40,5 +40,4 @@ constexpr To as_type(From n) {
 }
 
 }  // namespace detail
-
 }  // namespace specdec

@@ -46,6 +46,10 @@ class Keyed;
 template <class C>
 inline constexpr bool is_keyed = std::derived_from<std::remove_cvref_t<C>, Keyed>;
 
+/// The random argument of a verifier, a drafter of the library or the loop: a generator or a source of chance.
+template <class R>
+concept RandomSource = RandomBitGenerator<R> || Chance<R>;
+
 namespace detail {
 
 /// A certain coin takes no random number. A NaN probability is an error, not a "no".
@@ -61,6 +65,30 @@ bool coin(double h, Flip&& flip) {
 template <class C>
 void stand_at(C& chance, Index position) {
   if constexpr (requires { chance.stand_at(position); }) chance.stand_at(position);
+}
+
+/// Whether an argument, whose forwarding reference has type `Source`, can give random numbers: a variable, and a RandomSource.
+template <class Source>
+concept DrawnFrom = std::is_lvalue_reference_v<Source> && RandomSource<std::remove_reference_t<Source>>;
+
+/// Whether random numbers can be drawn from the argument. If not, a compile error that says why, and no other under this condition.
+template <class Source>
+consteval bool fits_source() {
+  using S = std::remove_cvref_t<Source>;
+  constexpr bool number = std::is_arithmetic_v<S>, source = RandomSource<S>,
+                 missing = std::same_as<S, MissingGenerator>;
+  static_assert(
+      !missing,
+      "the generator is missing: pass one after the other arguments, such as std::mt19937_64 rng{seed}");
+  static_assert(!number,
+                "a number is no source of random numbers (specdec::RandomSource): pass a generator that has "
+                "it as its seed, such as std::mt19937_64 rng{seed}");
+  static_assert(source || number || missing,
+                "the argument for random numbers is no specdec::RandomSource: pass a random bit generator, "
+                "such as a std::mt19937_64, or a source of chance");
+  static_assert(!source || DrawnFrom<Source>,
+                "the generator is a temporary or const: pass a variable, which goes on where it stopped");
+  return DrawnFrom<Source>;
 }
 
 }  // namespace detail
@@ -106,38 +134,6 @@ class RandomChance {
  private:
   Generator* generator_;
 };
-
-/// The random argument of a verifier, a drafter of the library or the loop: a generator or a source of chance.
-template <class R>
-concept RandomSource = RandomBitGenerator<R> || Chance<R>;
-
-namespace detail {
-
-/// Whether an argument, whose forwarding reference has type `Source`, can give random numbers: a variable, and a RandomSource.
-template <class Source>
-concept DrawnFrom = std::is_lvalue_reference_v<Source> && RandomSource<std::remove_reference_t<Source>>;
-
-/// Whether random numbers can be drawn from the argument. If not, a compile error that says why, and no other under this condition.
-template <class Source>
-consteval bool fits_source() {
-  using S = std::remove_cvref_t<Source>;
-  constexpr bool number = std::is_arithmetic_v<S>, source = RandomSource<S>,
-                 missing = std::same_as<S, MissingGenerator>;
-  static_assert(
-      !missing,
-      "the generator is missing: pass one after the other arguments, such as std::mt19937_64 rng{seed}");
-  static_assert(!number,
-                "a number is no source of random numbers (specdec::RandomSource): pass a generator that has "
-                "it as its seed, such as std::mt19937_64 rng{seed}");
-  static_assert(source || number || missing,
-                "the argument for random numbers is no specdec::RandomSource: pass a random bit generator, "
-                "such as a std::mt19937_64, or a source of chance");
-  static_assert(!source || DrawnFrom<Source>,
-                "the generator is a temporary or const: pass a variable, which goes on where it stopped");
-  return DrawnFrom<Source>;
-}
-
-}  // namespace detail
 
 /// A source of chance: the argument itself if it is one, else a RandomChance around the generator.
 template <RandomSource R>

@@ -22,7 +22,6 @@
 #include "specdec/rows/read/residual.hpp"
 
 namespace specdec::inline v0_2_0 {
-
 namespace detail {
 
 /// The race of weight w, by the random numbers of its rounds: round_of(n) answers lost(w), and won(w, p, r) for a token with

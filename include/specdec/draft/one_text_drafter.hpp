@@ -11,7 +11,6 @@
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/types.hpp"
-#include "specdec/verify/verdict.hpp"
 
 namespace specdec::inline v0_2_0 {
 namespace detail {

@@ -27,8 +27,6 @@
 #include "specdec/loop/step.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/over_feeds.hpp"
-#include "specdec/model/trees.hpp"
-#include "specdec/rows/kinds/dense.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/block.hpp"

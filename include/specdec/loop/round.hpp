@@ -14,7 +14,7 @@
 #include "specdec/chance/chance.hpp"
 #include "specdec/draft/draft.hpp"
 #include "specdec/draft/drafter.hpp"
-#include "specdec/draft/length/keep_drafting.hpp"
+#include "specdec/draft/length/draft_length.hpp"
 #include "specdec/draft/lifted_drafter.hpp"
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"

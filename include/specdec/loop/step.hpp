@@ -20,7 +20,6 @@
 #include "specdec/measure/clock.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/model.hpp"
-#include "specdec/model/trees.hpp"
 #include "specdec/model/uncopied.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/dense.hpp"
@@ -28,13 +27,11 @@
 #include "specdec/token_ids.hpp"
 #include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
-#include "specdec/verify/draft_limit.hpp"
 #include "specdec/verify/drafted.hpp"
 #include "specdec/verify/verdict.hpp"
 #include "specdec/verify/verify_line.hpp"
 
 namespace specdec::inline v0_2_0 {
-
 namespace detail {
 
 /// A compile error if the rule cannot judge this drafter's drafts. Where all draft rows are one-hot, a rule remembers nothing.

@@ -34,7 +34,6 @@
 #include "specdec/model/turn.hpp"
 #include "specdec/rows/kinds/stored_rows.hpp"
 #include "specdec/rows/numbers.hpp"
-#include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0::detail {

@@ -16,7 +16,6 @@
 #include "specdec/model/feeds.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/over_feeds.hpp"
-#include "specdec/model/trees.hpp"
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/rows/kinds/row_span.hpp"
 #include "specdec/rows/kinds/stored_rows.hpp"
@@ -126,13 +125,9 @@ class ModelPerSequence {
     if constexpr (std::is_lvalue_reference_v<Rows>) kept = &output;
     else kept = outputs_.emplace_back(std::make_unique<const Output>(std::forward<Rows>(output))).get();
     const auto rows = detail::rows_as_stored(*kept);
-    if (rows.rows() != feed.rows)
-      detail::invalid_argument("the model returned ", Index{rows.rows()}, " rows for sequence ",
-                               feed.sequence, ", expected ", feed.rows);
-    if constexpr (NumberMatrix<Output>)
-      if (rows.rows() > 0 && rows.cols() != vocab_size())
-        detail::invalid_argument("the model returned rows over ", Index{rows.cols()}, " tokens for sequence ",
-                                 feed.sequence, ", expected its vocabulary of ", Index{vocab_size()});
+    Index size = vocab_size();  // RowSpan checks that of distributions
+    if constexpr (NumberMatrix<Output>) size = rows.cols();
+    detail::check_shape("model", rows.rows(), size, feed.rows, vocab_size());
     for (Index i = 0; i < feed.rows; ++i) rows_.push_back(rows.row(i));
   }
 

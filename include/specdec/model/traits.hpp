@@ -40,6 +40,15 @@ template <class M>
 inline constexpr bool has_one_context =
     !TakesFeeds<M> || requires { requires static_cast<bool>(M::one_text); };
 
+/// Whether a model says how far its context can be cut back.
+template <class M>
+inline constexpr bool has_reach = requires(const M& model) { model.reach(); };
+
+/// Whether a context can be cut back to any length. Beyond its reach, specdec::Reread reads it again.
+template <class M>
+inline constexpr bool goes_back_anywhere =
+    !has_reach<M> || requires { requires static_cast<bool>(M::reads_again); };
+
 }  // namespace detail
 
 /// Whether a model, for one text or for many, takes trees of tokens: see model/trees.hpp.
@@ -104,19 +113,6 @@ Index context_size(const M& model) {
   }
   return unlimited;
 }
-
-namespace detail {
-
-/// Whether a model says how far its context can be cut back.
-template <class M>
-inline constexpr bool has_reach = requires(const M& model) { model.reach(); };
-
-/// Whether a context can be cut back to any length. Beyond its reach, specdec::Reread reads it again.
-template <class M>
-inline constexpr bool goes_back_anywhere =
-    !has_reach<M> || requires { requires static_cast<bool>(M::reads_again); };
-
-}  // namespace detail
 
 /// How far the model's context can be cut back, in tokens. A sliding-window cache that is a ring, and a recurrent model that
 /// keeps its last states, have lost what lies further back. If the context has held at most n tokens since it was last empty,

@@ -28,32 +28,6 @@ template <class R>
 concept Distribution = std::copy_constructible<R> && detail::HasVocabSize<R> && detail::HasProbability<R> &&
                        detail::HasSampler<R>;
 
-namespace detail {
-
-/// A segment in memory of its own.
-template <class Scalar = double>
-using Segment = Eigen::Array<Scalar, Eigen::Dynamic, 1, Eigen::ColMajor, max_segment_size>;
-
-/// A segment as contiguous floats or doubles: the segment itself if it is contiguous already, else a copy.
-template <class Given>
-decltype(auto) side_by_side(const Given& segment) {
-  using Stored = typename Given::Scalar;
-  using Scalar = std::conditional_t<std::same_as<Stored, float>, float, double>;
-  constexpr bool lies_so = [] {
-    if constexpr ((Given::Flags & Eigen::DirectAccessBit) == 0) return false;
-    else return std::same_as<Stored, Scalar> && Given::InnerStrideAtCompileTime == 1;
-  }();
-  if constexpr (lies_so) return (segment);
-  else return Segment<Scalar>(segment.template cast<Scalar>());
-}
-
-/// A segment of doubles for rows of the types R..., on which it depends so that only programs with such rows compile it.
-template <class... R>
-using GatheredSegment =
-    Segment<decltype((0.0 + ... + static_cast<double>(std::declval<const R&>().probability(Token{}))))>;
-
-}  // namespace detail
-
 /// The probability of a token; 0 if the token lies outside the row's vocabulary.
 template <class R>
 double probability(const R& row, Token x) {
@@ -99,6 +73,28 @@ using RowOf = std::remove_cvref_t<decltype(std::declval<const M&>().row(Index{})
 
 namespace detail {
 
+/// A segment in memory of its own.
+template <class Scalar = double>
+using Segment = Eigen::Array<Scalar, Eigen::Dynamic, 1, Eigen::ColMajor, max_segment_size>;
+
+/// A segment as contiguous floats or doubles: the segment itself if it is contiguous already, else a copy.
+template <class Given>
+decltype(auto) side_by_side(const Given& segment) {
+  using Stored = typename Given::Scalar;
+  using Scalar = std::conditional_t<std::same_as<Stored, float>, float, double>;
+  constexpr bool lies_so = [] {
+    if constexpr ((Given::Flags & Eigen::DirectAccessBit) == 0) return false;
+    else return std::same_as<Stored, Scalar> && Given::InnerStrideAtCompileTime == 1;
+  }();
+  if constexpr (lies_so) return (segment);
+  else return Segment<Scalar>(segment.template cast<Scalar>());
+}
+
+/// A segment of doubles for rows of the types R..., on which it depends so that only programs with such rows compile it.
+template <class... R>
+using GatheredSegment =
+    Segment<decltype((0.0 + ... + static_cast<double>(std::declval<const R&>().probability(Token{}))))>;
+
 /// An Eigen expression that is computed wherever it is read, such as 2 * p.
 template <class M>
 concept ComputedExpression =
@@ -120,5 +116,4 @@ consteval bool fits_rows() {
 }
 
 }  // namespace detail
-
 }  // namespace specdec

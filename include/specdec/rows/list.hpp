@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/read/prefix_sampler.hpp"
 
@@ -13,17 +14,7 @@ namespace specdec::inline v0_2_0::detail {
 /// The first k with support(k) >= x; support_size() if there is none.
 template <ListedRow R>
 Index lower_bound(const R& row, Index x) {
-  Index first = 0, count = row.support_size();
-  while (count > 0) {
-    const Index half = count / 2;
-    if (static_cast<Index>(row.support(first + half)) < x) {
-      first += half + 1;
-      count -= half + 1;
-    } else {
-      count = half;
-    }
-  }
-  return first;
+  return partition_point(row.support_size(), [&](Index k) { return static_cast<Index>(row.support(k)) < x; });
 }
 
 /// Throws if x lies outside the vocabulary. Only the id of a drawn token is checked; other ids are trusted.

@@ -218,6 +218,8 @@ class RowPointers {
   template <detail::OwningTemporary Temporary>
   RowPointers(Temporary&& pointers, Index vocab_size, Index stride = 1) = delete;
 
+  static constexpr bool lists_numbers = true;  ///< see NumberMatrix
+
   Index rows() const { return static_cast<Index>(pointers_.size()); }
   Index cols() const { return cols_; }
   NumberRow<S, Stride> row(Index i) const { return {detail::at(pointers_, i), cols_, stride_}; }
@@ -234,18 +236,11 @@ template <class Pointers>
 RowPointers(const Pointers&, Index, Index)
     -> RowPointers<std::remove_const_t<std::remove_pointer_t<typename Pointers::value_type>>, Eigen::Dynamic>;
 
-namespace detail {
-template <class M>
-inline constexpr bool is_row_list = false;
-template <Real S, int Stride>
-inline constexpr bool is_row_list<RowPointers<S, Stride>> = true;
-}  // namespace detail
-
 /// A matrix of numbers in memory, one row per distribution: an Eigen expression with direct access (Matrix, Map, Ref, Block;
 /// row- or column-major), RowPointers or RowVectors. The numbers are float, double, Eigen::half or Eigen::bfloat16.
 template <class M>
 concept NumberMatrix =
-    detail::DirectExpression<std::remove_cvref_t<M>> || detail::is_row_list<std::remove_cvref_t<M>>;
+    detail::DirectExpression<std::remove_cvref_t<M>> || requires { std::remove_cvref_t<M>::lists_numbers; };
 
 /// The matrix as a view with rows(), cols() and row(i). A temporary that owns its entries is refused.
 template <NumberMatrix M>
@@ -266,5 +261,4 @@ template <ComputedExpression M>
   requires(fits_rows<M>())
 using NumbersOnceEvaluated = NumbersOf<typename M::PlainObject>;
 }  // namespace detail
-
 }  // namespace specdec

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <concepts>
 #include <cstddef>
@@ -31,43 +30,6 @@ inline double probability_of(const std::vector<Token>& output, const Law& law) {
   const auto found = law.find(output);
   return found == law.end() ? 0.0 : found->second;
 }
-
-}  // namespace detail
-
-/// A sequence of tokens as text, for messages: "[0 2 1]".
-inline std::string to_string(std::span<const Token> tokens) {
-  std::ostringstream text;
-  for (std::size_t i = 0; i < tokens.size(); ++i) text << (i == 0 ? "[" : " ") << tokens[i];
-  text << (tokens.empty() ? "[]" : "]");
-  return text.str();
-}
-
-/// Where two laws differ most.
-struct Difference {
-  double size = 0;             ///< |left - right|
-  std::vector<Token> tokens;   ///< the output
-  double left = 0, right = 0;  ///< its probability under the first law, and under the second
-
-  friend std::ostream& operator<<(std::ostream& out, const Difference& difference) {
-    return out << difference.size << ": output " << to_string(difference.tokens) << " has probability "
-               << difference.left << " and " << difference.right;
-  }
-};
-
-/// The output whose probabilities under two laws are furthest apart.
-inline Difference largest_difference(const Law& left, const Law& right) {
-  Difference worst;
-  const auto compare = [&](const std::vector<Token>& tokens) {
-    const double a = detail::probability_of(tokens, left), b = detail::probability_of(tokens, right),
-                 size = std::abs(a - b);
-    if (size > worst.size || std::isnan(size)) worst = {size, tokens, a, b};
-  };
-  for (const auto& [tokens, p] : left) compare(tokens);
-  for (const auto& [tokens, p] : right) compare(tokens);
-  return worst;
-}
-
-namespace detail {
 
 // Adds to `law` the outputs of `model` that continue `context`, up to options.max_new_tokens or a stop token.
 template <class M, class Choose>
@@ -115,6 +77,39 @@ Law law_of(const M& model, std::span<const Token> prompt, const Options& options
 }
 
 }  // namespace detail
+
+/// A sequence of tokens as text, for messages: "[0 2 1]".
+inline std::string to_string(std::span<const Token> tokens) {
+  std::ostringstream text;
+  for (std::size_t i = 0; i < tokens.size(); ++i) text << (i == 0 ? "[" : " ") << tokens[i];
+  text << (tokens.empty() ? "[]" : "]");
+  return text.str();
+}
+
+/// Where two laws differ most.
+struct Difference {
+  double size = 0;             ///< |left - right|
+  std::vector<Token> tokens;   ///< the output
+  double left = 0, right = 0;  ///< its probability under the first law, and under the second
+
+  friend std::ostream& operator<<(std::ostream& out, const Difference& difference) {
+    return out << difference.size << ": output " << to_string(difference.tokens) << " has probability "
+               << difference.left << " and " << difference.right;
+  }
+};
+
+/// The output whose probabilities under two laws are furthest apart.
+inline Difference largest_difference(const Law& left, const Law& right) {
+  Difference worst;
+  const auto compare = [&](const std::vector<Token>& tokens) {
+    const double a = detail::probability_of(tokens, left), b = detail::probability_of(tokens, right),
+                 size = std::abs(a - b);
+    if (size > worst.size || std::isnan(size)) worst = {size, tokens, a, b};
+  };
+  for (const auto& [tokens, p] : left) compare(tokens);
+  for (const auto& [tokens, p] : right) compare(tokens);
+  return worst;
+}
 
 /// The law of the target alone. `model` has distribution(context), see TableModel.
 /// Throws: InvalidArgument if max_new_tokens is negative or too large to be enumerated. All laws in this header do.

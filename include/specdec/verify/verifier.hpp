@@ -11,7 +11,6 @@
 #include "specdec/lists.hpp"
 #include "specdec/parents.hpp"
 #include "specdec/rows/kinds/dense.hpp"
-#include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/drafted.hpp"

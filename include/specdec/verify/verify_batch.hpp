@@ -17,7 +17,6 @@
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/rows/kinds/row_range.hpp"
 #include "specdec/token_ids.hpp"
-#include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/draft_layout.hpp"
 #include "specdec/verify/verdict.hpp"

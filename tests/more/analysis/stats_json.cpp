@@ -68,10 +68,10 @@ TEST_CASE("if a stop token cuts a step short, expected tokens count what was emi
 }
 
 TEST_CASE("numbers read back unchanged, and NaN or infinity is null") {
-  detail::JsonWriter json;
-  json.value(std::vector<double>{0.1, 1e-300, std::numeric_limits<double>::infinity(),
-                                 std::numeric_limits<double>::quiet_NaN(), -2.5e17});
-  CHECK(json.text() == "[0.1,1e-300,null,null,-2.5e+17]");
+  const std::vector<double> numbers{0.1, 1e-300, std::numeric_limits<double>::infinity(),
+                                    std::numeric_limits<double>::quiet_NaN(), -2.5e17};
+  CHECK(detail::JsonObject().add("numbers", numbers).text() ==
+        R"({"numbers":[0.1,1e-300,null,null,-2.5e+17]})");
 }
 
 }  // namespace test_more_analysis_stats_json

@@ -5,10 +5,7 @@
 #include <concepts>
 #include <span>
 
-#include "specdec/error.hpp"
 #include "specdec/measure/step_record.hpp"
-#include "specdec/rows/named_row.hpp"
-#include "specdec/rows/read/largest_probability.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0 {
@@ -44,6 +41,18 @@ struct More {
   Index tokens = unlimited;  ///< how many of GrowingDraft::values are worth their time; at most all of them
 };
 
+/// Whether a draft length looks at rows: whether it has more().
+template <class P>
+inline constexpr bool reads_rows = requires(P& policy, const GrowingDraft& draft) {
+  { policy.more(draft) } -> std::same_as<More>;
+};
+
+/// Whether a draft length rates the tokens of trees: whether it has acceptance() and more().
+template <class P>
+inline constexpr bool rates_tokens = reads_rows<P> && requires(P& policy, const CandidateToken& candidate) {
+  { policy.acceptance(candidate) } -> std::convertible_to<double>;
+};
+
 namespace detail {
 
 template <class P>
@@ -62,19 +71,20 @@ Index next_length(P& policy, Index most, [[maybe_unused]] const DraftedText& tex
   else return policy.next(most);
 }
 
+/// What a drafter asks the draft length. This one reads no rows, and lets every draft go on. `remembers`: whether the verifier
+/// remembers its sequence. A bool, not the verifier's type: so a drafter is compiled once for all verifiers that do not remember.
+template <class Policy, bool remembers>
+struct KeepDrafting {
+  static_assert(!reads_rows<Policy>,
+                "the draft length has more(), and who asks it is in specdec/draft/length/keep_drafting.hpp: "
+                "include it");
+  Policy* length = nullptr;
+  DraftReadings* readings = nullptr;  ///< of this draft
+
+  bool more(const auto&, Index) const { return true; }
+};
+
 }  // namespace detail
-
-/// Whether a draft length looks at rows: whether it has more().
-template <class P>
-inline constexpr bool reads_rows = requires(P& policy, const GrowingDraft& draft) {
-  { policy.more(draft) } -> std::same_as<More>;
-};
-
-/// Whether a draft length rates the tokens of trees: whether it has acceptance() and more().
-template <class P>
-inline constexpr bool rates_tokens = reads_rows<P> && requires(P& policy, const CandidateToken& candidate) {
-  { policy.acceptance(candidate) } -> std::convertible_to<double>;
-};
 
 /// A rule for the draft length, the fourth argument of SpecDec:
 ///
@@ -113,32 +123,12 @@ inline constexpr bool rates_tokens = reads_rows<P> && requires(P& policy, const 
 /// No row is shown under greedy block verification, which needs one length for all drafts: there only chosen tokens are rated.
 /// Every such rule leaves a lossless verifier lossless, because the rule sees only past steps and rows. Do not drop a drawn
 /// token because of its value: the tokens that stay would no longer be distributed as their rows say.
-/// A more() or acceptance() of another form, which nobody would call, makes it no DraftLength.
+/// A more() or acceptance() of another form, which nobody would call, makes it no DraftLength. The loops ask more() by what is in
+/// draft/length/keep_drafting.hpp, which specdec.hpp and the draft lengths of the library include.
 template <class P>
 concept DraftLength = detail::TellsLength<P> && (reads_rows<P> || !requires { &P::more; }) &&
                       (rates_tokens<P> || !requires { &P::acceptance; }) &&
                       requires(P& policy, const StepRecord& step) { policy.observe(step); };
-
-namespace detail {
-
-/// Calls f with the row before temperature, cuts and hooks, where it is known, and else with the row itself. At temperature 0
-/// the processed row is one-hot, and says nothing about the draft model's confidence. Errors name draft row i.
-template <class Row, class F>
-double read_unprocessed(const Row& row, Index i, const F& f) {
-  return in_row("draft", i, [&] {
-    if constexpr (KnowsUnprocessed<Row>) return f(row.unprocessed());
-    else return f(row);
-  });
-}
-
-}  // namespace detail
-
-/// The largest probability of draft row i, before temperature, cuts and hooks, where these are known.
-/// Throws: InvalidDistribution if the row's largest number is no probability.
-template <class Row>
-double confidence_of(const Row& row, Index i) {
-  return detail::read_unprocessed(row, i, [](const auto& raw) { return detail::largest_probability(raw); });
-}
 
 /// Whether a draft length may give the number of nodes of a tree.
 template <class P>

@@ -1,4 +1,4 @@
-// How a drafter asks a draft length whether its draft goes on.
+// What a draft length reads in a row, and how a drafter asks it whether the draft goes on.
 // SPDX-License-Identifier: MIT
 #pragma once
 
@@ -9,12 +9,35 @@
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/measure/step_record.hpp"
+#include "specdec/rows/named_row.hpp"
+#include "specdec/rows/read/largest_probability.hpp"
 #include "specdec/types.hpp"
 
-namespace specdec::inline v0_2_0::detail {
+namespace specdec::inline v0_2_0 {
+namespace detail {
 
-/// What a drafter asks the draft length. `remembers`: whether the verifier remembers its sequence. A bool, not the verifier's
-/// type: so a drafter is compiled once for all verifiers that do not remember.
+/// Calls f with the row before temperature, cuts and hooks, where it is known, and else with the row itself. At temperature 0
+/// the processed row is one-hot, and says nothing about the draft model's confidence. Errors name draft row i.
+template <class Row, class F>
+double read_unprocessed(const Row& row, Index i, const F& f) {
+  return in_row("draft", i, [&] {
+    if constexpr (KnowsUnprocessed<Row>) return f(row.unprocessed());
+    else return f(row);
+  });
+}
+
+}  // namespace detail
+
+/// The largest probability of draft row i, before temperature, cuts and hooks, where these are known.
+/// Throws: InvalidDistribution if the row's largest number is no probability.
+template <class Row>
+double confidence_of(const Row& row, Index i) {
+  return detail::read_unprocessed(row, i, [](const auto& raw) { return detail::largest_probability(raw); });
+}
+
+namespace detail {
+
+/// What a drafter asks a draft length that reads rows.
 ///
 /// A drafter of lines, and Spares about its trunk, calls more(row, i) after each draw. A drafter of trees, where rates() says
 /// so, calls acceptance() for the children of each node, more(draft) for how many of them and whether there is another level,
@@ -23,21 +46,19 @@ namespace specdec::inline v0_2_0::detail {
 /// InvalidDistribution on a row whose number for a token is no probability.
 /// Example: Line, Tree, ConfidentTree.
 template <class Policy, bool remembers>
-struct KeepDrafting {
+  requires reads_rows<Policy>
+struct KeepDrafting<Policy, remembers> {
   Policy* length = nullptr;
   DraftReadings* readings = nullptr;  ///< of this draft
 
   /// Whether to draft a token after token i, which was drawn from the row.
   template <class Row>
-  bool more([[maybe_unused]] const Row& row, [[maybe_unused]] Index i) const {
-    if constexpr (reads_rows<Policy>) {
-      static_assert(!remembers,
-                    "a verifier with state needs a draft length that does not depend on what was drafted");
-      readings->of_rows.push_back(read(row, i));
-      const auto& all = readings->of_rows;
-      return length->more(GrowingDraft{.readings = view_of(all), .levels = std::ssize(all)}).level;
-    }
-    return true;
+  bool more(const Row& row, Index i) const {
+    static_assert(!remembers,
+                  "a verifier with state needs a draft length that does not depend on what was drafted");
+    readings->of_rows.push_back(read(row, i));
+    const auto& all = readings->of_rows;
+    return length->more(GrowingDraft{.readings = view_of(all), .levels = std::ssize(all)}).level;
   }
 
   /// True. A draft length that hides another may not know before it runs, and has a rates() of its own.
@@ -93,4 +114,5 @@ struct KeepDrafting {
   }
 };
 
-}  // namespace specdec::detail
+}  // namespace detail
+}  // namespace specdec

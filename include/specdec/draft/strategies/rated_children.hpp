@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "specdec/draft/length/draft_length.hpp"
+#include "specdec/draft/length/keep_drafting.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/types.hpp"
 

@@ -36,7 +36,6 @@
 #include "specdec/verify/rules/token.hpp"
 
 namespace specdec::inline v0_2_0 {
-
 namespace detail {
 
 /// Whether the rule's weight is a running product of ratios, clipped or not.

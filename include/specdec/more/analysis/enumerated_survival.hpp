@@ -18,7 +18,6 @@
 #include "specdec/verify/draft_limit.hpp"
 
 namespace specdec::inline v0_2_0 {
-
 namespace detail {
 
 /// Calls f with the row of the context. `source` is a callable or a model.

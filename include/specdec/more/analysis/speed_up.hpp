@@ -12,6 +12,7 @@
 #include <cmath>
 
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0 {
@@ -79,13 +80,7 @@ inline Index best_gamma(double alpha, double cost_ratio, Index most) {
     const double n = static_cast<double>(gamma);
     return std::pow(alpha, n + 1) * (1 + cost_ratio * n) > cost_ratio * expected_tokens(alpha, gamma);
   };
-  Index best = 0, end = most;  // γ+1 is better than γ for all γ < best, and for no γ >= end
-  while (best < end) {
-    const Index middle = best + (end - best) / 2;
-    if (next_is_better(middle)) best = middle + 1;
-    else end = middle;
-  }
-  return best;
+  return detail::partition_point(most, next_is_better);
 }
 
 /// The walltime improvement of an oracle, 1/(1 − α + αc). The oracle drafts exactly the tokens that will be accepted: it

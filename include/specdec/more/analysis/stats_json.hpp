@@ -4,112 +4,78 @@
 
 #include <array>
 #include <charconv>
-#include <chrono>
 #include <cmath>
 #include <concepts>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "specdec/measure/clock.hpp"
 #include "specdec/measure/stats.hpp"
 #include "specdec/more/analysis/measures.hpp"
 #include "specdec/more/analysis/projection.hpp"
 #include "specdec/more/lengths/cost_curve.hpp"
+#include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0 {
 namespace detail {
 
-/// Writes the part of JSON (RFC 8259) that statistics need: objects and arrays of numbers, under names without escapes.
-class JsonWriter {
+/// A JSON object (RFC 8259) that grows, with the kinds of values that statistics need. Names need no escapes.
+class JsonObject {
  public:
-  void open(char bracket) {
-    separate();
-    text_ += bracket;
-    first_ = true;
-  }
-  void close(char bracket) {
-    text_ += bracket;
-    first_ = false;
-  }
-
-  JsonWriter& key(std::string_view name) {
-    separate();
-    ((text_ += '"') += name) += "\":";
-    first_ = true;
+  JsonObject& add(std::string_view name, const auto& value) {
+    text_ += text_.empty() ? "{\"" : ",\"";
+    ((text_ += name) += "\":") += json(value);
     return *this;
   }
-
-  /// Writes the shortest text that reads back as the number, in any locale; null for NaN and infinity.
-  template <class Number>
-    requires std::integral<Number> || std::floating_point<Number>
-  void value(Number number) {
-    separate();
-    if constexpr (std::floating_point<Number>)
-      if (!std::isfinite(number)) {
-        text_ += "null";
-        return;
-      }
-    std::array<char, 32> digits;
-    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
-    text_.append(digits.data(), end);
-  }
-
-  template <class Number>
-  void value(const std::vector<Number>& numbers) {
-    open('[');
-    for (const Number number : numbers) value(number);
-    close(']');
-  }
-
-  const std::string& text() const { return text_; }
+  /// Pre: it has a field.
+  std::string text() const { return text_ + "}"; }
 
  private:
-  void separate() {
-    if (!first_) text_ += ',';
-    first_ = false;
+  static std::string json(const JsonObject& object) { return object.text(); }
+  // The shortest text that reads back as the number, in any locale; null for NaN and infinity.
+  template <class Number>
+    requires std::integral<Number> || std::floating_point<Number>
+  static std::string json(Number number) {
+    if constexpr (std::floating_point<Number>)
+      if (!std::isfinite(number)) return "null";
+    std::array<char, 32> digits;
+    return {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr};
+  }
+  template <class Value>
+  static std::string json(const std::vector<Value>& values) {
+    std::string list;
+    for (const Value& value : values) (list += list.empty() ? "" : ",") += json(value);
+    return "[" + list + "]";
   }
 
-  std::string text_;
-  bool first_ = true;
+  std::string text_;  // without the closing bracket
 };
 
-inline void write_costs(JsonWriter& json, const CostCurve& cost) {
-  json.open('[');
-  for (Index size = 0; size < cost.sizes(); ++size) {
-    if (!cost.measured(size)) continue;
-    json.open('{');
-    json.key("tokens").value(size);
-    json.key("seconds").value(cost(size));
-    json.close('}');
-  }
-  json.close(']');
+inline std::vector<JsonObject> costs_as_json(const CostCurve& cost) {
+  std::vector<JsonObject> sizes;
+  for (Index size = 0; size < cost.sizes(); ++size)
+    if (cost.measured(size)) sizes.push_back(JsonObject().add("tokens", size).add("seconds", cost(size)));
+  return sizes;
 }
 
-inline void write_projections(JsonWriter& json, const std::vector<Projection>& projections) {
+inline JsonObject rule_as_json(const Stats& stats, const Measures& measures, double expected,
+                               const std::vector<double>& survival) {
   const auto ends = [](const Interval& range) { return std::vector{range.low, range.high}; };
-  json.open('[');
-  for (const Projection& p : projections) {
-    json.open('{');
-    json.key("gamma").value(p.gamma);
-    json.key("tokens_per_call").value(p.tokens_per_call);
-    json.key("seconds_per_token").value(p.time_per_token);
-    json.key("speed_up").value(p.speed_up);
-    json.key("tokens_per_call_range").value(ends(p.tokens_range));
-    json.key("seconds_per_token_range").value(ends(p.time_range));
-    json.key("speed_up_range").value(ends(p.speed_up_range));
-    json.close('}');
-  }
-  json.close(']');
-}
-
-inline void write_rule(JsonWriter& json, const Stats& stats, const Measures& measures, double expected,
-                       const std::vector<double>& survival) {
-  json.open('{');
-  json.key("expected_accepted").value(expected);
-  json.key("survival").value(survival);
-  json.key("projections");
-  write_projections(json, project(stats, measures, survival));
-  json.close('}');
+  std::vector<JsonObject> projections;
+  for (const Projection& p : project(stats, measures, survival))
+    projections.push_back(JsonObject()
+                              .add("gamma", p.gamma)
+                              .add("tokens_per_call", p.tokens_per_call)
+                              .add("seconds_per_token", p.time_per_token)
+                              .add("speed_up", p.speed_up)
+                              .add("tokens_per_call_range", ends(p.tokens_range))
+                              .add("seconds_per_token_range", ends(p.time_range))
+                              .add("speed_up_range", ends(p.speed_up_range)));
+  return JsonObject()
+      .add("expected_accepted", expected)
+      .add("survival", survival)
+      .add("projections", projections);
 }
 
 }  // namespace detail
@@ -120,48 +86,39 @@ inline void write_rule(JsonWriter& json, const Stats& stats, const Measures& mea
 /// "block" are absent if nothing is known of them. A range is a list of its two ends: see Projection. Numbers read back exactly;
 /// NaN and infinity are null.
 inline std::string to_json(const Stats& stats, const Measures& measures = {}) {
-  const auto seconds = [](std::chrono::nanoseconds t) { return std::chrono::duration<double>(t).count(); };
-  detail::JsonWriter json;
-  json.open('{');
-  json.key("target_calls").value(stats.target_calls);
-  json.key("drafted").value(stats.drafted);
-  json.key("accepted").value(stats.accepted);
-  json.key("emitted").value(stats.emitted);
-  json.key("block_efficiency").value(stats.block_efficiency());
-  json.key("accepted_fraction").value(stats.accepted_fraction());
-  json.key("accepted_lengths").value(stats.accepted_lengths);
-  json.key("asked_by_position").value(stats.asked_by_position);
-  json.key("drafted_by_position").value(stats.drafted_by_position);
-  json.key("reached_by_position").value(stats.reached_by_position);
-  json.key("accepted_by_position").value(stats.accepted_by_position);
-  if (!stats.offered_by_rank.empty()) {
-    json.key("offered_by_rank").value(stats.offered_by_rank);
-    json.key("accepted_by_rank").value(stats.accepted_by_rank);
-  }
-  json.key("draft_seconds").value(seconds(stats.draft_time));
-  json.key("target_seconds").value(seconds(stats.target_time));
-  json.key("verify_seconds").value(seconds(stats.verify_time));
-  json.key("draft_cost");
-  detail::write_costs(json, measures.draft_cost);
-  json.key("target_cost");
-  detail::write_costs(json, measures.target_cost);
-  json.key("counted");
-  detail::write_rule(json, stats, measures, stats.accepted_per_step(), stats.survival());
+  detail::JsonObject json;
+  json.add("target_calls", stats.target_calls)
+      .add("drafted", stats.drafted)
+      .add("accepted", stats.accepted)
+      .add("emitted", stats.emitted)
+      .add("block_efficiency", stats.block_efficiency())
+      .add("accepted_fraction", stats.accepted_fraction())
+      .add("accepted_lengths", stats.accepted_lengths)
+      .add("asked_by_position", stats.asked_by_position)
+      .add("drafted_by_position", stats.drafted_by_position)
+      .add("reached_by_position", stats.reached_by_position)
+      .add("accepted_by_position", stats.accepted_by_position);
+  if (!stats.offered_by_rank.empty())
+    json.add("offered_by_rank", stats.offered_by_rank).add("accepted_by_rank", stats.accepted_by_rank);
+  json.add("draft_seconds", detail::seconds(stats.draft_time))
+      .add("target_seconds", detail::seconds(stats.target_time))
+      .add("verify_seconds", detail::seconds(stats.verify_time))
+      .add("draft_cost", detail::costs_as_json(measures.draft_cost))
+      .add("target_cost", detail::costs_as_json(measures.target_cost));
+  const auto rule = [&](double expected, const std::vector<double>& survival) {
+    return detail::rule_as_json(stats, measures, expected, survival);
+  };
+  json.add("counted", rule(stats.accepted_per_step(), stats.survival()));
   const Acceptance& acceptance = measures.acceptance;
-  if (!acceptance.drafted.empty()) {
-    const Interval rate = acceptance.rate_interval();
-    json.key("acceptance_rate").open('{');
-    json.key("value").value(acceptance.rate().value);
-    json.key("standard_error").value(acceptance.rate().standard_error);
-    json.key("low").value(rate.low);
-    json.key("high").value(rate.high);
-    json.close('}');
-    json.key("token");
-    detail::write_rule(json, stats, measures, acceptance.expected_token(), acceptance.token_survival());
-    json.key("block");
-    detail::write_rule(json, stats, measures, acceptance.expected_block(), acceptance.block_survival());
-  }
-  json.close('}');
+  if (acceptance.drafted.empty()) return json.text();
+  const Interval rate = acceptance.rate_interval();
+  json.add("acceptance_rate", detail::JsonObject()
+                                  .add("value", acceptance.rate().value)
+                                  .add("standard_error", acceptance.rate().standard_error)
+                                  .add("low", rate.low)
+                                  .add("high", rate.high))
+      .add("token", rule(acceptance.expected_token(), acceptance.token_survival()))
+      .add("block", rule(acceptance.expected_block(), acceptance.block_survival()));
   return json.text();
 }
 

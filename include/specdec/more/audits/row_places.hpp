@@ -8,7 +8,6 @@
 
 #include "specdec/more/audits/row_segments.hpp"
 #include "specdec/rows/distribution.hpp"
-#include "specdec/rows/read/each_segment.hpp"
 #include "specdec/rows/read/segments.hpp"
 #include "specdec/types.hpp"
 

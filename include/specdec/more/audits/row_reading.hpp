@@ -9,7 +9,6 @@
 
 #include "specdec/more/audits/row_segments.hpp"
 #include "specdec/rows/distribution.hpp"
-#include "specdec/rows/read/each_segment.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0::testing::detail {

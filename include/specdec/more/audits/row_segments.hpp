@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "specdec/lists.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/read/each_segment.hpp"
 #include "specdec/types.hpp"
@@ -36,18 +37,6 @@ double value_of(const R& row, Token x) {
   else return specdec::probability(row, x);
 }
 
-/// How many of the `size` ids, which ascend, are below x.
-template <class Ids>
-Index count_below(const Ids& ids, Index size, Token x) {
-  Index begin = 0, end = size;
-  while (begin < end) {
-    const Index middle = begin + (end - begin) / 2;
-    if (ids(middle) < x) begin = middle + 1;
-    else end = middle;
-  }
-  return begin;
-}
-
 /// Where a token stands in a row, in two orders of the row's tokens: by falling probability, and by id. A token is found among
 /// its equals by a number v in [0, 1). The row counts as if it were normalised.
 class PlaceInRow {
@@ -76,7 +65,8 @@ class PlaceInRow {
       total_ += p.sum();
       above_ += (p > value_).select(p, 0.0).sum();
       equal_ += (p == value_).select(p, 0.0).sum();
-      before_ += p.head(count_below(ids, p.size(), x)).sum();
+      const auto below = [&](Index k) { return ids(k) < x; };  // ids ascend
+      before_ += p.head(specdec::detail::partition_point(p.size(), below)).sum();
       visit(p, ids);
     });
   }

@@ -41,6 +41,29 @@ SPECDEC_TEAM float largest_of(Team team, const SegmentSum* sums, Index count) {
   return team.largest(largest);
 }
 
+/// Writes the cumulative sums of a row's segments, in units of the row. Returns the whole sum.
+template <class Crew, class Scalar>
+SPECDEC_TEAM double add_segments(Crew& crew, const SummedRow<Scalar>& row, float scale, float top) {
+  const Index count = row.segments();
+  crew.each([&](auto team, int j) SPECDEC_TEAM_LAMBDA {
+    if (j > 0) return;
+    typename decltype(team)::template PerLane<double> mass;
+    double before = 0;
+    for (Index first = 0; first < count; first += lanes) {
+      team.run([&](int lane) SPECDEC_TEAM_LAMBDA {
+        const Index s = first + lane;
+        team.at(mass, lane) = s < count ? mass_of(row.sums[s], scale, top) : 0;
+      });
+      team.add_up(mass);
+      team.run([&](int lane) SPECDEC_TEAM_LAMBDA {
+        if (first + lane < count) row.cumulative[first + lane] = before + team.at(mass, lane);
+      });
+      before += team.get(mass, lanes - 1);
+    }
+  });
+  return row.cumulative[count - 1];
+}
+
 }  // namespace detail
 
 /// A target row. Its numbers, from which probabilities, sums and draws are made alike, are floats for each segment.
@@ -201,33 +224,6 @@ class Row {
   float scale_;
   RowSummary of_;
 };
-
-namespace detail {
-
-/// Writes the cumulative sums of a row's segments, in units of the row. Returns the whole sum.
-template <class Crew, class Scalar>
-SPECDEC_TEAM double add_segments(Crew& crew, const SummedRow<Scalar>& row, float scale, float top) {
-  const Index count = row.segments();
-  crew.each([&](auto team, int j) SPECDEC_TEAM_LAMBDA {
-    if (j > 0) return;
-    typename decltype(team)::template PerLane<double> mass;
-    double before = 0;
-    for (Index first = 0; first < count; first += lanes) {
-      team.run([&](int lane) SPECDEC_TEAM_LAMBDA {
-        const Index s = first + lane;
-        team.at(mass, lane) = s < count ? mass_of(row.sums[s], scale, top) : 0;
-      });
-      team.add_up(mass);
-      team.run([&](int lane) SPECDEC_TEAM_LAMBDA {
-        if (first + lane < count) row.cumulative[first + lane] = before + team.at(mass, lane);
-      });
-      before += team.get(mass, lanes - 1);
-    }
-  });
-  return row.cumulative[count - 1];
-}
-
-}  // namespace detail
 
 /// Finishes a row of which the segments were summed: finds what is wrong with it, cuts it, and writes the cumulative sums.
 /// Cost: a few numbers a segment. A cut costs what cut_of() costs, and reads those segments again that keep a token; their sums

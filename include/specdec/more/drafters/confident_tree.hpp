@@ -10,6 +10,7 @@
 
 #include "specdec/draft/draft.hpp"
 #include "specdec/draft/length/draft_length.hpp"
+#include "specdec/draft/length/keep_drafting.hpp"
 #include "specdec/draft/strategies/strategy.hpp"
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <functional>
 #include <iterator>
+#include <type_traits>
 #include <vector>
 
 #include "specdec/draft/draft.hpp"
@@ -27,6 +28,10 @@ struct Linear {};
 
 template <class Form>
 concept CountedForm = std::same_as<Form, Linear> || std::same_as<Form, Branching>;
+
+/// What a draft of the form is limited by: a line by its length.
+template <CountedForm Form>
+using CountedLimits = std::conditional_t<std::same_as<Form, Branching>, DraftLimits, Index>;
 
 inline double checked_share(const char* drafter, double min_share) {
   if (!(min_share >= 0 && min_share <= 1))

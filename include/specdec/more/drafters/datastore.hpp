@@ -136,18 +136,13 @@ class Datastore {
   /// The occurrences of the longest end of the context that occurs, of up to `most` tokens, with a token after it.
   Places longest_match(std::span<const Token> context, Index most) const {
     Places best = all();
-    // If an end of m tokens occurs, so does the end of m − 1 tokens.
-    Index low = 0, high = std::min({most, std::ssize(context), sorted_depth - 1});
-    while (low < high) {
-      const Index m = (low + high + 1) / 2;
-      const Places places = find(context.last(static_cast<std::size_t>(m)));
-      if (followed(places)) {
-        best = places;
-        low = m;
-      } else {
-        high = m - 1;
-      }
-    }
+    // If an end of m + 1 tokens occurs, so does the end of m tokens.
+    const auto occurs_after = [&](Index m) {
+      const Places places = find(context.last(static_cast<std::size_t>(m) + 1));
+      if (followed(places)) best = places;
+      return followed(places);
+    };
+    detail::partition_point(std::min({most, std::ssize(context), sorted_depth - 1}), occurs_after);
     return best;
   }
 

@@ -49,8 +49,6 @@ struct DatastoreOptions {
 template <detail::CountedForm Form = detail::Linear>
 class DatastoreDrafter {
  public:
-  static constexpr bool drafts_trees = std::same_as<Form, Branching>;
-
   using Options = DatastoreOptions;
 
   explicit DatastoreDrafter(const Datastore& store) : DatastoreDrafter(store, Options{}) {}
@@ -64,17 +62,11 @@ class DatastoreDrafter {
   }
 
   template <RandomSource Source>
-    requires(!drafts_trees)
-  Draft<OneHotRows> draft(std::span<const Token> context, Index gamma, Source&) & {
+  Draft<OneHotRows> draft(std::span<const Token> context, const detail::CountedLimits<Form>& limits,
+                          Source&) & {
     counted_.begin(context);
-    return line_.grow(counted_, gamma, min_share_);
-  }
-
-  template <RandomSource Source>
-    requires drafts_trees
-  Draft<OneHotRows> draft(std::span<const Token> context, const DraftLimits& limits, Source&) & {
-    counted_.begin(context);
-    return tree_.grow(counted_, limits);
+    if constexpr (std::same_as<Form, Branching>) return tree_.grow(counted_, limits);
+    else return line_.grow(counted_, limits, min_share_);
   }
 
   void truncate(Index) {}

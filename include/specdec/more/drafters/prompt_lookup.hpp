@@ -18,7 +18,6 @@
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0 {
-
 namespace detail {
 
 /// For each n-gram of a text, n = min_ngram..max_ngram, stores where its last entered occurrence ends. The n-grams are not

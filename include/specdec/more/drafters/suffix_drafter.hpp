@@ -15,7 +15,6 @@
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0 {
-
 namespace detail {
 
 struct SuffixOptions {
@@ -67,8 +66,6 @@ struct SuffixOptions {
 /// Memory: two states and three edges for each learnt token, some 300 bytes, whatever max_match is. Unbounded: see clear().
 template <detail::CountedForm Form = detail::Linear>
 class SuffixDrafter : public detail::LearntSuffixes {
-  static constexpr bool branches = std::same_as<Form, Branching>;
-
  public:
   using Options = detail::SuffixOptions;
 
@@ -79,19 +76,12 @@ class SuffixDrafter : public detail::LearntSuffixes {
         min_share_(detail::checked_share("suffix drafter", options.min_share)) {}
 
   template <RandomSource Source>
-    requires(!branches)
-  Draft<OneHotRows> draft(std::span<const Token> context, Index gamma, Source&) & {
+  Draft<OneHotRows> draft(std::span<const Token> context, const detail::CountedLimits<Form>& limits,
+                          Source&) & {
     show(context);
     LearntContinuations counted(*this, places_);
-    return line_.grow(counted, gamma, min_share_);
-  }
-
-  template <RandomSource Source>
-    requires branches
-  Draft<OneHotRows> draft(std::span<const Token> context, const DraftLimits& limits, Source&) & {
-    show(context);
-    LearntContinuations counted(*this, places_);
-    return tree_.grow(counted, limits);
+    if constexpr (std::same_as<Form, Branching>) return tree_.grow(counted, limits);
+    else return line_.grow(counted, limits, min_share_);
   }
 
  private:

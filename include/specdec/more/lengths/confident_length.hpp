@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "specdec/draft/length/draft_length.hpp"
+#include "specdec/draft/length/keep_drafting.hpp"
 #include "specdec/error.hpp"
 #include "specdec/measure/step_record.hpp"
 #include "specdec/rows/read/entropy.hpp"

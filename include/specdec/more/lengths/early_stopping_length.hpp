@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "specdec/draft/length/draft_length.hpp"
+#include "specdec/draft/length/keep_drafting.hpp"
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/measure/step_record.hpp"

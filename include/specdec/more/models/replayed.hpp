@@ -19,7 +19,6 @@
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0 {
-
 namespace detail {
 
 template <class M, class Snapshot>

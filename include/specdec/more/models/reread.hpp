@@ -19,7 +19,6 @@
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0 {
-
 namespace detail {
 
 /// A Text of FedTexts that knows how much of the context the model holds. The model can be cut back by `reach` tokens.

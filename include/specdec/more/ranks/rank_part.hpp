@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "specdec/eigen.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/list.hpp"
 #include "specdec/types.hpp"
@@ -36,8 +35,6 @@ struct RankPart {
 /// Some columns of a local row, times a factor, as a row that begins at token 0. Columns beyond the row are 0.
 template <Distribution R>
 class ColumnsOfRow {
-  using Stretch = Eigen::Array<double, Eigen::Dynamic, 1, Eigen::ColMajor, max_segment_size>;
-
  public:
   ColumnsOfRow(const R& row, RankPart columns, double factor = 1)
       : row_(row), columns_(columns), factor_(factor) {
@@ -59,10 +56,10 @@ class ColumnsOfRow {
     count = there(start, count);
     return count > 0 ? factor_ * static_cast<double>(row_.sum(columns_.first + start, count)) : 0.0;
   }
-  Stretch segment(Index start, Index count) const
+  Segment<> segment(Index start, Index count) const
     requires(SegmentedRow<R> && !ListedRow<R>)
   {
-    Stretch out = Stretch::Zero(count);
+    Segment<> out = Segment<>::Zero(count);
     if (const Index n = there(start, count); n > 0)
       out.head(n) = factor_ * row_.segment(columns_.first + start, n).template cast<double>().array();
     return out;

@@ -19,12 +19,12 @@
 #include "specdec/more/ranks/exchange.hpp"
 #include "specdec/more/ranks/rank_columns.hpp"
 #include "specdec/more/ranks/sharded_rows.hpp"
+#include "specdec/parents.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/rows/named_row.hpp"
 #include "specdec/sample/row_errors.hpp"
 #include "specdec/token_ids.hpp"
-#include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0 {

@@ -56,6 +56,11 @@ struct Unmoved {
   ~Unmoved() = default;
 };
 
+/// A function is taken by value; of a generator it must be known whether it is an lvalue.
+template <class G>
+using SourceOfDraws =
+    std::conditional_t<RandomBitGenerator<std::remove_cvref_t<G>>, G, std::remove_cvref_t<G>>;
+
 }  // namespace detail
 
 /// Makes a target of a model with an output layer that is cut by vocabulary: each rank computes some columns of the logits.
@@ -228,15 +233,6 @@ class ShardedModel : public detail::WrapsModel<ShardedModel<M, C, Source, Steps>
   std::optional<Output> output_;
   detail::Unmoved<Shards<Mine, C>> shards_;  // of the last call; they refer to output_
 };
-
-namespace detail {
-
-/// A function is taken by value; of a generator it must be known whether it is an lvalue.
-template <class G>
-using SourceOfDraws =
-    std::conditional_t<RandomBitGenerator<std::remove_cvref_t<G>>, G, std::remove_cvref_t<G>>;
-
-}  // namespace detail
 
 template <class M, class C, class G>
 ShardedModel(M&&, C&, G&&, const ShardedOptions& = {}) -> ShardedModel<M, C, detail::SourceOfDraws<G>>;

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <span>
 
-#include "specdec/eigen.hpp"
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/more/ranks/communicator.hpp"
@@ -87,8 +86,6 @@ class RankSpread {
 /// A row of Shards. A number that is not known yet takes an exchange: all ranks must ask together.
 template <DistributionMatrix M, Communicator C>
 class ShardedRow {
-  using Segment = Eigen::Array<double, Eigen::Dynamic, 1, Eigen::ColMajor, max_segment_size>;
-
  public:
   ShardedRow(Shards<M, C>& shards, Index i) : shards_(&shards), i_(i) {}
 
@@ -109,11 +106,11 @@ class ShardedRow {
     });
     return shards_->exchange_.sum(0);
   }
-  Segment segment(Index start, Index count) const {
+  detail::Segment<> segment(Index start, Index count) const {
     shards_->exchange_(static_cast<std::size_t>(count), [&](auto& out) {
       for (Index x = start; x < start + count; ++x) out.push_back(shards_->own(i_, static_cast<Token>(x)));
     });
-    Segment segment(count);
+    detail::Segment<> segment(count);
     for (Index k = 0; k < count; ++k) segment[k] = shards_->exchange_.sum(static_cast<std::size_t>(k));
     return segment;
   }

@@ -54,5 +54,4 @@ auto partial(Logits& logits) {
 }
 
 }  // namespace detail
-
 }  // namespace specdec

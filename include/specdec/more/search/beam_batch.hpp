@@ -21,7 +21,6 @@
 #include "specdec/model/feed.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/over_feeds.hpp"
-#include "specdec/model/trees.hpp"
 #include "specdec/model/turn.hpp"
 #include "specdec/more/search/beams.hpp"
 #include "specdec/rows/kinds/dense.hpp"

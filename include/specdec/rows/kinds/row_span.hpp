@@ -50,6 +50,8 @@ class NumberRows {
  public:
   NumberRows(std::span<const Row> rows, Index cols) : rows_(rows), cols_(cols) {}
 
+  static constexpr bool lists_numbers = true;
+
   Index rows() const { return std::ssize(rows_); }
   Index cols() const { return cols_; }
   Row row(Index i) const { return detail::at(rows_, i); }
@@ -59,9 +61,5 @@ class NumberRows {
   Index cols_;
 };
 
-template <class Row>
-inline constexpr bool is_row_list<NumberRows<Row>> = true;
-
 }  // namespace detail
-
 }  // namespace specdec

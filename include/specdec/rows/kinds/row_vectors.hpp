@@ -36,6 +36,8 @@ class RowVectors {
   template <detail::OwningTemporary Temporary>
   explicit RowVectors(Temporary&& rows) = delete;
 
+  static constexpr bool lists_numbers = true;  ///< see NumberMatrix
+
   Index rows() const { return std::ssize(rows_); }
   Index cols() const { return cols_; }
   NumberRow<S> row(Index i) const { return {std::ranges::data(at(i)), cols_}; }
@@ -50,10 +52,5 @@ class RowVectors {
 
 template <std::ranges::contiguous_range Rows>
 RowVectors(const Rows&) -> RowVectors<std::ranges::range_value_t<Rows>>;
-
-namespace detail {
-template <class Row>
-inline constexpr bool is_row_list<RowVectors<Row>> = true;
-}  // namespace detail
 
 }  // namespace specdec

@@ -109,5 +109,4 @@ template <Probabilities M>
 using RowAsStored = RowOf<decltype(rows_as_stored(std::declval<const M&>()))>;
 
 }  // namespace detail
-
 }  // namespace specdec

@@ -12,7 +12,6 @@
 #include "specdec/rows/row_adaptor.hpp"
 
 namespace specdec::inline v0_2_0 {
-
 namespace detail {
 
 /// f(number of the held type, held value). Types may be equal, so what it returns may depend on the number.

@@ -19,7 +19,6 @@
 #include "specdec/rows/read/segments.hpp"
 
 namespace specdec::inline v0_2_0 {
-
 namespace detail {
 
 /// (a·p − b·q)+ of token x.
@@ -28,17 +27,6 @@ inline double residual_of(double a, double p, double b, double q, Token x) {
   if (!std::isfinite(difference)) invalid_distribution("at token ", x, " target = ", p, " and draft = ", q);
   return std::max(difference, 0.0);
 }
-
-}  // namespace detail
-
-/// (a·p(x) − b·q(x))+ for one token.
-/// Throws: InvalidDistribution if the result is not finite.
-template <Distribution P, Distribution Q>
-double residual(double a, const P& p, double b, const Q& q, Token x) {
-  return detail::residual_of(a, specdec::probability(p, x), b, specdec::probability(q, x), x);
-}
-
-namespace detail {
 
 /// (a·p − b·q)+, to be summed over rows.
 struct ResidualOf {
@@ -62,7 +50,17 @@ struct ResidualOfTokens : ResidualOf {
   using TokenByToken = void;
 };
 
+template <Distribution P, Distribution Q>
+class RoughResidualRow;
+
 }  // namespace detail
+
+/// (a·p(x) − b·q(x))+ for one token.
+/// Throws: InvalidDistribution if the result is not finite.
+template <Distribution P, Distribution Q>
+double residual(double a, const P& p, double b, const Q& q, Token x) {
+  return detail::residual_of(a, specdec::probability(p, x), b, specdec::probability(q, x), x);
+}
 
 /// Σ (a·p(x) − b·q(x))+ over `count` tokens from `start` on. q's vocabulary may have another size.
 /// Pre: the tokens are in p's vocabulary.
@@ -88,11 +86,6 @@ double residual_mass(double a, const P& p, double b, const Q& q) {
     return mass;
   });
 }
-
-namespace detail {
-template <Distribution P, Distribution Q>
-class RoughResidualRow;
-}  // namespace detail
 
 /// The distribution ∝ (a·p − b·q)+ as a row. It lists its tokens if p does.
 template <Distribution P, Distribution Q>

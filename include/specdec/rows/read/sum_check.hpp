@@ -8,7 +8,6 @@
 #include "specdec/error.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/named_row.hpp"
-#include "specdec/rows/read/prefix_sampler.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0 {

@@ -12,7 +12,6 @@
 #include "specdec/rows/read/sum_check.hpp"
 
 namespace specdec::inline v0_2_0 {
-
 namespace detail {
 
 template <Distribution R>

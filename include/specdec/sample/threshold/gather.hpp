@@ -6,7 +6,6 @@
 #include <array>
 #include <bit>
 #include <concepts>
-#include <cstddef>
 #include <cstdint>
 #include <limits>
 

@@ -10,9 +10,7 @@
 #include "specdec/verify/rules/traits.hpp"
 #include "specdec/verify/verdict.hpp"
 
-namespace specdec::inline v0_2_0 {
-
-namespace detail {
+namespace specdec::inline v0_2_0::detail {
 
 /// Compiles only if the argument is a list of token ids; the error names the order of the arguments.
 template <class Tokens>
@@ -76,5 +74,4 @@ class Callable {
   R& self() { return static_cast<R&>(*this); }
 };
 
-}  // namespace detail
-}  // namespace specdec
+}  // namespace specdec::detail
