@@ -169,7 +169,7 @@ class AheadDrafter {
     for (auto& [sequence, text] : texts_) text.wants = false;
   }
 
-  auto drafted(Index sequence) const {
+  decltype(auto) drafted(Index sequence) const {
     return std::as_const(inner_).drafted(number_of(sequence, texts_.find(sequence)->second.current));
   }
 
@@ -325,12 +325,12 @@ class AheadDrafter {
 
   void look_ahead(Index sequence, Text& text) {
     guesses_.clear();
-    const auto draft = drafted(sequence);
+    const auto& draft = drafted(sequence);
     const auto& rows = distributions(draft.rows);
     for (Index k = 0; k < std::ssize(draft.tokens); ++k)
       guess(text, tree_of(sequence), tree_of(sequence).parent(k) + 1, rows.row(k));
     if (text.leaf >= 0) {
-      const auto after = inner_.drafted(number_of(sequence, text.other()));
+      const auto& after = inner_.drafted(number_of(sequence, text.other()));
       const auto& rows_after = distributions(after.rows);
       for (Index k = 0; k < std::ssize(after.tokens); ++k)
         guess(text, tree_of(sequence), text.leaf, rows_after.row(k));
