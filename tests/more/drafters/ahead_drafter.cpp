@@ -76,7 +76,7 @@ void check_both(const Counts& counts) {
 TEST_CASE("drafts in advance leave the law of the text as it is, by hits and by misses", "[law]") {
   const auto check = [](const auto& rule, Index gamma, Index outcomes, Index tokens, int first_seed) {
     Counts counts;
-    for (int seed = first_seed; seed < first_seed + bound(3, 20); ++seed) {
+    for (int seed = first_seed; seed < first_seed + bound(3, 10); ++seed) {
       std::mt19937_64 rng(static_cast<std::uint64_t>(seed));
       const Table target = Table::random(2, 2, rng);
       // Rows of one token have one outcome: the rest are outcomes enough.
