@@ -78,11 +78,15 @@ mutant("youngest-child-first", "parents.hpp", "tests/token_tree tests/verify/dra
 
 mutant = promise("a draft in advance is used once, where the text goes on so, and its numbers decide nothing else")
 mutant("ahead-numbers-used-again", "more/drafters/ahead_drafter.hpp", "tests/more/drafters/ahead_drafter",
-       "text.seed << 30 | static_cast<std::uint64_t>(chance.draw(detail::RowOfBits{}))",
-       "0 * static_cast<std::uint64_t>(chance.draw(detail::RowOfBits{}))")
+       "text.seed << 30 | static_cast<std::uint64_t>(chance.draw(thirty_bits))",
+       "0 * static_cast<std::uint64_t>(chance.draw(thirty_bits))")
 mutant("ahead-draft-used-again", "more/drafters/ahead_drafter.hpp", "tests/more/drafters/ahead_drafter",
        "slot.ahead && length >= text.size;", "slot.ahead && length >= 0;")
 mutant("ahead-draft-after-another-text", "more/drafters/ahead_drafter.hpp", "tests/more/drafters/ahead_drafter",
        "common < std::ssize(slot.context) ? common : unlimited", "unlimited")
 mutant("ahead-draft-longer-than-asked", "more/drafters/ahead_drafter.hpp", "tests/more/drafters/ahead_drafter",
-       "slot.length == length : slot.length <= length", "slot.length == length : true")
+       "length == limits.length() : length <= limits.length()", "length == limits.length() : true")
+mutant("ahead-tree-larger-than-asked", "more/drafters/ahead_drafter.hpp", "tests/more/drafters/ahead_drafter",
+       "slot.limits.nodes <= limits.nodes", "slot.limits.nodes >= 0")
+mutant("ahead-draft-for-another-outcome", "more/drafters/ahead_drafter.hpp", "tests/more/drafters/ahead_drafter",
+       "std::ranges::equal(slot.context, request.context)", "std::ssize(slot.context) == text.size")

@@ -17,12 +17,15 @@
 #include <utility>
 #include <vector>
 
+#include "support/any_tree_drafter.hpp"
 #include "support/bounds.hpp"
 #include "support/catch.hpp"
 #include "support/layouts.hpp"
 #include "support/message_of.hpp"
 #include "support/models.hpp"
 #include "support/rows_asked.hpp"
+#include "support/tree_models.hpp"
+#include "support/trees.hpp"
 
 namespace test_more_drafters_ahead_drafter {
 
@@ -37,58 +40,115 @@ using Rows = RowMajor<double>;
 
 Tokens copy(std::span<const Token> tokens) { return {tokens.begin(), tokens.end()}; }
 
-// The law of a text, by all outcomes of all draws: those of the drafts in advance, too. A coin decides whether there are any.
+// The law of a text, by all outcomes of all draws: those of the drafts in advance, too.
 struct Counts {
   double hits = 0, misses = 0;
 };
-template <class V>
-Counts check_law(const V& rule, const Models& models, Index gamma, Index outcomes) {
+template <class V, class Inner>
+void check_law(const V& rule, const Table& target, const Inner& inner, const Options& options, Index outcomes,
+               Counts& counts) {
   const Tokens prompt{0};
-  const Options options{.max_new_tokens = 4, .gamma = gamma};
   testing::Law law;
-  Counts counts;
   testing::enumerate([&](testing::Enumerator& chance) {
     const auto numbers = [&chance](std::uint64_t, Index, Index) -> testing::Enumerator& { return chance; };
-    AheadDrafter ahead{ModelDrafter{Table(models.small)}, outcomes, numbers};
-    SpecDec decoder{ExternalTarget{models.target.vocab_size()}, ahead, rule};
+    AheadDrafter ahead{Inner(inner), outcomes, numbers};
+    SpecDec decoder{ExternalTarget{target.vocab_size()}, ahead, rule};
     auto sequence = decoder.start(prompt, options);
     while (!sequence.done()) {
       const Feed feed = sequence.propose(chance);
-      sequence.draft_ahead();
-      sequence.accept(rows_asked(models.target, sequence.context(), feed), chance);
+      // The last token has no draft.
+      if (options.max_new_tokens - std::ssize(sequence.tokens()) > 2) sequence.draft_ahead();
+      sequence.accept(rows_asked(target, sequence.context(), feed), chance);
     }
     law[copy(sequence.tokens())] += chance.probability();
     counts.hits += chance.probability() * static_cast<double>(ahead.hits());
     counts.misses += chance.probability() * static_cast<double>(ahead.drafts() - ahead.hits());
   });
-  CHECK(testing::largest_difference(law, testing::target_law(models.target, prompt, options)).size < 1e-12);
-  return counts;
+  CHECK(testing::largest_difference(law, testing::target_law(target, prompt, options)).size < 1e-12);
+}
+void check_both(const Counts& counts) {
+  CHECK(counts.hits > 0.1);
+  CHECK(counts.misses > 0.5);
 }
 
 }  // namespace
 
 TEST_CASE("drafts in advance leave the law of the text as it is, by hits and by misses", "[law]") {
-  const auto check = [](const auto& rule, Index gamma, Index outcomes) {
-    Counts all;
-    for (std::uint64_t seed = 1; seed <= 3; ++seed) {
-      const Counts counts = check_law(rule, models_of(seed, 2), gamma, outcomes);
-      all.hits += counts.hits;
-      all.misses += counts.misses;
+  const auto check = [](const auto& rule, Index gamma, Index outcomes, Index tokens, int first_seed) {
+    Counts counts;
+    for (int seed = first_seed; seed < first_seed + bound(3, 10); ++seed) {
+      std::mt19937_64 rng(static_cast<std::uint64_t>(seed));
+      const Table target = Table::random(2, 2, rng);
+      // Rows of one token have one outcome: the rest are outcomes enough.
+      const ModelDrafter inner{gamma > 1 ? thin_model(2, 2, 0.5, rng) : Table::random(2, 1, rng)};
+      check_law(rule, target, inner, {.max_new_tokens = tokens, .gamma = gamma}, outcomes, counts);
     }
-    CHECK(all.hits > 0.5);
-    CHECK(all.misses > 0.5);
+    check_both(counts);
   };
-  check(BlockVerifier{}, 1, 1);
-  check(TokenVerifier{}, 1, 2);
-  check(BlockVerifier{}, 2, 2);
-  check(TokenVerifier{}, 2, 2);
-  check(GreedyBlockVerifier{}, 1, 2);
-  check(SampleMatchVerifier{}, 2, 2);
+  check(BlockVerifier{}, 1, 1, 4, 1);
+  check(TokenVerifier{}, 1, 2, 4, 1);
+  check(GreedyBlockVerifier{}, 1, 2, 4, 1);
+  const Index outcomes = exhaustive() ? 2 : 1;
+  check(BlockVerifier{}, 2, outcomes, 5, 8);
+  check(TokenVerifier{}, 2, outcomes, 5, 8);
+  check(GreedyBlockVerifier{}, 2, outcomes, 5, 8);
+  check(SampleMatchVerifier{}, 2, outcomes, 5, 8);
+}
+
+namespace {
+
+// Drafts that own their tokens.
+struct OwnDrafts {
+  testing::FormDrafter<> drafter;
+  ProposedTree draft(std::span<const Token> context, const DraftLimits& limits, auto& source) {
+    ProposedTree tree;
+    tree.assign(drafter.draft(context, limits, source), 2);
+    return tree;
+  }
+  void truncate(Index) {}
+};
+
+}  // namespace
+
+TEST_CASE("drafts of trees in advance leave the law of the text as it is, too", "[law]") {
+  using enum testing::Sibling;
+  const TreeForm drawn({-1, -1, 0}, without_replacement),
+      spare({-1, -1, 0}, {independent, chosen, independent}), equal({-1, -1}, independent);
+  const std::vector<AnyTreeRule> rules{
+      {TraversalVerifier{}}, {RecursiveRejectionVerifier{}}, {TrunkAndSpares<SampleMatchVerifier>{}}};
+  for (std::size_t r = 0; r < rules.size(); r += static_cast<std::size_t>(every(3)))
+    for (const Index outcomes : {1, 2}) {
+      Counts counts;
+      for (const TreeForm& form : {drawn, spare, equal})
+        for (int seed = 1; seed <= bound(1, 6); ++seed) {
+          std::mt19937_64 rng(static_cast<std::uint64_t>(seed));
+          const Table target = Table::random(2, 2, rng);
+          const OwnDrafts inner{FormDrafter<>(thin_model(2, 2, 0.5, rng), form)};
+          check_law(rules[r], target, inner, {.max_new_tokens = 4, .gamma = 3}, outcomes, counts);
+        }
+      check_both(counts);
+    }
 }
 
 namespace {
 
 const Options options{.max_new_tokens = 40, .gamma = 3, .stop_tokens = {3}};
+
+// A draft model's lines, or its trees, and a rule for these.
+struct Lines {
+  static auto of(auto model) { return ModelDrafter{std::move(model)}; }
+  static constexpr BlockVerifier rule{};
+};
+struct Trees {
+  static auto of(auto model) {
+    return ModelDrafter{std::move(model), Tree{TreeShape{-1, -1, 0, 0, 1, 2}, Independent{}}};
+  }
+  static constexpr TraversalVerifier rule{};
+};
+void of_lines_and_trees(const auto& check) {
+  check(Lines{});
+  check(Trees{});
+}
 
 // The draft model looks far back, so that a wrong token in its context shows.
 Models far_models_of(std::uint64_t seed) {
@@ -100,27 +160,27 @@ Models far_models_of(std::uint64_t seed) {
 struct Written {
   Tokens tokens;
   Index hits = 0;
-  std::vector<Tokens> drafts;
+  std::vector<KeptTree> drafts;
 };
-Written written(const Models& models, std::uint64_t seed, bool ahead, Index outcomes = 3) {
+template <class Kind>
+Written written(Kind, const Models& models, std::uint64_t seed, bool ahead, Index outcomes = 3) {
   Written out;
   std::mt19937_64 rng(seed);
-  AheadDrafter drafter{ModelDrafter{Table(models.small)}, outcomes};
-  SpecDec decoder{ExternalTarget{4}, drafter};
+  AheadDrafter drafter{Kind::of(Table(models.small)), outcomes};
+  SpecDec decoder{ExternalTarget{4}, drafter, Kind::rule};
   auto sequence = decoder.start(prompt_of(1), options);
   while (!sequence.done()) {
     const Feed feed = sequence.propose(rng);
-    // The rows are those of the model after the text and the draft, whether the draft was there or not.
-    const auto& draft = sequence.draft();
-    Tokens before = copy(sequence.context());
-    for (Index i = 0; i < std::ssize(draft.tokens); ++i) {
-      const auto row = models.small.distribution(before);
-      for (Token x = 0; x < 4; ++x) CHECK(draft.rows.row(i).probability(x) == row.probability(x));
-      before.push_back(draft.tokens[std::size_t(i)]);
+    // The rows are those of the model after the text and the path, whether the draft was there or not.
+    out.drafts.push_back(kept(sequence.draft(), 4));
+    const KeptTree& draft = out.drafts.back();
+    for (std::size_t k = 0; k < draft.tokens.size(); ++k) {
+      const auto row = models.small.distribution(
+          text_before(sequence.context(), draft.tokens, draft.parents, draft.parents[k]));
+      for (Token x = 0; x < 4; ++x) CHECK(draft.rows[k][std::size_t(x)] == row.probability(x));
     }
-    out.drafts.push_back(copy(draft.tokens));
     if (ahead) sequence.draft_ahead();
-    CHECK(copy(sequence.draft().tokens) == out.drafts.back());
+    CHECK(kept(sequence.draft(), 4) == out.drafts.back());
     sequence.accept(rows_asked(models.target, sequence.context(), feed), rng);
   }
   out.tokens = copy(sequence.tokens());
@@ -132,30 +192,34 @@ Written written(const Models& models, std::uint64_t seed, bool ahead, Index outc
 
 TEST_CASE(
     "drafts that are thrown away move nothing: up to the first hit the text is what it is without them") {
-  Index hits = 0, without = 0;
-  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
-    const Models models = far_models_of(seed);
-    const Written with = written(models, seed, true, 1), plain = written(models, seed, false);
-    CHECK(plain.hits == 0);
-    hits += with.hits;
-    if (with.hits == 0) {
-      ++without;
-      CHECK(with.tokens == plain.tokens);
-      CHECK(with.drafts == plain.drafts);
+  of_lines_and_trees([](auto kind) {
+    Index hits = 0, without = 0;
+    for (int seed = 1; seed <= bound(200); ++seed) {
+      const auto number = static_cast<std::uint64_t>(seed);
+      const Models models = far_models_of(number);
+      const Written with = written(kind, models, number, true, 1),
+                    plain = written(kind, models, number, false);
+      CHECK(plain.hits == 0);
+      hits += with.hits;
+      if (with.hits == 0) {
+        ++without;
+        CHECK(with.tokens == plain.tokens);
+        CHECK(with.drafts == plain.drafts);
+      }
     }
-  }
-  CHECK(hits > 30);
-  CHECK(without > 10);
+    CHECK(hits > bound(200) / 7);
+    CHECK(without > bound(200) / 20);
+  });
 }
 
 TEST_CASE("with its own numbers, too, the text has the target's law") {
   // Sampled: a number that is used twice would show.
-  for (std::uint64_t seed = 1; seed <= 2; ++seed) {
-    const Models models = models_of(seed, 2);
-    std::mt19937_64 rng(seed);
+  of_lines_and_trees([](auto kind) {
+    const Models models = models_of(1, 2);
+    std::mt19937_64 rng(1);
     const Options few{.max_new_tokens = 5, .gamma = 2};
-    AheadDrafter drafter{ModelDrafter{Table(models.small)}, 4};
-    SpecDec decoder{ExternalTarget{2}, drafter};
+    AheadDrafter drafter{kind.of(Table(models.small)), 4};
+    SpecDec decoder{ExternalTarget{2}, drafter, kind.rule};
     const auto next = [&] {
       auto sequence = decoder.start(Tokens{0}, few);
       while (!sequence.done()) {
@@ -165,36 +229,40 @@ TEST_CASE("with its own numbers, too, the text has the target's law") {
       }
       return copy(sequence.tokens());
     };
+    const int texts = bound(8'000, 200'000) / every(2);
     const auto report =
-        testing::check_sampled(next, testing::target_law(models.target, Tokens{0}, few), 100'000);
+        testing::check_sampled(next, testing::target_law(models.target, Tokens{0}, few), texts);
     CHECK(report.accepted);
-    CHECK(drafter.hits() > 10'000);
-  }
+    CHECK(drafter.hits() > texts / 20);
+  });
 }
 
 TEST_CASE("the drafts of a hit were drawn from their rows, as every draft") {
-  const Models models = models_of(7);
-  std::mt19937_64 rng(3);
-  testing::DraftAudit audit;
-  AheadDrafter drafter{ModelDrafter{Table(models.small)}, 4};
-  SpecDec decoder{ExternalTarget{4}, drafter};
-  auto sequence = decoder.start(prompt_of(1), {.max_new_tokens = 4000, .gamma = 3});
-  for (Index before = 0; !sequence.done(); before = drafter.hits()) {
-    const Feed feed = sequence.propose(rng);
-    if (drafter.hits() > before) audit.add(sequence.draft().rows, sequence.draft().tokens);
-    sequence.draft_ahead();
-    sequence.accept(rows_asked(models.target, sequence.context(), feed), rng);
-  }
-  CHECK(audit.report().fault == testing::DraftFault::none);
+  of_lines_and_trees([](auto kind) {
+    const Models models = models_of(7);
+    std::mt19937_64 rng(3);
+    testing::DraftAudit audit;
+    AheadDrafter drafter{kind.of(Table(models.small)), 4};
+    SpecDec decoder{ExternalTarget{4}, drafter, kind.rule};
+    auto sequence = decoder.start(prompt_of(1), {.max_new_tokens = 4000 / every(2), .gamma = 3});
+    for (Index before = 0; !sequence.done(); before = drafter.hits()) {
+      const Feed feed = sequence.propose(rng);
+      if (drafter.hits() > before) audit.add(sequence.draft().rows, sequence.draft().tokens);
+      sequence.draft_ahead();
+      sequence.accept(rows_asked(models.target, sequence.context(), feed), rng);
+    }
+    CHECK(audit.report().fault == testing::DraftFault::none);
+  });
 }
 
 namespace {
 
 // A batch whose calls are out one after another, for some texts at a time.
-std::map<Index, Tokens> written_together(const Models& models, Index count, std::uint64_t seed,
+template <class Kind>
+std::map<Index, Tokens> written_together(Kind, const Models& models, Index count, std::uint64_t seed,
                                          bool disturbed, Index& hits) {
-  AheadDrafter drafter{ModelDrafter{ModelPerSequence{models.small}}, 3};
-  Batch batch{ExternalTarget{4}, drafter};
+  AheadDrafter drafter{Kind::of(ModelPerSequence{models.small}), 3};
+  Batch batch{ExternalTarget{4}, drafter, Kind::rule};
   for (Index i = 0; i < count; ++i) batch.add(prompt_of(i), options, std::mt19937_64(std::uint64_t(i)));
   std::mt19937_64 dice(seed);
   const auto one_in = [&](double n) { return uniform01(dice) * n < 1; };
@@ -240,85 +308,196 @@ std::map<Index, Tokens> written_together(const Models& models, Index count, std:
 }  // namespace
 
 TEST_CASE("in a batch each text gets the drafts that it gets alone") {
-  Index hits = 0;
-  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
-    const Models models = models_of(seed);
-    const auto texts = written_together(models, 5, seed, false, hits);
-    for (Index i = 0; i < 5; ++i) {
-      std::mt19937_64 rng{std::uint64_t(i)};
-      AheadDrafter drafter{ModelDrafter{Table(models.small)}, 3};
-      SpecDec decoder{ExternalTarget{4}, drafter};
-      auto sequence = decoder.start(prompt_of(i), options);
-      while (!sequence.done()) {
-        const Feed feed = sequence.propose(rng);
-        sequence.draft_ahead();
-        sequence.accept(rows_asked(models.target, sequence.context(), feed), rng);
+  of_lines_and_trees([](auto kind) {
+    Index hits = 0;
+    for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+      const Models models = models_of(seed);
+      const auto texts = written_together(kind, models, 5, seed, false, hits);
+      for (Index i = 0; i < 5; ++i) {
+        std::mt19937_64 rng{std::uint64_t(i)};
+        AheadDrafter drafter{kind.of(Table(models.small)), 3};
+        SpecDec decoder{ExternalTarget{4}, drafter, kind.rule};
+        auto sequence = decoder.start(prompt_of(i), options);
+        while (!sequence.done()) {
+          const Feed feed = sequence.propose(rng);
+          sequence.draft_ahead();
+          sequence.accept(rows_asked(models.target, sequence.context(), feed), rng);
+        }
+        CHECK(texts.at(i) == copy(sequence.tokens()));
       }
-      CHECK(texts.at(i) == copy(sequence.tokens()));
     }
-  }
-  CHECK(hits > 20);
+    CHECK(hits > 20);
+  });
 }
 
 TEST_CASE("texts whose proposals are taken back and that pause are written to their end") {
-  Index hits = 0;
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-    const auto texts = written_together(models_of(seed), 5, seed, true, hits);
-    for (const auto& [number, text] : texts) CHECK((text.size() == 40 || text.back() == 3));
-  }
-  CHECK(hits > 20);
+  of_lines_and_trees([](auto kind) {
+    Index hits = 0;
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+      const auto texts = written_together(kind, models_of(seed), 5, seed, true, hits);
+      for (const auto& [number, text] : texts) CHECK((text.size() == 40 || text.back() == 3));
+    }
+    CHECK(hits > 20);
+  });
 }
 
 TEST_CASE("a proposal that is taken back after a hit is made again, draft and numbers") {
-  const Models models = models_of(2);
-  std::mt19937_64 rng(5);
-  AheadDrafter drafter{ModelDrafter{Table(models.small)}, 5};
-  SpecDec decoder{ExternalTarget{4}, drafter};
-  auto sequence = decoder.start(prompt_of(1), {.max_new_tokens = 60, .gamma = 3});
-  int again = 0;
-  while (!sequence.done()) {
-    const Index before = drafter.hits();
-    Feed feed = sequence.propose(rng);
-    const Tokens draft = copy(sequence.draft().tokens);
-    if (drafter.hits() > before) {
-      ++again;
-      feed = sequence.propose(rng);
-      CHECK(copy(sequence.draft().tokens) == draft);
+  of_lines_and_trees([](auto kind) {
+    const Models models = models_of(2);
+    std::mt19937_64 rng(5);
+    AheadDrafter drafter{kind.of(Table(models.small)), 5};
+    SpecDec decoder{ExternalTarget{4}, drafter, kind.rule};
+    auto sequence = decoder.start(prompt_of(1), {.max_new_tokens = 60, .gamma = 3});
+    int again = 0;
+    while (!sequence.done()) {
+      const Index before = drafter.hits();
+      Feed feed = sequence.propose(rng);
+      const KeptTree draft = kept(sequence.draft(), 4);
+      if (drafter.hits() > before) {
+        ++again;
+        feed = sequence.propose(rng);
+        CHECK(kept(sequence.draft(), 4) == draft);
+      }
+      sequence.draft_ahead();
+      sequence.accept(rows_asked(models.target, sequence.context(), feed), rng);
     }
-    sequence.draft_ahead();
-    sequence.accept(rows_asked(models.target, sequence.context(), feed), rng);
-  }
-  CHECK(again > 3);
+    CHECK(again > 3);
+  });
 }
 
 TEST_CASE("a draft that was used up is not used again where the text goes back") {
-  const Models models = models_of(2);
-  std::mt19937_64 rng(5);
-  AheadDrafter drafter{ModelDrafter{Table(models.small)}, 5};
-  SpecDec decoder{ExternalTarget{4}, drafter};
-  const Options how{.max_new_tokens = 60, .gamma = 3};
-  auto sequence = decoder.start(prompt_of(1), how);
-  const auto step = [&](bool ahead) {
-    const Feed feed = sequence.propose(rng);
-    if (ahead) sequence.draft_ahead();
-    sequence.accept(rows_asked(models.target, sequence.context(), feed), rng);
-  };
-  int again = 0;
-  while (!sequence.done()) {
-    const Tokens before = copy(sequence.context());
-    const Index hits = drafter.hits();
-    step(false);
-    if (drafter.hits() > hits) {
-      ++again;
-      const Tokens text = copy(sequence.context());
-      sequence.resume(before, how);
-      sequence.propose(rng);
-      CHECK(drafter.hits() == hits + 1);
-      sequence.resume(text, {.max_new_tokens = 60 - (std::ssize(text) - 5), .gamma = 3});
+  of_lines_and_trees([](auto kind) {
+    const Models models = models_of(2);
+    std::mt19937_64 rng(5);
+    AheadDrafter drafter{kind.of(Table(models.small)), 5};
+    SpecDec decoder{ExternalTarget{4}, drafter, kind.rule};
+    const Options how{.max_new_tokens = 60, .gamma = 3};
+    auto sequence = decoder.start(prompt_of(1), how);
+    const auto step = [&](bool ahead) {
+      const Feed feed = sequence.propose(rng);
+      if (ahead) sequence.draft_ahead();
+      sequence.accept(rows_asked(models.target, sequence.context(), feed), rng);
+    };
+    int again = 0;
+    while (!sequence.done()) {
+      const Tokens before = copy(sequence.context());
+      const Index hits = drafter.hits();
+      step(false);
+      if (drafter.hits() > hits) {
+        ++again;
+        const Tokens text = copy(sequence.context());
+        sequence.resume(before, how);
+        sequence.propose(rng);
+        CHECK(drafter.hits() == hits + 1);
+        sequence.resume(text, {.max_new_tokens = 60 - (std::ssize(text) - 5), .gamma = 3});
+      }
+      if (!sequence.done()) step(true);
     }
-    if (!sequence.done()) step(true);
+    CHECK(again > 3);
+  });
+}
+
+namespace {
+
+// A draft model for many texts that counts the contexts that it reads from their first token on.
+struct ReadingModel {
+  ModelPerSequence<Table> model;
+  Index* begun;
+  Index vocab_size() const { return model.vocab_size(); }
+  auto forward(std::span<const BatchFeed> feeds) {
+    for (const BatchFeed& feed : feeds) *begun += feed.from == 0 ? 1 : 0;
+    return model.forward(feeds);
   }
-  CHECK(again > 3);
+  void keep(Index sequence, Index length) { model.keep(sequence, length); }
+  void keep(Index sequence, std::span<const Index> path) { model.keep(sequence, path); }
+  void release(Index sequence) { model.release(sequence); }
+  void fork(Index from, Index to) { model.fork(from, to); }
+};
+
+}  // namespace
+
+TEST_CASE("a fork begins with what the draft model has read of its text's last draft, in advance or not") {
+  of_lines_and_trees([](auto kind) {
+    const Models models = models_of(3);
+    Index begun = 0, hits = 0;
+    AheadDrafter drafter{kind.of(ReadingModel{ModelPerSequence<Table>(models.small), &begun}), 4};
+    Batch batch{ExternalTarget{4}, drafter, kind.rule};
+    const Index first = batch.add(prompt_of(1), {.max_new_tokens = 60, .gamma = 3}, std::mt19937_64(1));
+    for (std::uint64_t seed = 2; seed < 12; ++seed) {
+      const BatchFeed feed = batch.propose_for(std::span(&first, 1))[0];
+      batch.draft_ahead();
+      batch.accept_for(std::span(&first, 1),
+                       rows_asked(models.target, batch.sequence(first).context(), feed));
+      const Index twin = batch.fork(first, std::mt19937_64(seed));
+      begun = 0;
+      hits -= drafter.hits();
+      const BatchFeed fed = batch.propose_for(std::span(&twin, 1))[0];
+      CHECK(begun == 0);
+      CHECK(batch.sequence(twin).context().size() == batch.sequence(first).context().size());
+      batch.accept_for(std::span(&twin, 1), rows_asked(models.target, batch.sequence(twin).context(), fed));
+      batch.cancel(twin);
+      hits += drafter.hits();
+    }
+    CHECK(hits == 0);  // a twin has other numbers
+    CHECK(drafter.hits() > 1);
+  });
+}
+
+TEST_CASE("with outcomes enough each draft is there, except after leaves beside the first path") {
+  std::mt19937_64 make(5);
+  const Table target = Table::random(4, 2, make),
+              small = thin_model(4, 1, 0, make);  // no token has probability 0
+  const auto check = [&](auto inner, Index outcomes, const auto& rule, const auto& expected) {
+    std::mt19937_64 rng(1);
+    AheadDrafter drafter{std::move(inner), outcomes};
+    SpecDec decoder{ExternalTarget{4}, drafter, rule};
+    auto sequence = decoder.start(prompt_of(1), {.max_new_tokens = 200, .gamma = 3});
+    bool there = false;
+    while (!sequence.done()) {
+      const Index before = drafter.hits();
+      const Feed feed = sequence.propose(rng);
+      CHECK((drafter.hits() > before) == there);
+      const Tokens draft = copy(sequence.draft().tokens);
+      sequence.draft_ahead();
+      const Tokens emitted = copy(sequence.accept(rows_asked(target, sequence.context(), feed), rng));
+      there = expected(draft, emitted, 200 - std::ssize(sequence.tokens()));
+    }
+    CHECK(drafter.drafts() - drafter.hits() > 1);
+  };
+  // Y may be one of 3 tokens after the first three nodes, and of 4 after the last. A draft of 3 does not fit before the end.
+  check(ModelDrafter{Table(small)}, 13, BlockVerifier{},
+        [](const Tokens&, const Tokens&, Index left) { return left > 3; });
+  // After the context Y is none of the two siblings.
+  check(ModelDrafter{Table(small), Tree{TreeShape{-1, -1, 0}, WithoutReplacement{}}}, 9, TraversalVerifier{},
+        [](const Tokens& draft, const Tokens& emitted, Index) {
+          return draft.size() < 2 || emitted[0] != draft[1];
+        });
+}
+
+TEST_CASE("a draft in advance that is larger than asked for is not there") {
+  of_lines_and_trees([](auto kind) {
+    Index hits = 0;
+    for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+      const Models models = models_of(seed);
+      std::mt19937_64 rng(seed);
+      AheadDrafter drafter{kind.of(Table(models.small)), 4};
+      SpecDec decoder{ExternalTarget{4}, drafter, kind.rule};
+      Options changing{.max_new_tokens = 7, .gamma = 4};
+      auto sequence = decoder.start(prompt_of(1), changing);
+      while (!sequence.done()) {
+        const Feed feed = sequence.propose(rng);
+        CHECK(std::ssize(sequence.draft().tokens) <= changing.gamma);
+        sequence.draft_ahead();
+        changing.gamma = 1 + static_cast<Index>(uniform01(rng) * 4);
+        changing.max_new_tokens = 5 + static_cast<Index>(uniform01(rng) * 4);
+        sequence.accept(rows_asked(models.target, sequence.context(), feed), rng);
+        changing.max_new_tokens = std::max(changing.max_new_tokens, std::ssize(sequence.tokens()) + 1);
+        if (!sequence.done()) sequence.change(changing);
+      }
+      hits += drafter.hits();
+    }
+    CHECK(hits > 10);
+  });
 }
 
 TEST_CASE("a keyed text is that of its key, and drafts in advance share its numbers") {

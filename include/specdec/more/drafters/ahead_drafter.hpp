@@ -28,22 +28,14 @@
 #include "specdec/executor.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/model/turn.hpp"
+#include "specdec/more/drafters/past_dead_ends.hpp"
+#include "specdec/parents.hpp"
+#include "specdec/rows/distribution.hpp"
 #include "specdec/rows/read/top_tokens.hpp"
+#include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0 {
-namespace detail {
-
-/// A row that all tokens below 2^30 share.
-struct RowOfBits {
-  Index vocab_size() const { return Index{1} << 30; }
-  double probability(Token) const { return 0x1p-30; }
-  auto sampler() const {
-    return [](double u) { return static_cast<Token>(u * 0x1p30); };
-  }
-};
-
-}  // namespace detail
 
 /// The random numbers of drafts made in advance, unless others are given: each draft of a step has a stream of its own.
 /// numbers(seed, draft, position) returns a source of chance by value, or by reference one that serves all.
@@ -53,8 +45,8 @@ struct AheadNumbers {
   }
 };
 
-/// While the target's call is out, draft_ahead() drafts for the likeliest outcomes of the verification: k accepted tokens, then a
-/// token Y. If the text goes on so, its next draft is there (a hit); else it is made then (a miss).
+/// While the target's call is out, draft_ahead() drafts for the likeliest outcomes of the verification: a node of the draft where the
+/// accepted path ends, then a token Y. If the text goes on so, its next draft is there (a hit); else it is made then (a miss).
 ///
 ///   Batch batch{engine, AheadDrafter{ModelDrafter{many_small}, 4}};
 ///   const auto feeds = batch.propose();
@@ -62,28 +54,27 @@ struct AheadNumbers {
 ///   batch.draft_ahead();
 ///   batch.accept(rows);                          // the rows of the call
 ///
-/// `outcomes`: for how many outcomes of a text. For k below the draft's length Y is among the likeliest tokens of the draft's row
-/// without the drafted one; at its end, of the row after the draft. Each next Y counts half as much, and k by how often the places of
-/// the text's drafts were accepted so far.
+/// `outcomes`: for how many outcomes of a text. Y is among the likeliest tokens of the rows of the node's children, without these
+/// children; after the first path (of eldest children), of a draft of its next token. Nothing is guessed after other leaves, nor where
+/// all children were chosen. Each next Y counts half as much, and a node by how often tokens of its numbers were accepted in the text.
 ///
-/// The drafter inside drafts lines. It is a Drafter, or a drafter of one text that can be copied. It knows the drafts of text n by the
-/// numbers n · (outcomes + 1) and following ones, which limits n, and functions of a text's number are asked for these. A model inside has a context for
-/// each. A draft in advance has the limits of the draft before it, and asks no keep_drafting. It is no hit where these are too large.
+/// The drafter inside, of lines or of trees, is a Drafter, or a drafter of one text that can be copied. It knows the drafts of text n
+/// by the numbers n · (outcomes + 1) and following ones, which limits n, and functions of a text's number are asked for these. A model
+/// inside has a context for each. A draft in advance has the limits of the draft before it (a tree, the depth that is then left), and
+/// asks no keep_drafting. It is no hit where these are too large. A fork begins with a copy of what the drafter inside can copy.
 /// The text has the law that it has without this: its rows are those that its tokens were drawn from, by numbers that decide nothing
 /// else. For a seed it is another text, which depends on when draft_ahead() is called, not on other texts.
 /// Throws: InvalidArgument if outcomes is below 1, or copies of a drafter of one text would share a model; what the drafter throws. An
 /// error about a draft in advance is its text's error if it is a hit.
 /// Random: two draws for a seed; without a hit, then the draws of the drafter. A keyed source needs `numbers` that give it at its position:
 /// AheadDrafter{drafter, 4, [=](std::uint64_t, Index, Index position) { ... }}.
-/// Cost: two drafts of the drafter in draft_ahead(), for all texts and outcomes together. Each draft's context is copied and compared.
+/// Cost: two drafts of the drafter in draft_ahead(), for all texts and outcomes together, and a pass over each row of the text's
+/// drafts. Each draft's context is copied and compared.
 /// Example: examples/write/draft_ahead.cpp; where it gains: examples/write/drafters.md
 template <class D, class Numbers = AheadNumbers>
 class AheadDrafter {
   static_assert(detail::fits_drafter<D>());
   using Inner = std::remove_reference_t<detail::Lift<D>>;
-  static_assert(!specdec::drafts_trees<Inner>,
-                "the drafter drafts trees, and drafts in advance are lines (a drafter of lines says "
-                "drafts_trees = false)");
   using Given = std::invoke_result_t<Numbers&, std::uint64_t, Index, Index>;
   using Source = std::remove_reference_t<Given>;
 
@@ -91,31 +82,42 @@ class AheadDrafter {
   struct Slot {
     std::vector<Token> context = {};
     bool ahead = false;                  // it was made in advance, and the text has not gone back since
-    Index length = 0;                    // how long it might have been
+    DraftLimits limits = {};             // how large it might have been
     Index valid = unlimited;             // how many tokens of the text the drafter may keep
     std::exception_ptr error = nullptr;  // of a draft in advance
   };
+  // How often a drafted token of some number was judged, and accepted. Before it is known: 7 of 10.
+  struct Counts {
+    double reached = 0, accepted = 0;
+    double rate() const { return (accepted + 1.4) / (reached + 2); }
+  };
+  // A node of a draft: 0 is the context, k + 1 stands after token k.
+  struct Node {
+    double weight = 1;  // how probably the accepted path ends here
+    Index depth = 0, children = 0;
+  };
   struct Text {
     std::vector<Slot> places;
-    std::size_t current = 0;    // the slot of the text's draft
-    bool wants = false;         // the draft is being judged, and nothing was drafted for after it
-    bool looked_after = false;  // the row after the draft is known
-    Index size = 0;             // of the context
+    std::size_t current = 0;  // the slot of the text's draft
+    bool wants = false;       // the draft is being judged, and nothing was drafted for after it
+    Index leaf = -1;          // the end of the first path, if the row after it is known
+    Index size = 0;           // of the context
     DraftLimits limits = {};
     std::uint64_t seed = 0;
-    std::vector<double> reached = {}, accepted = {};  // how often each place of a draft was
+    std::vector<Counts> counts = {};
+    std::vector<Node> nodes = {};  // of the draft
 
     Slot& slot() { return places[current]; }
     std::size_t other() const { return current == 0 ? 1 : 0; }
   };
   struct Outcome {
-    Index accepted;
+    Index node;
     Token token;
     double weight;
   };
 
  public:
-  static constexpr bool drafts_trees = false, steady = is_steady<Inner>;
+  static constexpr bool drafts_trees = specdec::drafts_trees<Inner>, steady = is_steady<Inner>;
 
   AheadDrafter(D&& drafter, Index outcomes, Numbers numbers = {})
       : inner_(std::forward<D>(drafter)), numbers_(std::move(numbers)), slots_(outcomes + 1) {
@@ -153,21 +155,21 @@ class AheadDrafter {
       if (text.wants) look_after(sequence, text);
     draft_all(true, for_each);
     for (const auto& request : requests_)
-      texts_.find(request.sequence / slots_)->second.looked_after = !request.error;
+      if (request.error) text_of(request.sequence / slots_).leaf = -1;
     requests_.clear();
     for (auto& each : texts_)  // an error about a row of a text's draft is told where that is judged
       if (each.second.wants) detail::error_of([&] { look_ahead(each.first, each.second); });
     draft_all(false, for_each);
     for (const auto& request : requests_) {
-      Slot& slot = slot_of(request.sequence);
+      Slot& slot = detail::at(text_of(request.sequence / slots_).places, request.sequence % slots_);
       slot.ahead = true;
-      slot.length = request.limits.length();
+      slot.limits = request.limits;
       slot.error = request.error;
     }
     for (auto& [sequence, text] : texts_) text.wants = false;
   }
 
-  auto drafted(Index sequence) const {
+  decltype(auto) drafted(Index sequence) const {
     return std::as_const(inner_).drafted(number_of(sequence, texts_.find(sequence)->second.current));
   }
 
@@ -192,17 +194,22 @@ class AheadDrafter {
 
   template <class Rows>
   void observe(Index sequence, const Judged<Rows>& judged) {
-    Text& text = text_of(sequence);
-    const Index gamma = std::ssize(judged.tokens);
-    if (std::ssize(text.reached) < gamma) {
-      detail::resize(text.reached, gamma);
-      detail::resize(text.accepted, gamma);
+    std::vector<Counts>& counts = text_of(sequence).counts;
+    const TokenTreeView draft{judged.tokens, judged.parents};
+    if (std::ssize(counts) < draft.size()) detail::resize(counts, draft.size());
+    for (Index end = judged.verdict.node - 1, child = -1;; child = std::exchange(end, draft.parent(end))) {
+      for (Index k = draft.next_child(end, end); k >= 0; k = k == child ? -1 : draft.next_child(end, k)) {
+        ++detail::at(counts, k).reached;
+        if (k == child) ++detail::at(counts, k).accepted;
+      }
+      if (end < 0) break;
     }
-    for (Index i = 0; i < std::min(judged.verdict.node + 1, gamma); ++i) {
-      ++detail::at(text.reached, i);
-      if (i < judged.verdict.node) ++detail::at(text.accepted, i);
-    }
-    detail::tell_drafter(inner_, number_of(sequence, text.current), judged);
+    detail::tell_drafter(inner_, current_of(sequence), judged);
+  }
+
+  void fork(Index from, Index to) { detail::fork_state(inner_, current_of(from), current_of(to)); }
+  void fork_context(Index from, Index to, Index length) {
+    detail::fork_draft_context(inner_, current_of(from), current_of(to), length);
   }
 
   /// How many drafts were there when they were asked for, and how many were asked for.
@@ -215,23 +222,22 @@ class AheadDrafter {
   Index number_of(Index sequence, std::size_t slot) const {
     return sequence * slots_ + static_cast<Index>(slot);
   }
+  Index current_of(Index sequence) { return number_of(sequence, text_of(sequence).current); }
   Text& text_of(Index sequence) {
+    if (const Index most = std::numeric_limits<Index>::max() / slots_ - 1; sequence > most)
+      detail::invalid_argument("sequence ", sequence, ": an AheadDrafter of ", slots_ - 1,
+                               " outcomes takes numbers up to ", most);
     Text& text = texts_[sequence];
     text.places.resize(static_cast<std::size_t>(slots_));
     return text;
   }
-  std::span<const Token> tokens_of(Index sequence, const Text& text) const {
-    return inner_.drafted(number_of(sequence, text.current)).tokens;
-  }
-  Slot& slot_of(Index number) {
-    return detail::at(texts_.find(number / slots_)->second.places, number % slots_);
+  TokenTreeView tree_of(Index sequence) const {
+    const auto& draft = drafted(sequence);
+    return {draft.tokens, detail::parents_of(draft)};
   }
 
   template <class Request>
   void begin(const Request& request) {
-    if (const Index most = std::numeric_limits<Index>::max() / slots_ - 1; request.sequence > most)
-      detail::invalid_argument("sequence ", request.sequence, ": an AheadDrafter of ", slots_ - 1,
-                               " outcomes takes numbers up to ", most);
     Text& text = text_of(request.sequence);
     text.wants = false;
     text.size = std::ssize(request.context);
@@ -241,9 +247,10 @@ class AheadDrafter {
       static_assert(!is_keyed<decltype(chance)>,
                     "drafts in advance need keyed numbers at their places: see the third argument of "
                     "specdec::AheadDrafter");
+      const detail::UniformRow thirty_bits(Index{1} << 30);
       text.seed = 0;
       for (int half = 0; half < 2; ++half)
-        text.seed = text.seed << 30 | static_cast<std::uint64_t>(chance.draw(detail::RowOfBits{}));
+        text.seed = text.seed << 30 | static_cast<std::uint64_t>(chance.draw(thirty_bits));
     }
   }
 
@@ -251,10 +258,11 @@ class AheadDrafter {
   template <class Request>
   bool finds(Request& request) {
     Text& text = text_of(request.sequence);
-    const Index length = request.limits.length();
+    const DraftLimits& limits = request.limits;
     const auto hits = [&](const Slot& slot) {  // equal tokens do not tell that what is cached is text
-      return slot.ahead && slot.valid >= text.size - 1 &&
-             (request.limits.fixed ? slot.length == length : slot.length <= length) &&
+      const Index length = slot.limits.length();
+      return slot.ahead && slot.valid >= text.size - 1 && slot.limits.nodes <= limits.nodes &&
+             (limits.fixed ? length == limits.length() : length <= limits.length()) &&
              std::ranges::equal(slot.context, request.context);
     };
     const auto found = std::ranges::find_if(text.places, hits);
@@ -279,62 +287,73 @@ class AheadDrafter {
     return number_of(sequence, s);
   }
 
-  // Asks for a draft after the first `accepted` drafted tokens and perhaps another token.
-  void ask(Index sequence, Text& text, std::size_t s, const Outcome& outcome, Index length) {
+  // Asks for a draft after a node of the text's draft and a token, or for the row after a node.
+  void ask(Index sequence, Text& text, std::size_t s, const Outcome& outcome) {
+    const TokenTreeView draft = tree_of(sequence);
     context_ = text.slot().context;
-    detail::append(context_, detail::first(tokens_of(sequence, text), outcome.accepted));
+    detail::each_back(draft, outcome.node - 1, [&](Index k) { context_.push_back(draft.token(k)); });
+    std::reverse(context_.begin() + text.size, context_.end());
     if (outcome.token >= 0) context_.push_back(outcome.token);
+    const Index grown = std::ssize(context_) - text.size;
     DraftLimits limits = text.limits;
-    limits.nodes = limits.depth = length;
-    limits.stops_from -= std::ssize(context_) - text.size;
+    limits.stops_from -= grown;
+    if (outcome.token < 0) limits.nodes = slots_ - 1, limits.depth = 1;
+    else if constexpr (drafts_trees) limits.depth -= grown;
     const Index number = go_on(sequence, s, detail::view_of(context_));
     requests_.push_back(
         {.sequence = number, .context = detail::view_of(text.places[s].context), .limits = limits});
   }
 
-  // Asks for the row after the draft.
+  // Weighs the nodes of a text's draft, and asks for the row after the first path. What follows a stop token is in vain.
   void look_after(Index sequence, Text& text) {
-    const std::span<const Token> drafted = tokens_of(sequence, text);
-    const Index gamma = std::ssize(drafted);
-    text.looked_after = false;
-    for (Index k = 0; k < gamma; ++k)
-      if (text.limits.ends_at(detail::at(drafted, k), k)) return;
-    ask(sequence, text, text.other(), {gamma, -1, 0}, 1);
+    const TokenTreeView draft = tree_of(sequence);
+    text.nodes.assign(1, {});
+    for (Index k = 0; k < draft.size(); ++k) {
+      Node& above = detail::at(text.nodes, draft.parent(k) + 1);
+      const double accepted =
+          above.weight * (k < std::ssize(text.counts) ? detail::at(text.counts, k) : Counts()).rate();
+      above.weight -= accepted;
+      ++above.children;
+      const bool ends = text.limits.ends_at(draft.token(k), above.depth);
+      text.nodes.push_back({ends ? 0 : accepted, above.depth + 1});
+    }
+    Index leaf = -1;
+    while (draft.next_child(leaf, leaf) >= 0) leaf = draft.next_child(leaf, leaf);
+    text.leaf = detail::at(text.nodes, leaf + 1).weight > 0 ? leaf + 1 : -1;
+    if (text.leaf >= 0) ask(sequence, text, text.other(), {text.leaf, -1, 0});
   }
 
   void look_ahead(Index sequence, Text& text) {
-    const auto draft = drafted(sequence);
-    const Index gamma = std::ssize(draft.tokens);
     guesses_.clear();
-    double reached = 1;
-    for (Index k = 0; k < gamma; ++k) {
-      const double accepted = rate(text, k);
-      guess(text, draft.rows.row(k), k, detail::at(draft.tokens, k), reached * (1 - accepted));
-      if (text.limits.ends_at(detail::at(draft.tokens, k), k)) break;  // what follows it is in vain
-      reached *= accepted;
+    const auto& draft = drafted(sequence);
+    const auto& rows = distributions(draft.rows);
+    for (Index k = 0; k < std::ssize(draft.tokens); ++k)
+      guess(text, tree_of(sequence), tree_of(sequence).parent(k) + 1, rows.row(k));
+    if (text.leaf >= 0) {
+      const auto& after = inner_.drafted(number_of(sequence, text.other()));
+      const auto& rows_after = distributions(after.rows);
+      for (Index k = 0; k < std::ssize(after.tokens); ++k)
+        guess(text, tree_of(sequence), text.leaf, rows_after.row(k));
     }
-    if (text.looked_after)
-      if (const auto more = inner_.drafted(number_of(sequence, text.other())); !more.tokens.empty())
-        guess(text, more.rows.row(0), gamma, -1, reached);
     std::size_t s = 0;
     for (std::size_t i = 0; i < guesses_.size() && s < text.places.size(); ++i, ++s) {
       if (s == text.current && ++s == text.places.size()) break;
-      ask(sequence, text, s, guesses_[i], text.limits.length());
+      ask(sequence, text, s, guesses_[i]);
     }
   }
-  // The likeliest tokens of a row, without the one that was drafted.
-  void guess(const Text& text, const auto& row, Index k, Token drafted, double weight) {
-    for (const TopToken& top : top_.of(row, slots_)) {
-      if (top.token == drafted || text.limits.ends_at(top.token, k)) continue;
-      const auto place = std::ranges::upper_bound(guesses_, weight, std::greater{}, &Outcome::weight);
-      guesses_.insert(place, {k, top.token, weight});
-      weight /= 2;
+  // The likeliest tokens of a row after node n, without its children.
+  void guess(Text& text, TokenTreeView draft, Index n, const auto& row) {
+    Node& node = detail::at(text.nodes, n);
+    if (!(node.weight > 0)) return;
+    for (const TopToken& top : top_.of(row, slots_ - 1 + node.children)) {
+      const auto is_guessed = [&](const Outcome& one) { return one.node == n && one.token == top.token; };
+      if (draft.child(n - 1, top.token) >= 0 || text.limits.ends_at(top.token, node.depth) ||
+          std::ranges::any_of(guesses_, is_guessed))
+        continue;
+      const auto place = std::ranges::upper_bound(guesses_, node.weight, std::greater{}, &Outcome::weight);
+      guesses_.insert(place, {n, top.token, node.weight});
+      node.weight /= 2;
     }
-  }
-  // How often place k of a draft is accepted. Before it is known: 7 of 10.
-  static double rate(const Text& text, Index k) {
-    if (k >= std::ssize(text.reached)) return 0.7;
-    return (detail::at(text.accepted, k) + 1.4) / (detail::at(text.reached, k) + 2);
   }
 
   // Makes the drafts that were asked for, each with the random numbers of its slot, or for the row after a draft.
