@@ -86,3 +86,13 @@ mutant("ahead-draft-after-another-text", "more/drafters/ahead_drafter.hpp", "tes
        "common < std::ssize(slot.context) ? common : unlimited", "unlimited")
 mutant("ahead-draft-longer-than-asked", "more/drafters/ahead_drafter.hpp", "tests/more/drafters/ahead_drafter",
        "slot.length == length : slot.length <= length", "slot.length == length : true")
+
+mutant = promise("of a stored text what is left is proposed, with its rows, as long as the text has gone so")
+mutant("stored-text-goes-on-after-another-token", "more/drafters/stored_text.hpp", "tests/more/drafters/stored_text",
+       "std::ranges::equal(", "true || std::ranges::equal(")
+mutant("stored-text-with-rows-from-its-start", "more/drafters/stored_text.hpp", "tests/more/drafters/stored_text",
+       "RowRange<Rows>(view(), from, count)", "RowRange<Rows>(view(), 0, count)")
+mutant("fetched-row-of-another-place", "more/rows/fetched.hpp", "tests/more/rows/fetched",
+       "fetch_(place_)", "fetch_(0)")
+mutant("fetched-row-is-not-kept", "more/rows/fetched.hpp", "tests/more/rows/fetched",
+       "if (!row_) row_.emplace", "row_.emplace")

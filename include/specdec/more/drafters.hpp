@@ -9,4 +9,5 @@
 #include "specdec/more/drafters/forced_tokens.hpp"
 #include "specdec/more/drafters/prompt_lookup.hpp"
 #include "specdec/more/drafters/retokenized_drafter.hpp"
+#include "specdec/more/drafters/stored_text.hpp"
 #include "specdec/more/drafters/suffix_drafter.hpp"
