@@ -96,3 +96,13 @@ mutant("fetched-row-of-another-place", "more/rows/fetched.hpp", "tests/more/rows
        "fetch_(place_)", "fetch_(0)")
 mutant("fetched-row-is-not-kept", "more/rows/fetched.hpp", "tests/more/rows/fetched",
        "if (!row_) row_.emplace", "row_.emplace")
+
+mutant = promise("a monitor of acceptance is wrong no more often than it says, and a length rests when it tells")
+mutant("monitor-bets-on-a-rise", "more/lengths/acceptance_monitor.hpp", "tests/more/lengths/watched_length",
+       "least_ - share", "share - least_")
+mutant("monitor-doubles-its-stakes", "more/lengths/acceptance_monitor.hpp", "tests/more/lengths/watched_length",
+       "(stakes_[k] + 1)", "(stakes_[k] + 2)")
+mutant("watched-length-drafts-on", "more/lengths/watched_length.hpp", "tests/more/lengths/watched_length",
+       "rests() ? 0 : length", "length")
+mutant("watched-length-rests-ever-longer", "more/lengths/watched_length.hpp", "tests/more/lengths/watched_length",
+       "drafting_ > rest_ ? first_rest :", "rest_ == 0 ? first_rest :")
