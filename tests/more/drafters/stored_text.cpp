@@ -1,6 +1,7 @@
 // A stored text as a draft: its law, where it ends, what it proposes, and what it refuses.
 // SPDX-License-Identifier: MIT
 #include <algorithm>
+#include <functional>
 #include <random>
 #include <span>
 #include <specdec/more/drafters/stored_text.hpp>
@@ -168,6 +169,24 @@ TEST_CASE("a stored text under its own weights is kept whole, in one call, and n
   CHECK(Tokens(result.tokens.begin(), result.tokens.end() - 1) == stored.tokens);
   CHECK(result.stats.target_calls == 1);
   CHECK(fetched == 0);
+}
+
+TEST_CASE("in a batch each text has a stored text of its own") {
+  std::mt19937_64 rng{6};
+  const auto model = TableModel<>::random(3, 1, rng);
+  RandomChance<std::mt19937_64> chance{rng};
+  std::vector<Stored> stored;
+  for (Index size : {5, 9, 2}) stored.emplace_back(model, Tokens{0}, size, chance);
+  Batch batch{ModelPerSequence{model}, [&](Index n) { return dense(stored[static_cast<std::size_t>(n)], 1); },
+              BlockVerifier{}};
+  for (const Stored& each : stored)
+    batch.add(Tokens{0}, {.max_new_tokens = std::ssize(each.tokens) + 1, .gamma = unlimited}, std::ref(rng));
+  for (const Finished& done : batch.run()) {
+    Tokens text = done.result.tokens;
+    text.pop_back();
+    CHECK(text == stored[static_cast<std::size_t>(done.sequence)].tokens);
+  }
+  CHECK(batch.target_calls() == 1);
 }
 
 TEST_CASE("stored texts that cannot be are refused") {
