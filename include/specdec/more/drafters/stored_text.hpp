@@ -1,4 +1,5 @@
 // Drafts a text that is there already: a rollout of older weights, a cached answer, a text before an edit of its prompt.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
 // SPDX-License-Identifier: MIT
 #pragma once
 

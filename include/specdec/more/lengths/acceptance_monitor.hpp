@@ -1,4 +1,5 @@
 // Tells when drafts are accepted less than they should be: a test by betting that may be looked at after each step.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
 // SPDX-License-Identifier: MIT
 #pragma once
 

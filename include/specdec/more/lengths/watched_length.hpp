@@ -1,4 +1,5 @@
 // A draft length that stops where drafts are no longer accepted.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
 // SPDX-License-Identifier: MIT
 #pragma once
 

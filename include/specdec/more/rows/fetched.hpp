@@ -1,4 +1,5 @@
 // Rows of which one probability is at hand, and the rest is fetched only if a rule asks for it.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
 // SPDX-License-Identifier: MIT
 #pragma once
 
