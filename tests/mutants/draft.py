@@ -69,7 +69,7 @@ mutant("rated-mean-in-place-of-odds", "more/lengths/acceptance_by_probability.hp
 mutant = promise("a copy of a drafter begins without the context of the drafter that it is copied from")
 mutant("copy-begins-in-another-context", "draft/lifted_drafter.hpp", "tests/draft/lifted_drafter",
        ".first->second.drafter.truncate(0);", ";")
-mutant("copies-of-members-share-a-model", "draft/fallback_drafter.hpp", "tests/draft/lifted_drafter",
+mutant("copies-of-members-share-a-model", "draft/member_drafters.hpp", "tests/draft/lifted_drafter",
        "std::apply([](const auto&... member) { (detail::check_copies(member), ...); }, members_);", "")
 
 mutant = promise("of a tree the eldest child comes first")
@@ -106,3 +106,11 @@ mutant("watched-length-drafts-on", "more/lengths/watched_length.hpp", "tests/mor
        "rests() ? 0 : length", "length")
 mutant("watched-length-rests-ever-longer", "more/lengths/watched_length.hpp", "tests/more/lengths/watched_length",
        "drafting_ > rest_ ? first_rest :", "rest_ == 0 ? first_rest :")
+
+mutant = promise("the guesses of several drafters are one tree, in which equal beginnings stand once")
+mutant("merged-token-under-another-parent", "more/drafters/merged_drafter.hpp", "tests/more/drafters/merged_drafter",
+       "text.tree.append(draft.token(k), parent)", "text.tree.append(draft.token(k), -1)")
+mutant("merged-limits-stay-cut", "more/drafters/merged_drafter.hpp", "tests/more/drafters/merged_drafter",
+       "    restore();\n  }", "  }")
+mutant("merged-failed-request-asked-again", "more/drafters/merged_drafter.hpp", "tests/more/drafters/merged_drafter",
+       "return !request.error; }", "return true; }")
