@@ -27,7 +27,8 @@ int main() {
   const auto prompt = letters("This is the");
 
   const auto write = [&](const char* how, auto drafter, Index gamma, std::uint64_t seed) {
-    specdec::SpecDec decoder{specdec::NgramModel(target), std::move(drafter), specdec::KeyedVerifier{}};
+    specdec::SpecDec decoder{specdec::PathByPath{specdec::NgramModel(target)}, std::move(drafter),
+                             specdec::TrunkAndSpares<specdec::KeyedVerifier>{}};  // both take lines and trees
     specdec::Keyed keyed{seed};
     const auto result =
         decoder.generate(prompt, {.max_new_tokens = 200, .gamma = gamma, .stop_tokens = {'.'}}, keyed);
@@ -39,6 +40,10 @@ int main() {
   write("a small model, gamma 4", specdec::ModelDrafter{target.with_order(3)}, 4, 8);
   write("a small model, gamma 9", specdec::ModelDrafter{target.with_order(3)}, 9, 8);
   write("prompt lookup", specdec::PromptLookupDrafter{}, 6, 8);
+  write("two small models, 4 tokens each",
+        specdec::MergedDrafter{specdec::ModelDrafter{target.with_order(3)},
+                               specdec::ModelDrafter{target.with_order(4)}},
+        8, 8);
   write("another seed", specdec::ModelDrafter{target.with_order(3)}, 4, 4);
 
   // The acceptance rate at one prefix by three rules: token verification; a drafter that shares the target's random numbers

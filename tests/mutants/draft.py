@@ -69,7 +69,7 @@ mutant("rated-mean-in-place-of-odds", "more/lengths/acceptance_by_probability.hp
 mutant = promise("a copy of a drafter begins without the context of the drafter that it is copied from")
 mutant("copy-begins-in-another-context", "draft/lifted_drafter.hpp", "tests/draft/lifted_drafter",
        ".first->second.drafter.truncate(0);", ";")
-mutant("copies-of-members-share-a-model", "draft/fallback_drafter.hpp", "tests/draft/lifted_drafter",
+mutant("copies-of-members-share-a-model", "draft/member_drafters.hpp", "tests/draft/lifted_drafter",
        "std::apply([](const auto&... member) { (detail::check_copies(member), ...); }, members_);", "")
 
 mutant = promise("of a tree the eldest child comes first")
@@ -90,3 +90,31 @@ mutant("ahead-tree-larger-than-asked", "more/drafters/ahead_drafter.hpp", "tests
        "slot.limits.nodes <= limits.nodes", "slot.limits.nodes >= 0")
 mutant("ahead-draft-for-another-outcome", "more/drafters/ahead_drafter.hpp", "tests/more/drafters/ahead_drafter",
        "std::ranges::equal(slot.context, request.context)", "std::ssize(slot.context) == text.size")
+
+mutant = promise("of a stored text what is left is proposed, with its rows, as long as the text has gone so")
+mutant("stored-text-goes-on-after-another-token", "more/drafters/stored_text.hpp", "tests/more/drafters/stored_text",
+       "std::ranges::equal(", "true || std::ranges::equal(")
+mutant("stored-text-with-rows-from-its-start", "more/drafters/stored_text.hpp", "tests/more/drafters/stored_text",
+       "RowRange<Rows>(view(), from, count)", "RowRange<Rows>(view(), 0, count)")
+mutant("fetched-row-of-another-place", "more/rows/fetched.hpp", "tests/more/rows/fetched",
+       "fetch_(place_)", "fetch_(0)")
+mutant("fetched-row-is-not-kept", "more/rows/fetched.hpp", "tests/more/rows/fetched",
+       "if (!row_) row_.emplace", "row_.emplace")
+
+mutant = promise("a monitor of acceptance is wrong no more often than it says, and a length rests when it tells")
+mutant("monitor-bets-on-a-rise", "more/lengths/acceptance_monitor.hpp", "tests/more/lengths/watched_length",
+       "least_ - share", "share - least_")
+mutant("monitor-doubles-its-stakes", "more/lengths/acceptance_monitor.hpp", "tests/more/lengths/watched_length",
+       "(stakes_[k] + 1)", "(stakes_[k] + 2)")
+mutant("watched-length-drafts-on", "more/lengths/watched_length.hpp", "tests/more/lengths/watched_length",
+       "rests() ? 0 : length", "length")
+mutant("watched-length-rests-ever-longer", "more/lengths/watched_length.hpp", "tests/more/lengths/watched_length",
+       "drafting_ > rest_ ? first_rest :", "rest_ == 0 ? first_rest :")
+
+mutant = promise("the guesses of several drafters are one tree, in which equal beginnings stand once")
+mutant("merged-token-under-another-parent", "more/drafters/merged_drafter.hpp", "tests/more/drafters/merged_drafter",
+       "text.tree.append(draft.token(k), parent)", "text.tree.append(draft.token(k), -1)")
+mutant("merged-limits-stay-cut", "more/drafters/merged_drafter.hpp", "tests/more/drafters/merged_drafter",
+       "    restore();\n  }", "  }")
+mutant("merged-failed-request-asked-again", "more/drafters/merged_drafter.hpp", "tests/more/drafters/merged_drafter",
+       "return !request.error; }", "return true; }")

@@ -45,6 +45,18 @@ struct Reseeded {
   }
 };
 
+// Reports the row of another request in the call: here the row that was drawn from before. (A token with q = 0 would be refused.)
+struct NeighboursRow {
+  Row last = {};
+  std::optional<Token> operator()(Row& row, Index /*i*/, const Draw& draw) {
+    const Token x = draw(row);
+    const Row own = row;
+    if (last.size() > 0 && last[x] > 0) row = last;
+    last = own;
+    return x;
+  }
+};
+
 // Drafts one token, and fills the draft up with -1.
 inline std::optional<Token> padded(Row& row, Index i, const Draw& draw) {
   return i == 0 ? draw(row) : Token{-1};

@@ -41,6 +41,33 @@ struct NextRow {
   }
 };
 
+// A kernel draws the replacement tile by tile, and its loop ends one tile too early.
+struct MissesLastTile {
+  Index tile = 64;
+  Verdict judge(const auto& drafted, auto& chance) const {
+    for (Index i = 0; i < drafted.gamma(); ++i) {
+      if (chance.coin(drafted.ratio(i))) continue;
+      Row residual = Row::Zero(drafted.vocab_size());
+      for (Index begin = 0; begin + tile < residual.size(); begin += tile)
+        for (auto x = static_cast<Token>(begin); x < begin + tile; ++x)
+          residual[x] =
+              std::max(0.0, drafted.target(i).probability(x) - specdec::probability(drafted.draft(i), x));
+      if (!(residual.sum() > 0)) return {i, drafted.draw(chance, i)};
+      return {i, draw_by(chance)(residual / residual.sum())};
+    }
+    return {drafted.gamma(), drafted.draw(chance, drafted.gamma())};
+  }
+};
+
+// Drafts were made in advance, and half of the time the one that is needed is not among them. Then a draft is made in haste, and
+// judged greedily, at any temperature.
+struct GreedyAtMiss {
+  Verdict judge(const auto& drafted, auto& chance) const {
+    if (chance.coin(0.5)) return specdec::TokenVerifier{}.judge(drafted, chance);
+    return specdec::ArgmaxVerifier{}.judge(drafted, chance);
+  }
+};
+
 // Draws the bonus token from the last row of the draft.
 struct BonusFromDraft {
   Verdict judge(const auto& drafted, auto& chance) const {

@@ -9,17 +9,12 @@
 #include <type_traits>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "specdec/draft/draft.hpp"
 #include "specdec/draft/drafter.hpp"
-#include "specdec/draft/lifted_drafter.hpp"
-#include "specdec/error.hpp"
+#include "specdec/draft/member_drafters.hpp"
 #include "specdec/executor.hpp"
-#include "specdec/lists.hpp"
-#include "specdec/model/turn.hpp"
 #include "specdec/rows/kinds/variant_rows.hpp"
-#include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0 {
@@ -46,10 +41,8 @@ namespace specdec::inline v0_2_0 {
 /// Random: the draws of the member that proposes.
 /// Cost: the drafts of all members up to the one that proposes. No allocation of its own in steady state.
 template <class... D>
-class FallbackDrafter {
-  static_assert(sizeof...(D) > 0, "a fallback drafter has a member at least");
-  // Not a constraint of the class: see SpecDec.
-  static_assert((detail::fits_drafter<D>() && ...));
+class FallbackDrafter : public detail::MemberDrafters<D...> {
+  using Base = detail::MemberDrafters<D...>;
 
   template <class Given>
   using Member = std::remove_reference_t<detail::Lift<Given>>;
@@ -66,14 +59,7 @@ class FallbackDrafter {
   /// False for several members: the next draft may give a position the row of another member.
   static constexpr bool steady = sizeof...(D) == 1 && (is_steady<Member<D>> && ...);
 
-  explicit FallbackDrafter(D&&... drafters) : members_(detail::Lift<D>(std::forward<D>(drafters))...) {}
-
-  void serve_one() {
-    each([](auto& member) { detail::serve_one(member); });
-  }
-  void check_copies() const {
-    std::apply([](const auto&... member) { (detail::check_copies(member), ...); }, members_);
-  }
+  explicit FallbackDrafter(D&&... drafters) : Base(std::forward<D>(drafters)...) {}
 
   template <class Request, Executor E = InOrder>
   void draft(std::span<Request> requests, E&& for_each = {}) & {
@@ -83,70 +69,17 @@ class FallbackDrafter {
 
   Draft<Rows> drafted(Index sequence) const { return read<0>(proposer_.find(sequence)->second, sequence); }
 
-  void keep(Index sequence, Index length) {
-    each([=](auto& member) { member.keep(sequence, length); });
-  }
   void release(Index sequence) {
-    each([=](auto& member) { member.release(sequence); });
+    Base::release(sequence);
     proposer_.erase(sequence);
   }
-
-  /// Tells the members that learn from the target's calls.
-  template <class TargetRows>
-  void observe(Index sequence, const Judged<TargetRows>& judged) {
-    const bool is_line = !detail::branches(judged.parents);
-    const Judged<TargetRows> line{judged.rows, judged.tokens, {}, judged.verdict};
-    each([&](auto& member) {
-      if constexpr (specdec::drafts_trees<std::remove_cvref_t<decltype(member)>>)
-        detail::tell_drafter(member, sequence, judged);
-      else if (is_line) detail::tell_drafter(member, sequence, line);
-    });
-  }
-
-  /// What the members keep for a text.
-  using State = std::tuple<detail::StateOf<Member<D>>...>;
-
-  State take(Index sequence) {
+  typename Base::State take(Index sequence) {
     proposer_.erase(sequence);
-    return std::apply([&](auto&... member) { return State(detail::take_state(member, sequence)...); },
-                      members_);
-  }
-  void put(Index sequence, State&& state) { put_from<0>(sequence, state); }
-  void fork(Index from, Index to) {
-    each([=](auto& member) { detail::fork_state(member, from, to); });
-  }
-  void fork_context(Index from, Index to, Index length) {
-    each([=](auto& member) { detail::fork_draft_context(member, from, to, length); });
-  }
-
-  /// The addresses of members, or of their models, that other decoders may use, too.
-  std::vector<const void*> identities() const {
-    std::vector<const void*> found;
-    std::apply(
-        [&](const auto&... member) {
-          (detail::append(found, detail::shared_identities<detail::Lift<D>>(member)), ...);
-        },
-        members_);
-    return found;
+    return Base::take(sequence);
   }
 
  private:
-  template <class F>
-  void each(const F& f) {
-    std::apply([&](auto&... member) { (f(member), ...); }, members_);
-  }
-
-  // The members from k on take in their parts; all of them, or none.
-  template <std::size_t k>
-  void put_from(Index sequence, State& state) {
-    if constexpr (k < sizeof...(D)) {
-      auto& member = std::get<k>(members_);
-      auto& part = std::get<k>(state);
-      detail::put_state(member, sequence, std::move(part));
-      detail::undo_on_error([&] { put_from<k + 1>(sequence, state); },
-                            [&] { part = detail::take_state(member, sequence); });
-    }
-  }
+  using Base::members_;
 
   // Member k drafts. The requests that it has no guess for come first afterwards, and are the next member's.
   template <std::size_t k, class Request, class E>
@@ -177,7 +110,6 @@ class FallbackDrafter {
     else return Rows(std::in_place_index<k>, from);
   }
 
-  std::tuple<detail::Lift<D>...> members_;
   std::unordered_map<Index, std::size_t> proposer_;  // of each text's draft
 };
 

@@ -7,6 +7,7 @@
 #include "specdec/more/analysis/enumerated_survival.hpp"
 #include "specdec/more/analysis/keyed_agreement.hpp"
 #include "specdec/more/analysis/measures.hpp"
+#include "specdec/more/analysis/most_accepted.hpp"
 #include "specdec/more/analysis/projection.hpp"
 #include "specdec/more/analysis/sequoia_shape.hpp"
 #include "specdec/more/analysis/speed_up.hpp"

@@ -7,6 +7,8 @@
 #include "specdec/more/drafters/confident_tree.hpp"
 #include "specdec/more/drafters/datastore_drafter.hpp"
 #include "specdec/more/drafters/forced_tokens.hpp"
+#include "specdec/more/drafters/merged_drafter.hpp"
 #include "specdec/more/drafters/prompt_lookup.hpp"
 #include "specdec/more/drafters/retokenized_drafter.hpp"
+#include "specdec/more/drafters/stored_text.hpp"
 #include "specdec/more/drafters/suffix_drafter.hpp"

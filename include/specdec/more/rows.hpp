@@ -1,7 +1,9 @@
-// Rows for engines that have them in another form: over other ids, as lists of structs, with a token drawn from each already.
+// Rows for engines that have them in another form: over other ids, as lists of structs, with a token drawn from each already, or
+// elsewhere.
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include "specdec/more/rows/fetched.hpp"
 #include "specdec/more/rows/list_row.hpp"
 #include "specdec/more/rows/mapped.hpp"
 #include "specdec/more/rows/sampled.hpp"
