@@ -53,6 +53,8 @@ mutant("judged-of-another-text-told", "loop/round.hpp", "tests/draft/lifted_draf
        "tell_drafter(drafter_, seat.number,", "tell_drafter(drafter_, 0 * seat.number,")
 
 mutant = promise("what was noted of a step that was taken back does not count")
+mutant("drafted-of-a-failed-step-kept", "loop/observers.hpp", "tests/loop/observers",
+       "drafted.resize(static_cast<std::size_t>(tokens)); }", "static_cast<void>(tokens); }")
 mutant("notes-of-a-failed-step-kept", "loop/step_base.hpp", "tests/loop/observers tests/loop/log_probabilities",
        "observer.withdrawn(std::ssize(text_.tokens()));", "(void)observer;")
 
