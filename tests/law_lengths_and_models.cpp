@@ -72,8 +72,13 @@ struct PlainLayer : Plain {
   void truncate(Index) const {}
 };
 
+// It has read all of the context but its last token.
 Knowing& target_of_heads() {
-  static Knowing target = knowing(3, 1);
+  static Knowing target = [] {
+    Knowing begun = knowing(3, 1);
+    begun.forward(std::span(context).first(context.size() - 1), 1);
+    return begun;
+  }();
   return target;
 }
 

@@ -1,4 +1,4 @@
-// Tells of each token whether it was drafted, as servers report it: an observer notes it, and writes it into the result.
+// Tells of each token whether it was drafted, as servers report it.
 // SPDX-License-Identifier: MIT
 #include <cstddef>
 #include <iostream>
@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-using specdec::Index, specdec::Token;
+using specdec::Token;
 
 constexpr std::string_view rhyme =
     "This is the house that Jack built. This is the malt that lay in the house that Jack built. "
@@ -18,25 +18,13 @@ constexpr std::string_view rhyme =
 
 std::vector<Token> letters(std::string_view text) { return {text.begin(), text.end()}; }
 
-struct DraftedTokens : specdec::Observer {
-  std::vector<bool> drafted = {};
-
-  void weighed(const auto& step) {  // a verdict was made
-    for (std::size_t i = 0; i < step.emitted.size(); ++i) drafted.push_back(i < step.path.size());
-  }
-  void withdrawn(Index tokens) noexcept { drafted.resize(static_cast<std::size_t>(tokens)); }
-  void report(auto& result) const { result.drafted = drafted; }
-};
-
 int main() {
   const auto text = letters(rhyme);
   specdec::NgramModel target = specdec::NgramModel::train(text, {.order = 8, .vocab_size = 128});
   std::mt19937_64 rng{4};
   const auto prompt = letters("This is the ");
 
-  specdec::SpecDec decoder{target, specdec::ModelDrafter{target.with_order(3)}, specdec::BlockVerifier{},
-                           specdec::FixedLength{},
-                           specdec::Observers{specdec::StatsObserver{}, DraftedTokens{}}};
+  specdec::SpecDec decoder{target, specdec::ModelDrafter{target.with_order(3)}, specdec::BlockVerifier{}};
   const specdec::Result result = decoder.generate(prompt, {.max_new_tokens = 60, .gamma = 4}, rng);
   std::string shown, marks;
   for (std::size_t i = 0; i < result.tokens.size(); ++i) {

@@ -111,17 +111,6 @@ TEST_CASE("each text of a batch has its own observers, and a twin begins anew") 
 
 namespace {
 
-// Writes into the result whether each token was drafted. The cookbook has this observer, too.
-struct DraftedTokens : Observer {
-  std::vector<bool> drafted = {};
-
-  void weighed(const auto& step) {
-    for (std::size_t i = 0; i < step.emitted.size(); ++i) drafted.push_back(i < step.path.size());
-  }
-  void withdrawn(Index tokens) noexcept { drafted.resize(static_cast<std::size_t>(tokens)); }
-  void report(auto& result) const { result.drafted = drafted; }
-};
-
 // Fails at each second verdict.
 struct Fickle : Observer {
   int verdicts = 0;
@@ -133,11 +122,11 @@ struct Fickle : Observer {
 
 }  // namespace
 
-TEST_CASE("a result says of each token whether it was drafted, if an observer writes it") {
+TEST_CASE("a result says of each token whether it was drafted") {
   const auto check = [](auto drafter, auto rule) {
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
       SpecDec decoder{PathByPath{model(1)}, drafter(), rule, FixedLength{},
-                      Observers{DraftedTokens{}, StatsObserver{}, Fickle{}}};
+                      Observers{StatsObserver{}, Fickle{}}};
       auto sequence = decoder.start(prompt, {.max_new_tokens = 21, .gamma = 4, .stop_tokens = {3}});
       std::mt19937_64 rng{seed};
       std::vector<bool> expected;
@@ -161,24 +150,21 @@ TEST_CASE("a result says of each token whether it was drafted, if an observer wr
       },
       TraversalVerifier{});
 
-  Batch batch{ModelPerSequence{model(1)},
-              ModelDrafter{model(2)},
-              BlockVerifier{},
-              FixedLength{},
-              BatchOptions{},
-              Observers{DraftedTokens{}, StatsObserver{}}};
+  Batch batch{ModelPerSequence{model(1)}, ModelDrafter{model(2)}, BlockVerifier{}};
   batch.add(prompt, {.max_new_tokens = 20, .gamma = 3}, std::mt19937_64{3});
   batch.step();
+  const std::vector<bool> before = batch.sequence(0).result().drafted;
   batch.fork(0, std::mt19937_64{4});
+  CHECK(batch.sequence(1).result().drafted == before);
   for (const Finished& done : batch.run()) {
     CHECK(done.result.drafted.size() == done.result.tokens.size());
     if (done.sequence == 0)
       CHECK(std::count(done.result.drafted.begin(), done.result.drafted.end(), true) ==
             done.result.stats.accepted);
   }
-  SpecDec by_default{model(1), ModelDrafter{model(2)}, BlockVerifier{}};
+  auto unobserved = decoder_with(Observers<>{});
   std::mt19937_64 rng{3};
-  CHECK(by_default.generate(prompt, {}, rng).drafted.empty());
+  CHECK(unobserved.generate(prompt, {}, rng).drafted.empty());
 }
 
 TEST_CASE("log-probabilities that nobody observes are refused") {

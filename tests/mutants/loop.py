@@ -53,6 +53,8 @@ mutant("judged-of-another-text-told", "loop/round.hpp", "tests/draft/lifted_draf
        "tell_drafter(drafter_, seat.number,", "tell_drafter(drafter_, 0 * seat.number,")
 
 mutant = promise("what was noted of a step that was taken back does not count")
+mutant("drafted-of-a-failed-step-kept", "loop/observers.hpp", "tests/loop/observers",
+       "drafted.resize(static_cast<std::size_t>(tokens)); }", "static_cast<void>(tokens); }")
 mutant("notes-of-a-failed-step-kept", "loop/step_base.hpp", "tests/loop/observers tests/loop/log_probabilities",
        "observer.withdrawn(std::ssize(text_.tokens()));", "(void)observer;")
 
@@ -169,11 +171,15 @@ mutant("draft-models-of-twins-share-by-tokens", "draft/model_drafter.hpp", "test
 mutant("cascade-keeps-by-tokens", "more/drafters/cascade_drafter.hpp", "tests/loop/keys",
        "seat.target_holds(std::min(seat.kept(), length));", "if (length == 0) seat.target_holds(0);")
 
-mutant = promise("a layer never takes zeros for a hidden state")
+mutant = promise("a layer, or a head, never takes zeros for a hidden state")
 mutant("layer-reads-on-after-zeros", "more/heads/eagle_model.hpp", "tests/more/heads/eagle_model",
        "    if (!text.known) text.exact = std::clamp<Index>(end - 1, 0, text.exact);\n", "")
 mutant("layer-drafts-after-unknown-states", "more/heads/eagle_model.hpp", "tests/more/heads/eagle_model",
        " && target_.states_from(sequence) == 0;", ";")
+mutant("head-drafts-after-zeros", "more/heads/head_model.hpp", "tests/more/heads/head_model",
+       " && target_.states_from(sequence) < target_.length(sequence);", ";")
+mutant("head-reads-on-after-zeros", "more/heads/head_model.hpp", "tests/more/heads/head_model",
+       "text.known > 0 ? feed.from : 1, length", "feed.from, length")
 
 mutant = promise("a twin is a sample of its own: it shares neither its text's drafter nor what a rule remembers of it")
 mutant("twin-shares-a-memory", "loop/step.hpp", "tests/loop/requests_fork",

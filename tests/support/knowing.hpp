@@ -143,4 +143,14 @@ struct ManyKnowing {
   Eigen::Vector2f hidden_at(Index sequence, Index token) const { return texts.at(sequence).hidden_at(token); }
 };
 
+// Targets with a prefix of which they have no states.
+struct Prefixed : Knowing {
+  Index first = 0;
+  Index states_from() const { return first; }
+};
+struct ManyPrefixed : ManyKnowing {
+  std::map<Index, Index> first = {};
+  Index states_from(Index sequence) const { return first.at(sequence); }
+};
+
 }  // namespace support

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <span>
+#include <vector>
 
 #include "specdec/loop/options.hpp"
 #include "specdec/measure/stats.hpp"
@@ -60,36 +62,33 @@ struct Observers : O... {
   template <class T>
   static constexpr bool has = (std::same_as<T, O> || ...);
 
-  template <class T>
-  const T& of() const {
-    return *this;
-  }
-  template <class T>
-  T& of() {
-    return *this;
-  }
   /// Calls f with each observer.
   template <class F>
   void each(const F& f) {
     (f(static_cast<O&>(*this)), ...);
   }
-  template <class F>
-  void each(const F& f) const {
-    (f(static_cast<const O&>(*this)), ...);
-  }
+  void report(auto& result) const { (O::report(result), ...); }
 };
 
 template <class... O>
 Observers(O...) -> Observers<O...>;
 
-/// Keeps the Stats of a text. A twin's statistics begin at the fork.
+/// Keeps the Stats of a text, and of each token whether it was drafted. A twin's statistics begin at the fork.
 struct StatsObserver : Observer {
   Stats stats = {};
+  std::vector<bool> drafted = {};  ///< for each new token
 
   void reserve(Index tokens) { stats.reserve(tokens); }
+  void weighed(const auto& step) {
+    for (std::size_t i = 0; i < step.emitted.size(); ++i) drafted.push_back(i < step.path.size());
+  }
+  void withdrawn(Index tokens) noexcept { drafted.resize(static_cast<std::size_t>(tokens)); }
   void committed(const CommittedStep& committed) noexcept { stats.add(committed.step, committed.emitted); }
   void forked() noexcept { stats = {}; }
-  void report(auto& result) const { result.stats = stats; }
+  void report(auto& result) const {
+    result.stats = stats;
+    result.drafted = drafted;
+  }
 };
 
 }  // namespace specdec

@@ -66,7 +66,7 @@ class StepBase {
   /// The text's copy of an observer.
   template <class T>
   const T& observer() const& {
-    return observers_.template of<T>();
+    return observers_;
   }
   /// After accept(): which tokens of the last Feed the target keeps, by their numbers in the Feed. First the tokens of the
   /// text that were not cached, then the accepted path.
@@ -88,7 +88,7 @@ class StepBase {
                .stop_reason = !text_.done() && room() < 0 ? StopReason::context : text_.stop_reason(),
                .stop_match = text_.stop_match(),
                .cached = std::min(begun_.value_or(cached_), text_.size() - std::ssize(tokens()))};
-    observers_.each([&](const auto& observer) { observer.report(out); });
+    observers_.report(out);
     return out;
   }
   /// Between steps: how many tokens of the text the target's context holds.
@@ -309,12 +309,12 @@ class StepBase {
   }
   void owe_prompt() {
     if constexpr (reads_prompts)
-      observers_.template of<LogProbabilityObserver>().owes_prompt =
+      static_cast<LogProbabilityObserver&>(observers_).owes_prompt =
           options().log_probabilities.prompt && options().max_new_tokens == 0 && cached_ + 1 < text_.size();
   }
   const auto& of_text() const { return observer<LogProbabilityObserver>().of_text; }
   const auto& of_prompt() const { return observer<LogProbabilityObserver>().of_prompt; }
-  auto& of_prompt() { return observers_.template of<LogProbabilityObserver>().of_prompt; }
+  auto& of_prompt() { return static_cast<LogProbabilityObserver&>(observers_).of_prompt; }
 
   void check_context(const char* name, TokenIds prompt, const Options& options) const {
     check_prompt(name, prompt, options, target_.vocabulary, target_.context);

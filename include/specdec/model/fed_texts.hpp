@@ -228,7 +228,7 @@ class FedTexts {
 
   template <class Model>
   void forget(Index sequence, Model&& model) {
-    model.release(sequence);
+    if constexpr (requires { model.release(sequence); }) model.release(sequence);
     texts_.erase(sequence);
   }
 

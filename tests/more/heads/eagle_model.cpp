@@ -27,7 +27,8 @@ namespace test_more_heads_eagle_model {
 
 using namespace specdec;
 using namespace specdec::testing;
-using support::every, support::Knowing, support::ManyKnowing, support::message_of;
+using support::every, support::Knowing, support::ManyKnowing, support::ManyPrefixed, support::message_of,
+    support::Prefixed;
 using Tokens = std::vector<Token>;
 using Numbers = std::vector<Index>;
 
@@ -668,20 +669,6 @@ TEST_CASE(
   ManyEagle of_many(many, Folding{});
   CHECK((of_many.can_draft(4, 16) && !of_many.can_draft(4, 17)));
 }
-
-namespace {
-
-// A target with a prefix of which it has no states.
-struct Prefixed : Knowing {
-  Index first = 0;
-  Index states_from() const { return first; }
-};
-struct ManyPrefixed : ManyKnowing {
-  std::map<Index, Index> first = {};
-  Index states_from(Index sequence) const { return first.at(sequence); }
-};
-
-}  // namespace
 
 TEST_CASE("where states of the context are not known, nothing is drafted, and the layer is not called") {
   const Tokens prompt{0, 1, 2, 1};

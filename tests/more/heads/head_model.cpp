@@ -28,7 +28,8 @@ namespace test_more_heads_head_model {
 
 using namespace specdec;
 using namespace specdec::testing;
-using support::every, support::Knowing, support::ManyKnowing, support::message_of;
+using support::every, support::Knowing, support::ManyKnowing, support::ManyPrefixed, support::message_of,
+    support::Prefixed;
 using Tokens = std::vector<Token>;
 using Numbers = std::vector<Index>;
 
@@ -111,7 +112,7 @@ TEST_CASE("rows follow from the hidden state and the tokens after it") {
   const Tokens text{2, 0, 1, 1, 0};
   const auto first = [&](std::size_t n) { return std::span(text).first(n); };
 
-  // The target has taken in nothing: the state of the empty context is known, and is zero.
+  // The target has taken in nothing, and rows are asked for all the same: the state of the empty context is zero.
   CHECK(head.forward(first(2), 2).row(1) == row_after(first(2), 0, false));
   CHECK(head.forward(std::span(text).subspan(2, 1), 1).row(0) == row_after(first(3), 0, false));
 
@@ -161,6 +162,7 @@ TEST_CASE("a state that could not be begun is begun by the next call") {
 TEST_CASE("any calls, rollbacks and trees, beside a target that goes on and back") {
   std::mt19937 rng{2};
   const auto below = [&](Index n) { return static_cast<Index>(rng() % static_cast<unsigned>(n)); };
+  Index again = 0;  // how often a state before the known tokens was begun from
   for (int walk = 0; walk < 60; ++walk) {
     Knowing target = knowing();
     Model3 head(target, Counting{});
@@ -168,9 +170,10 @@ TEST_CASE("any calls, rollbacks and trees, beside a target that goes on and back
     Numbers parents;
     Index begun = 0;
     bool known = false;
-    const auto begin_again = [&](Index most) {
+    const auto begin_again = [&](Index least, Index most) {
       const Index length = target.length();
-      if (length < std::ssize(text) || length > most || (known && length == begun)) return;
+      if (length == 0 || length < least || length > most || (known && length == begun)) return;
+      again += length < std::ssize(text);
       begun = length;
       known = true;
     };
@@ -189,7 +192,7 @@ TEST_CASE("any calls, rollbacks and trees, beside a target that goes on and back
     };
     for (int step = 0; step < 60; ++step) {
       const Index length = std::ssize(text);
-      const Index kind = below(8);
+      const Index kind = below(9);
       if (kind < 2 && tree.empty()) {  // a line; the target may have taken in some of it
         const Tokens x = random_tokens(1 + below(4));
         Tokens all = text;
@@ -200,17 +203,18 @@ TEST_CASE("any calls, rollbacks and trees, beside a target that goes on and back
                              .subspan(target.context.size())
                              .first(static_cast<std::size_t>(to - target.length())),
                          1);
-        const Index rows = 1 + below(std::ssize(x));
+        const Index rows = 1 + below(std::ssize(x)), least = known ? length : 1;
         if (below(4) == 0) {
           const_cast<Counting&>(head.head()).fails = true;
           CHECK_THROWS_AS(head.forward(x, rows), std::runtime_error);
-          begin_again(std::ssize(all) - rows);
-          if (begun > length) begun = length, known = false;
+          const Index before = begun;
+          begin_again(least, std::ssize(all) - rows);
+          if (begun > length || (begun != before && begun < length)) begun = length, known = false;
           target.truncate(length);  // these tokens will not come
           continue;
         }
         const Eigen::MatrixXd got = head.forward(x, rows);
-        begin_again(std::ssize(all) - rows);
+        begin_again(least, std::ssize(all) - rows);
         text = all;
         for (Index i = 0; i < rows; ++i) {
           const auto upto = static_cast<std::size_t>(std::ssize(all) - rows + 1 + i);
@@ -222,7 +226,7 @@ TEST_CASE("any calls, rollbacks and trees, beside a target that goes on and back
         Numbers of_x;
         for (Index i = 0; i < std::ssize(x); ++i) of_x.push_back(below(size + i + 1) - 1);
         const Index rows = 1 + below(std::ssize(x));
-        if (tree.empty()) begin_again(length);
+        if (tree.empty()) begin_again(length, length);
         else if (below(3) == 0 &&
                  target.length() < length)  // an open tree keeps the states that it began with
           target.forward(std::span(text).subspan(target.context.size()), 1);
@@ -251,9 +255,27 @@ TEST_CASE("any calls, rollbacks and trees, beside a target that goes on and back
         const Index to = below(length + 1);
         head.truncate(to);
         cut(to);
+      } else if (kind == 8 && tree.empty()) {  // another user of the target has cut its context
+        target.truncate(below(length + 1));
       }
     }
   }
+  CHECK(again > 8);
+}
+
+TEST_CASE("if a rollback leaves no state, the tokens go through the head again from what the target knows") {
+  Knowing target = knowing();
+  Model3 head(target, Counting{});
+  const Tokens text{2, 0, 1, 1, 0};
+  const auto first = [&](std::size_t n) { return std::span(text).first(n); };
+  target.forward(first(4), 1);
+  head.forward(text, 1);
+  target.truncate(2);
+  head.truncate(3);
+  const auto calls = head.head().columns.size();
+  CHECK(head.forward(std::span(text).subspan(3, 1), 1).row(0) == row_after(first(4), 2, true));
+  CHECK(head.head().columns.size() == calls + 2);
+  CHECK(head.forward(std::span(text).subspan(4), 1).row(0) == row_after(text, 2, true));
 }
 
 TEST_CASE("tokens whose parents are known go through the head together") {
@@ -429,13 +451,45 @@ TEST_CASE(
   check(ConfidentTree{});
   check(Spares{1, {1}});
   Knowing target = knowing();
-  CHECK(Model3(target, Counting{}).can_draft(16));
+  target.forward(std::span(prompt).first(1), 1);
+  CHECK(Model3(target, Counting{}).can_draft(17));
   ManyKnowing many{knowing()};
   ManyModel3 of_many(many, Counting{});
   PathByPath<ManyModel3&> wrapped{of_many};
   many.forward(std::vector{BatchFeed{{.tokens = std::span(prompt).first(2), .rows = 1}, 3}});
   CHECK((wrapped.can_draft(3, 18) && !wrapped.can_draft(3, 19)));
-  CHECK((wrapped.can_draft(4, 16) && !wrapped.can_draft(4, 17)));
+}
+
+TEST_CASE("where no hidden state is known, nothing is drafted, and the head is not called") {
+  const Tokens prompt{0, 1, 2, 1};
+  std::mt19937_64 rng{1};
+  Prefixed target{knowing()};
+  HeadModel head(target, Counting{});
+  ModelDrafter drafter{head};
+  CHECK(drafter.draft(prompt, {3}, rng).tokens.empty());
+  target.first = 2;  // a prefix of which keys and values are kept
+  target.forward(std::span(prompt).first(2), 1);
+  CHECK(drafter.draft(prompt, {3}, rng).tokens.empty());
+  CHECK(head.head().columns.empty());
+  CHECK(head.forward(prompt, 1).row(0) == row_after(prompt, 0, false));  // asked for all the same
+  head.truncate(0);
+  target.forward(std::span(prompt).subspan(2, 1), 1);
+  CHECK(drafter.draft(prompt, {3}, rng).tokens.size() == 3);
+  ManyPrefixed many{{knowing()}, {{0, 0}, {1, 3}}};
+  HeadModel of_many(many, Counting{});
+  for (const Index n : {0, 1})
+    many.forward(std::vector{BatchFeed{{.tokens = std::span(prompt).first(3), .rows = 1}, n}});
+  CHECK((of_many.can_draft(0, 4) && !of_many.can_draft(1, 4)));
+
+  // A loop's first step has no draft of the head, so another drafter may make one.
+  Knowing other = knowing();
+  Model3 with_head(other, Counting{});
+  SpecDec decoder{other, ModelDrafter{with_head}, BlockVerifier{}};
+  auto sequence = decoder.start(Tokens{0, 1}, {.max_new_tokens = 8, .gamma = 3});
+  sequence.step(rng);
+  CHECK(sequence.stats().drafted == 0);
+  sequence.step(rng);
+  CHECK(sequence.stats().drafted == 3);
 }
 
 TEST_CASE("it holds to the promises of a model") {

@@ -39,9 +39,8 @@ namespace specdec::inline v0_2_0 {
 /// Each token goes into the layer with the state after the token before it: this is what ports get wrong. If the target has
 /// taken the token before it in, this is the target's state. If not, it is the layer's own state, and the token is fed again
 /// later, with the target's. Zeros stand before the first token only: if a rollback has left no state before a token, the layer reads
-/// again from the last state of the target on. A text of which the target does not know all states (states_from) has no drafts.
-/// If the target lacks more than 16 tokens of the context, as with a long prompt, a ModelDrafter proposes nothing (can_draft),
-/// because each of these tokens would take a call of the layer.
+/// again from the last state of the target on. A ModelDrafter proposes nothing (can_draft) if the target does not know all states of
+/// the context (states_from), or lacks more than 16 tokens of it, because each of these would take a call of the layer.
 ///
 /// The target is an lvalue always: it is the decoder's own. The layer is taken by value, because it keeps a context, which must
 /// be this model's alone. (A layer with large weights shares them between its copies.)

@@ -11,6 +11,7 @@
 #include <span>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "specdec/eigen.hpp"
@@ -60,9 +61,10 @@ concept Head = detail::HasSizes<H> && detail::BeginsStates<H> && detail::TakesSt
 ///
 /// The first row of a draft follows from the target's hidden state and the tokens that the target has not taken in yet,
 /// usually the last token of the text. Each drafted token turns the state before it into the state after it. The state begins
-/// again from hidden() as soon as the target has taken in more tokens. Before the target's first call no hidden state is
-/// known: then the state of the empty context is all zeros. If the target lacks more than 16 tokens of the context, as with a
-/// long prompt, a ModelDrafter proposes nothing (can_draft), because each of these tokens would take a call of the head.
+/// again from hidden() as soon as the target has taken in more tokens. A ModelDrafter proposes nothing (can_draft) where no hidden
+/// state is known, before the target's first call and after a prefix without states (states_from): no head has seen zeros, from
+/// which rows then follow that are asked for all the same. Nor does it if the target lacks more than 16 tokens of the context,
+/// because each of these tokens would take a call of the head.
 ///
 /// The target is an lvalue always: it is the decoder's own. The head is taken by value, because its logits live until its next
 /// call, and nobody else may call it. (A head with large weights shares them between its copies.)
@@ -109,9 +111,9 @@ class HeadModel
   struct Text : detail::FedText {
     explicit Text(Index state_size) : states(Columns::Zero(state_size, 1)) {}
 
-    Index begun = 0;     // the state after so many tokens of the context is in the first column
-    bool known = false;  // it is the one of the target's hidden state
-    Columns states;  // a column for each token after the first `begun`, of the context and then of the tree
+    Index begun = 0;  // the state after so many tokens of the context is in the first column
+    Index known = 0;  // the states up to the one after so many follow from a hidden state; 0: from zeros
+    Columns states;   // a column for each token after the first `begun`, of the context and then of the tree
 
     // The column of the state after so many tokens of the context and of the tree.
     Index column(Index tokens) const { return tokens - begun; }
@@ -127,14 +129,17 @@ class HeadModel
       for (Index i = 0; i < std::ssize(path); ++i)
         states.col(first + i) = states.col(first + detail::at(path, i));
       detail::FedText::keep(path);
+      if (known > 0) known = length();
     }
     void truncate(Index length) {
-      if (detail::FedText::truncate(length).length < begun) begin_unknown(this->length());
+      const Index left = detail::FedText::truncate(length).length;
+      if (left < begun || (known > 0 && known < left)) begin_unknown(left);
+      known = std::min(known, left);
     }
     // The first column is the state after so many tokens, which is not known.
     void begin_unknown(Index tokens) {
       begun = tokens;
-      known = false;
+      known = 0;
       states.col(0).setZero();
     }
   };
@@ -160,6 +165,8 @@ class HeadModel
     for (const BatchFeed& feed : feeds) detail::check_tokens("tokens", feed.tokens, vocab_size());
     make_tasks(feeds);
     while (next_level()) run();
+    for (const Task& task : tasks_)
+      if (task.text->known > 0) task.text->known = task.text->length();
     return Logits(logits_.data(), rows_, vocab_size(), Eigen::OuterStride<>(vocab_size()));
   }
 
@@ -178,26 +185,27 @@ class HeadModel
   }
 
   void begin_task(const BatchFeed& feed, Text& text) {
-    const Index size = std::ssize(feed.tokens), length = text.length();
+    const Index length = text.length();
     if (!feed.parents.empty()) {
-      const Index before = text.tree().size() - size;
+      const Index before = text.tree().size() - std::ssize(feed.tokens);
       if (before == 0) begin_again(text, feed.sequence, length, length);
       tasks_.push_back({&text, {feed.tokens, feed.parents}, feed.rows, rows_, length, length + before});
     } else {
-      begin_again(text, feed.sequence, length - size, length - feed.rows);
-      const Index first = std::max(length - size, text.begun);  // tokens before it need no state
+      begin_again(text, feed.sequence, text.known > 0 ? feed.from : 1, length - feed.rows);
+      const Index first = text.known > 0 ? text.known : feed.from;  // tokens before it need no state
       tasks_.push_back({&text, {detail::after(text.tokens(), first), {}}, feed.rows, rows_, first, first});
     }
   }
 
-  // Begins again from the target's hidden state, if it is of a later token than the known one, and of a token from number
-  // `least` to number `most`: states before are of no use, and rows after later tokens are wanted.
+  // Begins again from the target's hidden state, if it is of a later token than the known one, and of a token from number `least`
+  // (1 if no state is known: the tokens after it go through the head again) to number `most`: later rows are wanted.
   void begin_again(Text& text, Index sequence, Index least, Index most) {
     const Index length = target_.length(sequence);
-    if (length < least || length > most || (text.known && length == text.begun)) return;
+    if (length < least || length > most || (text.known > 0 && length == text.begun)) return;
+    if (length <= target_.states_from(sequence)) return;
     text.begin_unknown(length);
-    if (length > 0) head_.begin(target_.last(sequence), text.states.col(0));
-    text.known = true;
+    head_.begin(target_.last(sequence), text.states.col(0));
+    text.known = length;
   }
   // Finds the tokens whose parents have states, of all texts, to go through the head together. Returns whether there are any.
   bool next_level() {
@@ -237,14 +245,10 @@ class HeadModel
           if (task.wants(i) == wanted) f(task, i);
   }
 
-  // The target is not told what happens to the texts.
-  struct NoModel {
-    void keep(Index, Index) {}
-    void keep(Index, std::span<const Index>) {}
-    void release(Index) {}
-  };
-  static NoModel inner() { return {}; }
-  bool drafts_after(Index sequence, Index length) const { return target_.almost_at(sequence, length); }
+  static std::monostate inner() { return {}; }  // the target is not told what happens to the texts
+  bool drafts_after(Index sequence, Index length) const {
+    return target_.almost_at(sequence, length) && target_.states_from(sequence) < target_.length(sequence);
+  }
 
   detail::HiddenStates<Target> target_;
   H head_;

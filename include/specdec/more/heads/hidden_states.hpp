@@ -43,8 +43,9 @@ concept TakesStates = requires(H& head, const Eigen::Ref<const Eigen::MatrixXf>&
 ///   hidden()    what the model knows after the last token of the context: a column of floats, for example what some of its
 ///               layers returned for that token. A rollback restores it, as truncate(length) and keep(path) restore the KV
 ///               cache. Not called while the context is empty. The column lives until the next call of the model.
+///   states_from()    optional: the first token whose state is known, where only keys and values were kept of those before
 ///
-/// A model for many texts has length(sequence), which is 0 for an unknown number, and hidden(sequence).
+/// A model for many texts has length(sequence), which is 0 for an unknown number, hidden(sequence) and states_from(sequence).
 template <class M>
 concept ShowsHidden =
     (detail::CountsTokensOfOne<M> &&
@@ -57,8 +58,7 @@ concept ShowsHidden =
 ///   length()         as in ShowsHidden
 ///   hidden_at(i)     what the model knows after token number i of the context, 0 <= i < length(): a column as hidden() is
 ///                    after the last token. The column lives until the next call of the model.
-///   states_from()    optional: the first token whose state is known, where only keys and values were kept of those before. Unless it
-///                    is 0, nothing is drafted (can_draft): no layer has seen zeros, or texts without their beginning
+///   states_from()    as in ShowsHidden. Unless it is 0, nothing is drafted: no layer has seen texts without their beginning
 ///
 /// Any token may be asked for, and more than once. So an engine keeps the states of all tokens beside its KV cache.
 /// A model for many texts has length(sequence), which is 0 for an unknown number, hidden_at(sequence, i), states_from(sequence).
@@ -112,11 +112,9 @@ class HiddenStates {
 
   /// Whether the target has taken in all but a few of the first `context` tokens. Otherwise, as after a long prompt, a draft
   /// would cost a head a call for each of these tokens.
-  bool almost_at(Index sequence, Index context) const { return context - length(sequence) <= most_lacking; }
+  bool almost_at(Index sequence, Index context) const { return context - length(sequence) <= 16; }
 
  private:
-  static constexpr Index most_lacking = 16;
-
   const Target* target_;
 };
 

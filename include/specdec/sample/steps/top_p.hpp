@@ -19,8 +19,8 @@ namespace specdec::inline v0_2_0 {
 /// all. The mass is measured after the earlier steps, at the row's temperature.
 /// Source: Holtzman et al., arXiv:1904.09751, §3.1; Hugging Face transformers and llama.cpp also keep the crossing token.
 /// Ties: tokens of equal logit stay or go together. Hugging Face and llama.cpp cut a sorted list and may separate them.
-/// Throws: InvalidArgument unless 0 < p <= 1; InvalidDistribution if the row cannot be read, or if a log-sum-exp that
-/// was handed in is NaN, infinite or beyond all logits.
+/// Throws: InvalidArgument unless 0 < p <= 1; InvalidDistribution if the row cannot be read, or if a log-sum-exp that was handed in
+/// is NaN, infinite or beyond all logits. Another wrong one is believed, since the row is not summed again: p may then be 0.
 /// Numeric: if the mass of a set is within about 1e-6 of p (float logits), this set or the next larger one may stay.
 /// Cost: normalises the row if need be. Reads a few per cent of it once more if few tokens share the mass p, the row some times
 /// if a thousand or more do; see ThresholdSearch. The result is normalised. Later only stretches with a kept token are read.
