@@ -61,7 +61,8 @@ struct AheadNumbers {
 /// The drafter inside, of lines or of trees, is a Drafter, or a drafter of one text that can be copied. It knows the drafts of text n
 /// by the numbers n · (outcomes + 1) and following ones, which limits n, and functions of a text's number are asked for these. A model
 /// inside has a context for each. A draft in advance has the limits of the draft before it (a tree, the depth that is then left), and
-/// asks no keep_drafting. It is no hit where these are too large. A fork begins with a copy of what the drafter inside can copy.
+/// asks no keep_drafting. It is no hit where these are too large. A head on the target's hidden states (HeadModel, EagleModel) would
+/// look for those of another text: put none inside. A fork begins with a copy of what the drafter inside can copy.
 /// The text has the law that it has without this: its rows are those that its tokens were drawn from, by numbers that decide nothing
 /// else. For a seed it is another text, which depends on when draft_ahead() is called, not on other texts.
 /// Throws: InvalidArgument if outcomes is below 1, or copies of a drafter of one text would share a model; what the drafter throws. An
