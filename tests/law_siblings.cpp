@@ -151,9 +151,34 @@ class ChosenBecauseOfTheDrawn {
   RowMajor rows_;
 };
 
+// Draws two siblings. The elder one has a child only if the younger one is token 0.
+class ChildBecauseOfTheYounger {
+ public:
+  explicit ChildBecauseOfTheYounger(const Row& q) : q_(q) {}
+
+  Draft<Eigen::MatrixXd> draft(std::span<const Token>, const DraftLimits& limits, auto& source) {
+    auto&& chance = as_chance(source);
+    tree_.clear();
+    if (limits.nodes < 3 || limits.depth < 2)
+      return {tree_.tokens(), Eigen::MatrixXd(0, q_.size()), tree_.parents()};
+    const DenseRow<double> q(q_.data(), q_.size());
+    Eigen::MatrixXd rows = q_.replicate(3, 1);
+    tree_.append(chance.draw(q), -1);
+    tree_.append(chance.draw(q), -1);
+    if (tree_.token(1) == 0) rows.row(tree_.append(1, 0)) = Row::Unit(q_.size(), 1);
+    return {tree_.tokens(), rows.topRows(tree_.size()), tree_.parents()};
+  }
+  void truncate(Index) {}
+
+ private:
+  Row q_;
+  TokenTree tree_;
+};
+
 double total_variation(const Law& left, const Law& right) {
   double sum = 0;
-  for (const auto& [tokens, p] : left) sum += std::max(0.0, p - (right.contains(tokens) ? right.at(tokens) : 0));
+  for (const auto& [tokens, p] : left)
+    sum += std::max(0.0, p - (right.contains(tokens) ? right.at(tokens) : 0));
   return sum;
 }
 
@@ -178,6 +203,24 @@ TEST_CASE("a chosen sibling that depends on the drawn one comes after it, or the
   CHECK(bias(true, RecursiveRejectionVerifier{}) == Approx(0.2).margin(1e-12));
   CHECK(bias(false, TraversalVerifier{}) == Approx(0).margin(1e-12));
   CHECK(bias(false, RecursiveRejectionVerifier{}) == Approx(0).margin(1e-12));
+}
+
+TEST_CASE("what comes after a sibling may depend on what its younger sibling is") {
+  std::mt19937_64 rng{3};
+  for (int n = 0; n < 10; ++n) {
+    const Index size = 2 + n % 2;
+    const Model target = Model::random(size, 2, rng);
+    const Row q = (coarse_row(size, rng).array() + 0.25).matrix() / (1 + 0.25 * static_cast<double>(size));
+    const Options options{.max_new_tokens = 4, .gamma = 3};
+    const auto difference = [&](const auto& rule) {
+      SpecDec decoder{Model(target), ChildBecauseOfTheYounger(q), rule};
+      return largest_difference(exact_generate(decoder, prompt, options).law,
+                                target_law(target, prompt, options))
+          .size;
+    };
+    CHECK(difference(TraversalVerifier{}) < 1e-12);
+    CHECK(difference(RecursiveRejectionVerifier{}) < 1e-12);
+  }
 }
 
 }  // namespace law_siblings

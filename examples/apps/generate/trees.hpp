@@ -26,7 +26,8 @@ using RowsBy = RowsOf<specdec::ModelDrafter<SampledModel, Strategy>>;
 
 using TreeDrafter =
     AnyDrafter<true, RowsBy<specdec::Tree<specdec::Likeliest>>, RowsBy<specdec::Tree<specdec::Independent>>,
-               RowsBy<specdec::Tree<specdec::WithoutReplacement>>, RowsBy<specdec::Spares>,
+               RowsBy<specdec::Tree<specdec::WithoutReplacement>>,
+               RowsBy<specdec::Tree<specdec::DrawnThenLikeliest>>, RowsBy<specdec::Spares>,
                specdec::OneHotRows>;
 
 template <class D>
@@ -76,7 +77,7 @@ std::unique_ptr<TreeDrafter> text_drafter(Model&, const Tree&, double) {
   return erased_tree(D{});
 }
 
-inline constexpr std::array<TreeKind, 6> tree_kinds{{
+inline constexpr std::array<TreeKind, 7> tree_kinds{{
     {"spares", "spares", Siblings::trunk, Size::widths,
      [](Model& draft, const Tree& tree, double temperature) {
        if (temperature == 0) return likeliest_drafter(draft, tree, 0);
@@ -88,6 +89,12 @@ inline constexpr std::array<TreeKind, 6> tree_kinds{{
        return erased_tree(specdec::ModelDrafter{
            sampled(draft, temperature),
            specdec::Tree{specdec::TreeShape(tree.shape), specdec::WithoutReplacement{}}});
+     }},
+    {"drawn-first", "drawn first", Siblings::drawn, Size::widths,
+     [](Model& draft, const Tree& tree, double temperature) {
+       return erased_tree(specdec::ModelDrafter{
+           sampled(draft, temperature),
+           specdec::Tree{specdec::TreeShape(tree.shape), specdec::DrawnThenLikeliest{}}});
      }},
     {"independent", "independent", Siblings::drawn, Size::widths,
      [](Model& draft, const Tree& tree, double temperature) {
