@@ -55,6 +55,7 @@ RowsOfDraft(Matrix, Index) -> RowsOfDraft<Matrix>;
 ///
 ///   ModelDrafter line{small};                                                                   // token after token
 ///   ModelDrafter tree{small, Tree{TreeShape::of_widths({3, 1, 1}), WithoutReplacement{}}};      // level after level
+///   ModelDrafter best{small, Tree{TreeShape::of_widths({4, 1, 1}), DrawnThenLikeliest{}}};
 ///   ModelDrafter spares{small, Spares{4, {2, 1}}};
 ///   ModelDrafter sure{small, ConfidentTree{.nodes = 48}};
 ///

@@ -89,11 +89,14 @@ class Likeliest {
   TopTokens likeliest_;
 };
 
-/// One token Y is drawn and judged first. The others, B, are chosen: the likeliest tokens of the row q, the likeliest first; among
-/// equals, the lower id first. Y is drawn from the row without B, t(y) = q(y)/(1 − q(B)), and reports t. If q(B) = 1 there is no
-/// Y, only chosen tokens. A single child is drawn from q.
-/// No lossless rule accepts these siblings more often than traversal verification and recursive rejection do: with probability
-/// p(B) + Σ min(p(y), t(y)), the sum of all min(p(x), P(x is a sibling)). With Y judged last it is p(B) + Σ min(p(y), (1 − p(B))·t(y)).
+/// One token Y is drawn and comes first. The others, B, are chosen: the likeliest of the row q, the likeliest first; among equals,
+/// the lower id first. Y is drawn from q without B, t(y) = q(y)/(1 − q(B)), and reports t. If q(B) = 1 there is no Y, only chosen
+/// tokens. A single child is drawn from q.
+/// Under traversal verification and recursive rejection one of them is accepted with probability p(B) + Σ min(p(y), t(y)). That is
+/// the sum of min(p(x), P(x is a sibling)) over all tokens x, so no lossless rule accepts these siblings more often. If Y came last
+/// it would be p(B) + Σ min(p(y), (1 − p(B))·t(y)).
+/// Source: Hu et al., arXiv:2502.18779 (such a group, under an optimal rule). Deviation: the order, which makes the
+/// known rules optimal.
 /// Random: one draw, where there is a Y.
 /// Cost: a pass over the row if there are two or more; where B has more than half of the mass, also a pass over the rest.
 class DrawnThenLikeliest {

@@ -46,9 +46,10 @@ inline Index nodes_with_room(const TreeShape& shape, const DraftLimits& limits, 
 ///
 ///   ModelDrafter drafter{small, Tree{TreeShape::of_widths({4, 2, 1}), WithoutReplacement{}}};
 ///
-/// Siblings are drawn (Independent, WithoutReplacement) or chosen (Likeliest). Limits keep the first nodes of the shape. If a row
-/// has too few tokens, its node has fewer children than in the shape, and none if no token has a positive probability. A stop
-/// token has no children (DraftLimits::ends_at). Near the end of a bounded context fewer nodes get children: see ModelDrafter.
+/// Siblings are drawn (Independent, WithoutReplacement), chosen (Likeliest), or one is drawn and the others are chosen
+/// (DrawnThenLikeliest: at temperatures from 0.3 to 0.8 most are accepted). Limits keep the first nodes of the shape. If a row has
+/// too few tokens, its node has fewer children than in the shape, and none if no token has a positive probability. A stop token has
+/// no children (DraftLimits::ends_at). Near the end of a bounded context fewer nodes get children: see ModelDrafter.
 /// Where siblings are drawn, a draft length that rates draws (EarlyStoppingLength, or one of your own: DraftLength) chooses,
 /// level by level, how many of the shape's children each node gets, and whether there is another level: before they are drawn, by
 /// the rows so far. Then the limits are numbers of drawn tokens and levels, and the shape may be larger.

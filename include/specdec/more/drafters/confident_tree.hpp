@@ -5,24 +5,40 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
+#include <numeric>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "specdec/draft/draft.hpp"
 #include "specdec/draft/length/draft_length.hpp"
+#include "specdec/draft/strategies/siblings.hpp"
 #include "specdec/draft/strategies/strategy.hpp"
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/rows/kinds/row_span.hpp"
+#include "specdec/rows/kinds/stored_rows.hpp"
 #include "specdec/rows/named_row.hpp"
+#include "specdec/rows/read/dead_end.hpp"
 #include "specdec/rows/read/top_tokens.hpp"
 #include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/draft_limit.hpp"
 
 namespace specdec::inline v0_2_0 {
+namespace detail {
+
+template <class Kind, Distribution Q, bool stable>
+class ConfidentGrowth;
+
+inline void check_width(Index width) {
+  constexpr Index widest = 1024;  // a level has no more than longest_draft tokens
+  if (width < 1 || width > widest) invalid_argument("width = ", width, " is outside 1..", widest);
+}
+
+}  // namespace detail
 
 /// Drafts the tokens that the model is most confident of. The confidence in a token is the product of the draft
 /// probabilities along its path. In each level the `width` nodes of largest confidence get their `width` likeliest tokens as
@@ -32,11 +48,12 @@ namespace specdec::inline v0_2_0 {
 ///
 ///   ModelDrafter drafter{small, ConfidentTree{.width = 8, .depth = 5, .nodes = 48}};
 ///
-/// All tokens are chosen, none is drawn, so all rows are one-hot. After such a draft GreedyBlockVerifier modifies nothing, and
-/// needs no trunk. A draft length that rates tokens (EarlyStoppingLength, or one of your own: DraftLength) replaces the draft
-/// probabilities by the probabilities of acceptance that it learns. After each level it says whether there is another, and at the
-/// end how many tokens are proposed; `depth` and `nodes` are the most. Any other draft length leaves the tree as it is. Near the
-/// end of a bounded context fewer nodes get children: see ModelDrafter.
+/// All tokens are chosen, none is drawn, so all rows are one-hot. At temperatures above 0.3 or so chosen tokens are accepted less
+/// often than drawn ones: see DrawnConfidentTree. After a chosen draft GreedyBlockVerifier modifies nothing, and needs no trunk. A
+/// draft length that rates tokens (EarlyStoppingLength, or one of your own: DraftLength) replaces the draft probabilities by the
+/// probabilities of acceptance that it learns. After each level it says whether there is another, and at the end how many tokens
+/// are proposed; `depth` and `nodes` are the most. Any other draft length leaves the tree as it is. Near the end of a bounded
+/// context fewer nodes get children: see ModelDrafter.
 /// Source: Li et al., "EAGLE-2", arXiv:2406.16858, sections 4.1 and 4.2. Deviation: a node gets no children if none of them
 /// could be proposed; this changes only the cost.
 /// Throws: InvalidArgument, when a ModelDrafter is made, unless 1 <= width <= 1024 and depth and nodes are in 0..longest_draft.
@@ -48,27 +65,64 @@ struct ConfidentTree {
   Index depth = 6;   ///< how many levels there are
   Index nodes = 60;  ///< how many tokens are proposed
 
-  static constexpr bool drafts_trees = true, branches = true;
+  static constexpr bool drafts_trees = true, branches = true, draws = false;
 
   template <Distribution Q, bool stable>
-  class Growth;
+  using Growth = detail::ConfidentGrowth<ConfidentTree, Q, stable>;
 
   /// Called by ModelDrafter's constructor.
   void check_settings() const {
-    if (width < 1 || width > widest) detail::invalid_argument("width = ", width, " is outside 1..", widest);
+    detail::check_width(width);
     detail::check_drafted("depth", depth);
     detail::check_drafted("nodes", nodes);
   }
-
- private:
-  static constexpr Index widest = 1024;  // a level has no more than longest_draft tokens
 };
 
-/// Grows level by level, and proposes the best nodes after the last level.
-template <Distribution Q, bool stable>
-class ConfidentTree::Growth {
+/// A confident tree with drawn tokens. Each level gets `width` tokens, where they are expected to be accepted most often. The
+/// children of a node are those of DrawnThenLikeliest: one is drawn and comes first, the others are chosen. All are proposed.
+///
+///   ModelDrafter drafter{small, DrawnConfidentTree{.width = 2, .depth = 4}};
+///
+/// The confidence in a token is a product along its path: of q(x) for a chosen token, of `overlap` · (1 − q(B)) for a drawn one,
+/// where B are its siblings. A node's first child adds `overlap` times the node's confidence, and another one (1 − overlap) · q(x)
+/// times. No token is left out because of what was drawn. The rule is one for drawn trees, such as TraversalVerifier. Any draft
+/// length leaves the tree as it is. For the rest see ConfidentTree.
+/// Throws: InvalidArgument, when a ModelDrafter is made, unless 1 <= width <= 1024, depth is in 0..longest_draft, and overlap is in
+/// [0, 1].
+/// Random: one draw for each node with children, by ascending number.
+/// Cost: a model call for each level, over up to `width` tokens; two passes over each row, or three.
+struct DrawnConfidentTree {
+  Index width = 4;       ///< how many tokens a level has
+  Index depth = 4;       ///< how many levels there are
+  double overlap = 0.6;  ///< how often a token that is drawn from a whole row is accepted: Σ min(p, q)
+
+  static constexpr bool drafts_trees = true, branches = true, draws = true;
+
+  template <Distribution Q, bool stable>
+  using Growth = detail::ConfidentGrowth<DrawnConfidentTree, Q, stable>;
+
+  /// Called by ModelDrafter's constructor.
+  void check_settings() const {
+    detail::check_width(width);
+    detail::check_drafted("depth", depth);
+    if (!(overlap >= 0 && overlap <= 1))
+      detail::invalid_argument("overlap = ", overlap, " is outside [0, 1]");
+  }
+};
+
+namespace detail {
+
+/// Grows level by level. Of chosen tokens the best are proposed after the last level.
+template <class Kind, Distribution Q, bool stable>
+class ConfidentGrowth {
+  using Rows = StoredRows<Q, stable>;
+  using Row = typename std::conditional_t<Kind::draws, DrawnThenLikeliest,
+                                          Likeliest>::template Row<typename Rows::Stored>;
+
  public:
-  void begin(const ConfidentTree& tree, const DraftLimits& limits, Index room) {
+  void begin(const Kind& tree, const DraftLimits& limits, Index room) {
+    strategy_ = tree;
+    after_.clear();
     found_.clear();
     best_.clear();
     leaves_.clear();
@@ -76,11 +130,14 @@ class ConfidentTree::Growth {
     tree_.clear();
     rows_.clear();
     grown_ = 0;
-    width_ = tree.width;
     room_ = room;
     limits_ = limits;
-    limits_.nodes = std::min(tree.nodes, limits.nodes);
     limits_.depth = std::min(tree.depth, limits.depth);
+    if constexpr (Kind::draws)
+      limits_.nodes = std::min({limits.nodes, longest_draft, tree.width * tree.depth});
+    else limits_.nodes = std::min(limits.nodes, tree.nodes);
+    // Rows of siblings may be views of its tokens.
+    if constexpr (Kind::draws) tree_.reserve(static_cast<std::size_t>(std::max<Index>(limits_.nodes, 0)));
     if (limits_.nodes > 0 && limits_.depth > 0 && room >= 0) leaves_.push_back(-1);
   }
   void end() { leaves_.clear(); }
@@ -88,27 +145,29 @@ class ConfidentTree::Growth {
   bool next() const { return !leaves_.empty(); }
   DraftWish wish() const {
     const Index before = grown_ == 0 ? 0 : fed_.size() - std::ssize(leaves_);
-    return {.tokens = detail::after(fed_.tokens(), before), .parents = detail::after(fed_.parents(), before)};
+    return {.tokens = after(fed_.tokens(), before), .parents = after(fed_.parents(), before)};
   }
 
   /// Adds the children of the leaves, and keeps the best `nodes` of all nodes found in best_.
   template <class Output, class C, class KeepDrafting>
-  void take(const Output& output, C&, const KeepDrafting& keep_drafting) {
+  void take(const Output& output, C& chance, const KeepDrafting& keep_drafting) {
     const Index level = std::ssize(found_);
-    for (std::size_t i = 0; i < leaves_.size(); ++i)
-      grow(leaves_[i], output.row(static_cast<Index>(i)), keep_drafting);
+    if constexpr (Kind::draws) draw_level(output, chance);
+    else
+      for (std::size_t i = 0; i < leaves_.size(); ++i)
+        grow(leaves_[i], output.row(static_cast<Index>(i)), keep_drafting);
     std::sort(best_.begin(), best_.end(), [this](Index a, Index b) {
       return node(a).confidence != node(b).confidence ? node(a).confidence > node(b).confidence : a < b;
     });
-    keep_best(limits_.nodes);
+    if constexpr (!Kind::draws) keep_best(limits_.nodes);
     choose_leaves(level);
     ++grown_;
-    if (ask(keep_drafting)) return;
-    if (leaves_.empty()) propose([](double) {});
+    if constexpr (!Kind::draws)
+      if (!ask(keep_drafting) && leaves_.empty()) propose([](double) {});
   }
 
-  Draft<RowSpan<OneHotRow>> draft(Index vocab_size) const {
-    return {tree_.tokens(), RowSpan<OneHotRow>(detail::view_of(rows_), vocab_size), tree_.parents()};
+  Draft<RowSpan<Row>> draft(Index vocab_size) const {
+    return {tree_.tokens(), RowSpan<Row>(view_of(rows_), vocab_size), tree_.parents()};
   }
 
  private:
@@ -135,8 +194,8 @@ class ConfidentTree::Growth {
   // number `level`.
   void choose_leaves(Index level) {
     leaves_.clear();
-    if (grown_ + 1 == limits_.depth) return;
-    const Index most = std::min(width_, room_);
+    if (grown_ + 1 == limits_.depth || tree_.size() == limits_.nodes) return;
+    const Index most = std::min(strategy_.width, room_);
     for (const Index k : best_)
       if (k >= level && std::ssize(leaves_) < most && !limits_.ends_at(node(k).token, grown_))
         leaves_.push_back(k);
@@ -145,20 +204,66 @@ class ConfidentTree::Growth {
     room_ -= std::ssize(leaves_);
   }
 
+  double confidence(Index leaf) { return leaf < 0 ? 1.0 : node(leaf).confidence; }
+
+  // Chooses how many children each leaf gets, before any is drawn, and draws them.
+  template <class Output, class C>
+  void draw_level(const Output& output, C& chance) {
+    const Index width = strategy_.width, first = after_.size(), level = tree_.size();
+    values_.clear();  // what another child of a leaf adds: `width` numbers for each leaf
+    for (Index i = 0; i < std::ssize(leaves_); ++i) {
+      after_.add(NamedRow<Q>(output.row(i), "draft", tree_.size()));
+      const NamedRow q(after_[first + i], "draft", tree_.size());
+      const double path = confidence(at(leaves_, i));
+      if (!is_dead_end(q)) {
+        values_.push_back(path * strategy_.overlap);
+        for (const TopToken& likely : q.named([&] { return likeliest_.of(q.unnamed(), width - 1); }))
+          values_.push_back(path * (1 - strategy_.overlap) * likely.probability);
+      }
+      values_.resize(static_cast<std::size_t>((i + 1) * width), -1.0);
+    }
+    best_.resize(values_.size());
+    std::iota(best_.begin(), best_.end(), Index{0});
+    std::stable_sort(best_.begin(), best_.end(),
+                     [this](Index a, Index b) { return at(values_, a) > at(values_, b); });
+    keep_best(std::min(width, limits_.nodes - tree_.size()));
+    std::erase_if(best_, [this](Index k) { return at(values_, k) < 0; });
+    for (Index i = 0; i < std::ssize(leaves_); ++i)
+      draw(at(leaves_, i), after_[first + i],
+           std::count_if(best_.begin(), best_.end(), [=](Index k) { return k / width == i; }), chance);
+    best_.resize(static_cast<std::size_t>(tree_.size() - level));
+    std::iota(best_.begin(), best_.end(), level);
+  }
+
+  template <class C>
+  void draw(Index leaf, const typename Rows::Stored& q, Index children, C& chance) {
+    const Index first = tree_.size();
+    siblings_.grow(q, children, leaf, chance, tree_, rows_);
+    const auto was_drawn = [this](Index k) { return at(rows_, k).held().index() == 0; };
+    double rest = 1;
+    for (Index k = first; k < tree_.size(); ++k) {
+      const double p = was_drawn(k) ? 0 : specdec::probability(q, tree_.token(k));
+      rest -= p;
+      found_.push_back({tree_.token(k), leaf, confidence(leaf) * p, p, -1});
+    }
+    if (first < tree_.size() && was_drawn(first))
+      node(first).confidence = confidence(leaf) * strategy_.overlap * rest;
+  }
+
   template <class Row, class KeepDrafting>
   void grow(Index leaf, const Row& q, const KeepDrafting& keep_drafting) {
-    const double confidence = leaf < 0 ? 1.0 : node(leaf).confidence;
+    const double confidence = this->confidence(leaf);
     const Index first = std::ssize(found_);
     const auto likeliest =
-        detail::NamedRow(q, "draft", first).named([&] { return likeliest_.of(q, width_); });
+        NamedRow(q, "draft", first).named([&] { return likeliest_.of(q, strategy_.width); });
     const auto add = [&](Token token, double probability, double acceptance) {
       best_.push_back(std::ssize(found_));
       found_.push_back({token, leaf, confidence * acceptance, probability, -1});
     };
     if constexpr (requires { keep_drafting.rates(); })
       if (keep_drafting.rates()) {
-        detail::read_unprocessed(q, first, [&](const auto& raw) {
-          const detail::NamedRow named(raw, "draft", first);
+        read_unprocessed(q, first, [&](const auto& raw) {
+          const NamedRow named(raw, "draft", first);
           double least = 1;
           for (CandidateToken child; const TopToken& likely : likeliest) {
             child.reading = std::min(named.probability(likely.token), 1.0);
@@ -205,7 +310,8 @@ class ConfidentTree::Growth {
     }
   }
 
-  Index width_ = 0, room_ = 0;
+  Kind strategy_;
+  Index room_ = 0;
   DraftLimits limits_;
   std::vector<Node> found_;
   std::vector<Index> best_;
@@ -214,8 +320,13 @@ class ConfidentTree::Growth {
   TokenTree fed_;               // the nodes that the model takes in, at last these leaves
   std::vector<double> values_;  // for a draft length: of the best nodes, then of the leaves
   TokenTree tree_;              // the draft
-  std::vector<OneHotRow> rows_;
+  std::vector<Row> rows_;
   TopTokens likeliest_;
+  // Where one of the siblings is drawn:
+  DrawnThenLikeliest siblings_;
+  Rows after_;
 };
+
+}  // namespace detail
 
 }  // namespace specdec
