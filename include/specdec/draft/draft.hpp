@@ -29,11 +29,9 @@ namespace specdec::inline v0_2_0 {
 ///   drawn without replacement         the row after the parent without the elder siblings, renormalised
 ///   chosen, not drawn                 one-hot; chosen siblings differ from one another and from drawn elders
 ///
-/// Put drawn siblings before chosen ones: the other order leaves the text right, but less is accepted (see DrawnThenLikeliest).
-/// A token may be in the tree because of its elder siblings, or of other branches. It may not be there because of what its younger
-/// siblings are, or the tokens after it or them: this biases the text. So a chosen token that is there because of a drawn sibling
-/// comes after that sibling (before it: a total variation of 0.20 with two tokens, in tests/law_siblings.cpp). And no drawn token is
-/// left out because of what was drawn.
+/// Put drawn siblings before chosen ones: more is accepted than in the other order (see DrawnThenLikeliest). No token may be in the
+/// tree, or be left out, because of what its younger siblings are, or the tokens after it or them. This biases the text: by a total
+/// variation of 0.20 in tests/law_siblings.cpp, where a chosen token depends on a drawn one and comes before it.
 ///
 /// All members are views that live until the drafter's next call.
 template <Probabilities Rows>
