@@ -21,10 +21,10 @@ namespace generate {
 /// The probability that the k-th child of a node is accepted, measured in one round of texts with other seeds.
 inline std::vector<double> measured_acceptance_by_rank(Pair& pair, const Rule& rule,
                                                        const DrafterKind& drafter, const TreeKind& kind,
-                                                       Index width, Texts texts) {
+                                                       Texts texts) {
   texts.seed += 1000000;
   texts.rounds = 1;
-  const Way wide{"", &rule, &drafter, {false, 0}, tree_of(kind, Widths{width, width})};
+  const Way wide{"", &rule, &drafter, {false, 0}, tree_of(kind, Widths{6, 6})};
   const specdec::Stats stats = run_ways(pair, {wide}, texts).front().stats();
   std::vector<double> chances;  // relative to all visited nodes, so that they sum to at most 1
   for (const Index accepted : stats.accepted_by_rank)
@@ -41,11 +41,7 @@ class TreeWays {
         drafter_(drafter),
         draws_(draft_temperature(rule, texts.temperature) > 0),
         full_(tree_kind_named(draws_ ? "without-replacement" : "likeliest")) {
-    const auto measured = [&](const TreeKind& kind, Index width) {
-      return measured_acceptance_by_rank(pair, rule, drafter, kind, width, texts);
-    };
-    if (fits(full_)) by_rank_ = measured(full_, 6);
-    if (fits(drawn_first_)) drawn_first_by_rank_ = measured(drawn_first_, 3);
+    if (fits(full_)) by_rank_ = measured_acceptance_by_rank(pair, rule, drafter, full_, texts);
   }
 
   std::vector<Way> up_to(Index most) && {
@@ -66,16 +62,16 @@ class TreeWays {
     const TreeKind& spares = tree_kind_named("spares");
     for (const Widths& widths : {Widths{2, 1}, {2, 2, 2, 2}, {4, 2, 2, 2}, {8, 4, 2, 2}})
       add(spares, widths, depth);
-    for (const TreeKind* kind : {&full_, &drawn_first_})
+    for (const TreeKind* kind : {&full_, &tree_kind_named("drawn-first")})
       for (const Widths& widths : {Widths{2, 1}, {2, 2, 1, 1}, {4, 1, 1, 1}}) add(*kind, widths, depth);
     add(tree_kind_named("independent"), {4, 1, 1, 1}, depth);
-    add("confident", tree_of(tree_kind_named("confident"), nodes, depth));
-    const auto add_best = [&](const char* title, const TreeKind& kind, const std::vector<double>& by_rank) {
-      if (by_rank.empty()) return;
-      add(title, tree_of(kind, specdec::TreeShape(specdec::sequoia_shape(by_rank, nodes, depth).parents)));
-    };
-    add_best("sequoia", full_, by_rank_);
-    add_best("sequoia, drawn first", drawn_first_, drawn_first_by_rank_);
+    for (const char* confident : {"confident", "drawn-confident"}) {
+      const TreeKind& kind = tree_kind_named(confident);
+      add(std::string(kind.title), tree_of(kind, nodes, depth));
+    }
+    if (!by_rank_.empty())
+      add("sequoia",
+          tree_of(full_, specdec::TreeShape(specdec::sequoia_shape(by_rank_, nodes, depth).parents)));
   }
 
   void add_auto(Index most) {
@@ -102,8 +98,7 @@ class TreeWays {
   const DrafterKind& drafter_;
   bool draws_;
   const TreeKind& full_;
-  const TreeKind& drawn_first_ = tree_kind_named("drawn-first");
-  std::vector<double> by_rank_, drawn_first_by_rank_;
+  std::vector<double> by_rank_;
   std::vector<Way> ways_{target_alone()};
 };
 

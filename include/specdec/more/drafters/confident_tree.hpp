@@ -8,6 +8,7 @@
 #include <numeric>
 #include <span>
 #include <type_traits>
+#include <variant>
 #include <vector>
 
 #include "specdec/draft/draft.hpp"
@@ -17,7 +18,6 @@
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/rows/distribution.hpp"
-#include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/rows/kinds/row_span.hpp"
 #include "specdec/rows/kinds/stored_rows.hpp"
 #include "specdec/rows/named_row.hpp"
@@ -28,17 +28,11 @@
 #include "specdec/verify/draft_limit.hpp"
 
 namespace specdec::inline v0_2_0 {
-namespace detail {
 
+namespace detail {
 template <class Kind, Distribution Q, bool stable>
 class ConfidentGrowth;
-
-inline void check_width(Index width) {
-  constexpr Index widest = 1024;  // a level has no more than longest_draft tokens
-  if (width < 1 || width > widest) invalid_argument("width = ", width, " is outside 1..", widest);
 }
-
-}  // namespace detail
 
 /// Drafts the tokens that the model is most confident of. The confidence in a token is the product of the draft
 /// probabilities along its path. In each level the `width` nodes of largest confidence get their `width` likeliest tokens as
@@ -72,7 +66,8 @@ struct ConfidentTree {
 
   /// Called by ModelDrafter's constructor.
   void check_settings() const {
-    detail::check_width(width);
+    constexpr Index widest = 1024;  // a level has no more than longest_draft tokens
+    if (width < 1 || width > widest) detail::invalid_argument("width = ", width, " is outside 1..", widest);
     detail::check_drafted("depth", depth);
     detail::check_drafted("nodes", nodes);
   }
@@ -84,11 +79,10 @@ struct ConfidentTree {
 ///   ModelDrafter drafter{small, DrawnConfidentTree{.width = 2, .depth = 4}};
 ///
 /// The confidence in a token is a product along its path: of q(x) for a chosen token, of `overlap` · (1 − q(B)) for a drawn one,
-/// where B are its siblings. A node's first child adds `overlap` times the node's confidence, and another one (1 − overlap) · q(x)
-/// times. No token is left out because of what was drawn. The rule is one for drawn trees, such as TraversalVerifier. Any draft
-/// length leaves the tree as it is. For the rest see ConfidentTree.
-/// Throws: InvalidArgument, when a ModelDrafter is made, unless 1 <= width <= 1024, depth is in 0..longest_draft, and overlap is in
-/// [0, 1].
+/// where B are its siblings. A node's first child is worth `overlap` times the node's confidence, another one (1 − overlap) · q(x)
+/// times. The rule is one for drawn trees, such as TraversalVerifier. Any draft length leaves the tree as it is. For the rest see
+/// ConfidentTree.
+/// Throws: InvalidArgument, when a ModelDrafter is made, if width or depth is not as in ConfidentTree, or overlap outside [0, 1].
 /// Random: one draw for each node with children, by ascending number.
 /// Cost: a model call for each level, over up to `width` tokens; two passes over each row, or three.
 struct DrawnConfidentTree {
@@ -103,8 +97,7 @@ struct DrawnConfidentTree {
 
   /// Called by ModelDrafter's constructor.
   void check_settings() const {
-    detail::check_width(width);
-    detail::check_drafted("depth", depth);
+    ConfidentTree{.width = width, .depth = depth}.check_settings();
     if (!(overlap >= 0 && overlap <= 1))
       detail::invalid_argument("overlap = ", overlap, " is outside [0, 1]");
   }
@@ -137,7 +130,7 @@ class ConfidentGrowth {
       limits_.nodes = std::min({limits.nodes, longest_draft, tree.width * tree.depth});
     else limits_.nodes = std::min(limits.nodes, tree.nodes);
     // Rows of siblings may be views of its tokens.
-    if constexpr (Kind::draws) tree_.reserve(static_cast<std::size_t>(std::max<Index>(limits_.nodes, 0)));
+    tree_.reserve(static_cast<std::size_t>(std::max<Index>(limits_.nodes, 0)));
     if (limits_.nodes > 0 && limits_.depth > 0 && room >= 0) leaves_.push_back(-1);
   }
   void end() { leaves_.clear(); }
@@ -156,10 +149,7 @@ class ConfidentGrowth {
     else
       for (std::size_t i = 0; i < leaves_.size(); ++i)
         grow(leaves_[i], output.row(static_cast<Index>(i)), keep_drafting);
-    std::sort(best_.begin(), best_.end(), [this](Index a, Index b) {
-      return node(a).confidence != node(b).confidence ? node(a).confidence > node(b).confidence : a < b;
-    });
-    if constexpr (!Kind::draws) keep_best(limits_.nodes);
+    keep_best(Kind::draws ? unlimited : limits_.nodes, [this](Index k) { return node(k).confidence; });
     choose_leaves(level);
     ++grown_;
     if constexpr (!Kind::draws)
@@ -188,6 +178,17 @@ class ConfidentGrowth {
 
   void keep_best(Index count) {
     if (std::ssize(best_) > count) best_.resize(static_cast<std::size_t>(count));
+  }
+  // Sorts them by value, too.
+  template <class Value>
+  void keep_best(Index count, const Value& value) {
+    std::sort(best_.begin(), best_.end(),
+              [&](Index a, Index b) { return value(a) != value(b) ? value(a) > value(b) : a < b; });
+    keep_best(count);
+  }
+  void set_best(Index from, Index to) {
+    best_.resize(static_cast<std::size_t>(to - from));
+    std::iota(best_.begin(), best_.end(), from);
   }
 
   // The most promising nodes of the last level, by ascending number, if there is another level. The last level begins at
@@ -222,32 +223,23 @@ class ConfidentGrowth {
       }
       values_.resize(static_cast<std::size_t>((i + 1) * width), -1.0);
     }
-    best_.resize(values_.size());
-    std::iota(best_.begin(), best_.end(), Index{0});
-    std::stable_sort(best_.begin(), best_.end(),
-                     [this](Index a, Index b) { return at(values_, a) > at(values_, b); });
-    keep_best(std::min(width, limits_.nodes - tree_.size()));
+    set_best(0, std::ssize(values_));
+    keep_best(std::min(width, limits_.nodes - level), [this](Index k) { return at(values_, k); });
     std::erase_if(best_, [this](Index k) { return at(values_, k) < 0; });
     for (Index i = 0; i < std::ssize(leaves_); ++i)
       draw(at(leaves_, i), after_[first + i],
            std::count_if(best_.begin(), best_.end(), [=](Index k) { return k / width == i; }), chance);
-    best_.resize(static_cast<std::size_t>(tree_.size() - level));
-    std::iota(best_.begin(), best_.end(), level);
+    set_best(level, tree_.size());
   }
 
   template <class C>
   void draw(Index leaf, const typename Rows::Stored& q, Index children, C& chance) {
-    const Index first = tree_.size();
     siblings_.grow(q, children, leaf, chance, tree_, rows_);
-    const auto was_drawn = [this](Index k) { return at(rows_, k).held().index() == 0; };
-    double rest = 1;
-    for (Index k = first; k < tree_.size(); ++k) {
-      const double p = was_drawn(k) ? 0 : specdec::probability(q, tree_.token(k));
-      rest -= p;
+    for (Index k = std::ssize(found_); k < tree_.size(); ++k) {
+      const auto* const drawn = std::get_if<0>(&at(rows_, k).held());
+      const double p = drawn ? strategy_.overlap * drawn->mass() : specdec::probability(q, tree_.token(k));
       found_.push_back({tree_.token(k), leaf, confidence(leaf) * p, p, -1});
     }
-    if (first < tree_.size() && was_drawn(first))
-      node(first).confidence = confidence(leaf) * strategy_.overlap * rest;
   }
 
   template <class Row, class KeepDrafting>
