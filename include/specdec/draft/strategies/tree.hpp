@@ -112,7 +112,13 @@ class Tree<Siblings>::Growth {
     const Index first = after_.size(), next = tree_.size();
     for (Index i = first; i < std::ssize(nodes_); ++i) after_.add(output.row(i - first));
     ++levels_;
-    if (!grow_rated(output, keep_drafting, first, next, chance)) grow_shape(first, next, chance);
+    constexpr bool drawn = !std::same_as<Row, OneHotRow>;
+    if constexpr (drawn && requires { keep_drafting.rates(); })
+      if (keep_drafting.rates()) {
+        grow_level(output, keep_drafting, first, chance);
+        return choose_level(keep_drafting, next);
+      }
+    grow_shape(first, next, chance);
   }
 
   Draft<RowSpan<Row>> draft(Index vocab_size) const {
@@ -138,19 +144,7 @@ class Tree<Siblings>::Growth {
       if (!ends_at(k) && wanted(k) > 0) feed(k);
   }
 
-  // If the draft length rates draws.
-  template <class Output, class KeepDrafting, class C>
-  bool grow_rated([[maybe_unused]] const Output& output, [[maybe_unused]] const KeepDrafting& keep_drafting,
-                  [[maybe_unused]] Index first, [[maybe_unused]] Index next, [[maybe_unused]] C& chance) {
-    constexpr bool drawn = !std::same_as<Row, OneHotRow>;
-    if constexpr (drawn && requires { keep_drafting.rates(); }) {
-      if (!keep_drafting.rates()) return false;
-      grow_level(output, keep_drafting, first, chance);
-      choose_level(keep_drafting, next);
-      return true;
-    }
-    return false;
-  }
+  // The next two: if the draft length rates draws.
 
   template <class Output, class KeepDrafting, class C>
   void grow_level(const Output& output, const KeepDrafting& keep_drafting, Index first, C& chance) {

@@ -152,8 +152,11 @@ class ConfidentGrowth {
     keep_best(Kind::draws ? unlimited : limits_.nodes, [this](Index k) { return node(k).confidence; });
     choose_leaves(level);
     ++grown_;
-    if constexpr (!Kind::draws)
-      if (!ask(keep_drafting) && leaves_.empty()) propose([](double) {});
+    if constexpr (!Kind::draws) {
+      if constexpr (requires { keep_drafting.rates(); })
+        if (keep_drafting.rates()) return ask(keep_drafting);
+      if (leaves_.empty()) propose([](double) {});
+    }
   }
 
   Draft<RowSpan<Row>> draft(Index vocab_size) const {
@@ -176,9 +179,7 @@ class ConfidentGrowth {
     node(k).number = tree.append(node(k).token, parent < 0 ? -1 : node(parent).number);
   }
 
-  void keep_best(Index count) {
-    if (std::ssize(best_) > count) best_.resize(static_cast<std::size_t>(count));
-  }
+  void keep_best(Index count) { resize(best_, std::min(count, std::ssize(best_))); }
   // Sorts them by value, too.
   template <class Value>
   void keep_best(Index count, const Value& value) {
@@ -270,25 +271,19 @@ class ConfidentGrowth {
     for (const auto& [token, probability] : likeliest) add(token, probability, std::min(probability, 1.0));
   }
 
-  // Asks a draft length that rates tokens whether another level is worth a call, and how many nodes are worth their time. False:
-  // there is none.
+  // Asks a draft length that rates tokens whether another level is worth a call, and how many nodes are worth their time.
   template <class KeepDrafting>
-  bool ask([[maybe_unused]] const KeepDrafting& keep_drafting) {
-    if constexpr (requires { keep_drafting.rates(); }) {
-      if (!keep_drafting.rates()) return false;
-      values_.clear();
-      for (const Index k : best_) values_.push_back(node(k).confidence);
-      for (const Index k : leaves_) values_.push_back(node(k).confidence);
-      const std::span values(values_);
-      const More more = keep_drafting.more(GrowingDraft{
-          .values = values.first(best_.size()), .leaves = values.last(leaves_.size()), .levels = grown_});
-      if (!leaves_.empty() && more.level) return true;
-      leaves_.clear();
-      keep_best(more.tokens);
-      propose([&](double probability) { keep_drafting.propose(probability, false); });
-      return true;
-    }
-    return false;
+  void ask(const KeepDrafting& keep_drafting) {
+    values_.clear();
+    for (const Index k : best_) values_.push_back(node(k).confidence);
+    for (const Index k : leaves_) values_.push_back(node(k).confidence);
+    const std::span values(values_);
+    const More more = keep_drafting.more(GrowingDraft{
+        .values = values.first(best_.size()), .leaves = values.last(leaves_.size()), .levels = grown_});
+    if (!leaves_.empty() && more.level) return;
+    leaves_.clear();
+    keep_best(more.tokens);
+    propose([&](double probability) { keep_drafting.propose(probability, false); });
   }
 
   // If a child is among the best, so is its parent, and the parent was found earlier. Calls tell(probability) for each node.
