@@ -30,8 +30,7 @@ namespace specdec::inline v0_2_0 {
 ///   chosen, not drawn                 one-hot; chosen siblings differ from one another and from drawn elders
 ///
 /// Put drawn siblings before chosen ones: more is accepted than in the other order (see DrawnThenLikeliest). No token may be in the
-/// tree, or be left out, because of what its younger siblings are, or the tokens after it or them. This biases the text: by a total
-/// variation of 0.20 in tests/law_siblings.cpp, where a chosen token depends on a drawn one and comes before it.
+/// tree, or be left out, because of what its younger siblings are, or the tokens after it or them: this biases the text.
 ///
 /// All members are views that live until the drafter's next call.
 template <Probabilities Rows>

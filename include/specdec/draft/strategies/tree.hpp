@@ -86,13 +86,7 @@ class Tree<Siblings>::Growth {
     limits_ = limits;
     room_ = room;
     most_ = detail::nodes_with_room(shape(), limits, room);
-    tree_.clear();
-    rows_.clear();
-    places_.clear();
-    nodes_.clear();
-    fed_.clear();
-    after_.clear();
-    rated_.clear();
+    detail::clear(tree_, rows_, places_, nodes_, fed_, after_, rated_);
     levels_ = 0;
     // Rows of siblings may be views of its tokens.
     tree_.reserve(static_cast<std::size_t>(std::clamp<Index>(limits.nodes, 0, shape().size())));
@@ -144,8 +138,7 @@ class Tree<Siblings>::Growth {
       if (!ends_at(k) && wanted(k) > 0) feed(k);
   }
 
-  // The next two: if the draft length rates draws.
-
+  // If the draft length rates draws, as the next function.
   template <class Output, class KeepDrafting, class C>
   void grow_level(const Output& output, const KeepDrafting& keep_drafting, Index first, C& chance) {
     rated_.begin_level();

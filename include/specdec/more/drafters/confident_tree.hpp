@@ -80,8 +80,7 @@ struct ConfidentTree {
 ///
 /// The confidence in a token is a product along its path: of q(x) for a chosen token, of `overlap` · (1 − q(B)) for a drawn one,
 /// where B are its siblings. A node's first child is worth `overlap` times the node's confidence, another one (1 − overlap) · q(x)
-/// times. The rule is one for drawn trees, such as TraversalVerifier. Any draft length leaves the tree as it is. For the rest see
-/// ConfidentTree.
+/// times. The rule is one for drawn trees (TraversalVerifier). Draft lengths leave the tree as it is. Else as ConfidentTree.
 /// Throws: InvalidArgument, when a ModelDrafter is made, if width or depth is not as in ConfidentTree, or overlap outside [0, 1].
 /// Random: one draw for each node with children, by ascending number.
 /// Cost: a model call for each level, over up to `width` tokens; two passes over each row, or three.
@@ -115,13 +114,7 @@ class ConfidentGrowth {
  public:
   void begin(const Kind& tree, const DraftLimits& limits, Index room) {
     strategy_ = tree;
-    after_.clear();
-    found_.clear();
-    best_.clear();
-    leaves_.clear();
-    fed_.clear();
-    tree_.clear();
-    rows_.clear();
+    clear(found_, best_, leaves_, fed_, tree_, rows_, after_);
     grown_ = 0;
     room_ = room;
     limits_ = limits;
@@ -315,5 +308,4 @@ class ConfidentGrowth {
 };
 
 }  // namespace detail
-
 }  // namespace specdec
