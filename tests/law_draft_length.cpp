@@ -323,6 +323,7 @@ void check_drawn_trees(const Rating& length) {
   check_rule("block on a trunk", WithoutReplacement{}, {TrunkAndSpares<BlockVerifier>{}});
 #ifndef SPECDEC_TEST_SOME
   check_rule("k-seq", Independent{}, {KSeqVerifier{}});
+  check_rule("traversal, one drawn", DrawnThenLikeliest{}, {TraversalVerifier{}});
 #endif
 }
 

@@ -162,6 +162,8 @@ TEST_CASE("trees whose stop tokens have no children keep the law, and accept as 
     check(findings(Tree{shape, WithoutReplacement{}}, rule));
 #ifndef SPECDEC_TEST_SOME
     check(findings(Spares{3, {1}, 1}, rule));
+    check(findings(Tree{shape, DrawnThenLikeliest{}}, rule));
+    CHECK(findings(DrawnConfidentTree{.width = 2, .depth = 3}, rule).difference < 1e-12);
     // Here other tokens take the places that stop tokens leave.
     const Findings found = findings(ConfidentTree{.width = 2, .depth = 3, .nodes = 5}, rule);
     CHECK(found.difference < 1e-12);

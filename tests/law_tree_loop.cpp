@@ -201,7 +201,7 @@ namespace {
 // One of the ways to draft a tree, chosen at run time.
 class AnyStrategy {
  public:
-  static constexpr int kinds = 5;
+  static constexpr int kinds = 7;
 
   AnyStrategy(int kind, const TableModel<>& small, std::mt19937_64& rng)
       : drafter_(of(kind, small, rng)), size_(small.vocab_size()) {}
@@ -217,8 +217,10 @@ class AnyStrategy {
  private:
   template <class Siblings>
   using OfShape = ModelDrafter<TableModel<>, Tree<Siblings>>;
-  using Any = std::variant<OfShape<Independent>, OfShape<WithoutReplacement>, OfShape<Likeliest>,
-                           ModelDrafter<TableModel<>, Spares>, ModelDrafter<TableModel<>, ConfidentTree>>;
+  using Any =
+      std::variant<OfShape<Independent>, OfShape<WithoutReplacement>, OfShape<Likeliest>,
+                   OfShape<DrawnThenLikeliest>, ModelDrafter<TableModel<>, Spares>,
+                   ModelDrafter<TableModel<>, ConfidentTree>, ModelDrafter<TableModel<>, DrawnConfidentTree>>;
 
   static Any of(int kind, const TableModel<>& small, std::mt19937_64& rng) {
     const auto below = [&](Index n) { return static_cast<Index>(uniform01(rng) * static_cast<double>(n)); };
@@ -234,8 +236,13 @@ class AnyStrategy {
       case 2:
         return OfShape<Likeliest>(TableModel<>(small), Tree{shape, Likeliest{}});
       case 3:
+        return OfShape<DrawnThenLikeliest>(TableModel<>(small), Tree{shape, DrawnThenLikeliest{}});
+      case 4:
         return ModelDrafter<TableModel<>, Spares>(TableModel<>(small),
                                                   Spares{trunk, {below(3), 1 + below(2)}, below(3)});
+      case 5:
+        return ModelDrafter<TableModel<>, DrawnConfidentTree>(
+            TableModel<>(small), DrawnConfidentTree{.width = 2 + below(2), .depth = 2});
       default:
         return ModelDrafter<TableModel<>, ConfidentTree>(TableModel<>(small),
                                                          ConfidentTree{.width = 2, .depth = 2, .nodes = 3});

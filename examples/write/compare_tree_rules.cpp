@@ -88,6 +88,7 @@ int main() {
     std::cout << name << "\n";
     print_row(models, "  independent", shape, specdec::Independent{}, true);
     print_row(models, "  without replacement", shape, specdec::WithoutReplacement{}, false);
+    print_row(models, "  one drawn, then chosen", shape, specdec::DrawnThenLikeliest{}, false);
     print_row(models, "  chosen", shape, specdec::Likeliest{}, false);
   }
 }

@@ -21,6 +21,11 @@ mutant("sibling-with-its-elders", "draft/strategies/siblings.hpp", "tests/draft/
 mutant("siblings-report-the-whole-row", "draft/strategies/siblings.hpp", "tests/draft/strategies/siblings tests/draft/strategies/tree",
        "      rows.push_back(rest);", "      rows.push_back({q, {siblings.first(0)}});")
 
+mutant("drawn-sibling-not-from-the-rest", "draft/strategies/siblings.hpp", "tests/draft/strategies/siblings tests/law_siblings",
+       "chance.draw(detail::NamedRow(tail, \"draft\", first), place)", "chance.draw(name, place)")
+mutant("drawn-sibling-reports-the-whole-row", "draft/strategies/siblings.hpp", "tests/draft/strategies/siblings tests/law_siblings",
+       "tail.with({detail::after(tree.tokens(), eldest)})", "PartOfRow<Q, WithoutTokens>(q, {})")
+
 mutant = promise("a spare reports that it was chosen, not drawn")
 mutant("spare-reports-a-drawn-row", "draft/strategies/spares.hpp", "tests/draft/strategies/spares",
        "Row(std::in_place_index<1>, OneHotRow(likely.token))", "Row(std::in_place_index<0>, after_[after_.size() - 1])")

@@ -75,6 +75,10 @@ specdec_expects(example/generate/tree_confident_early generate
 specdec_expects(example/generate/tree_drawn_early generate
   OUTPUT "without-replacement, block: 40 tokens in [0-9]+ target calls"
   ARGUMENTS --tree without-replacement --gamma early --most-gamma 6 --tokens 40 --table-tokens 0)
+foreach(tree drawn-first drawn-confident)
+  specdec_expects(example/generate/tree_${tree} generate OUTPUT "${tree}, block: 40 tokens in (1[2-9]|2[0-9]) target calls"
+    ARGUMENTS --tree ${tree} --tokens 40 --table-tokens 0)
+endforeach()
 string(CONCAT every_tree "linear +1 .*linear +2 .*spares 8,4 +2 .*likeliest 2,2 +2 .*confident +2 .*sequoia +2 .*auto +"
   "[0-2]\\.[0-9].*early confident +[0-2]\\.[0-9].* after 20 prompts.*token for token: yes")
 specdec_expects(example/generate/trees generate OUTPUT "${every_tree}"

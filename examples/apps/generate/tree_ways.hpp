@@ -62,9 +62,13 @@ class TreeWays {
     const TreeKind& spares = tree_kind_named("spares");
     for (const Widths& widths : {Widths{2, 1}, {2, 2, 2, 2}, {4, 2, 2, 2}, {8, 4, 2, 2}})
       add(spares, widths, depth);
-    for (const Widths& widths : {Widths{2, 1}, {2, 2, 1, 1}, {4, 1, 1, 1}}) add(full_, widths, depth);
+    for (const TreeKind* kind : {&full_, &tree_kind_named("drawn-first")})
+      for (const Widths& widths : {Widths{2, 1}, {2, 2, 1, 1}, {4, 1, 1, 1}}) add(*kind, widths, depth);
     add(tree_kind_named("independent"), {4, 1, 1, 1}, depth);
-    add("confident", tree_of(tree_kind_named("confident"), nodes, depth));
+    for (const char* confident : {"confident", "drawn-confident"}) {
+      const TreeKind& kind = tree_kind_named(confident);
+      add(std::string(kind.title), tree_of(kind, nodes, depth));
+    }
     if (!by_rank_.empty())
       add("sequoia",
           tree_of(full_, specdec::TreeShape(specdec::sequoia_shape(by_rank_, nodes, depth).parents)));

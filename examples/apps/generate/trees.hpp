@@ -26,7 +26,8 @@ using RowsBy = RowsOf<specdec::ModelDrafter<SampledModel, Strategy>>;
 
 using TreeDrafter =
     AnyDrafter<true, RowsBy<specdec::Tree<specdec::Likeliest>>, RowsBy<specdec::Tree<specdec::Independent>>,
-               RowsBy<specdec::Tree<specdec::WithoutReplacement>>, RowsBy<specdec::Spares>,
+               RowsBy<specdec::Tree<specdec::WithoutReplacement>>,
+               RowsBy<specdec::Tree<specdec::DrawnThenLikeliest>>, RowsBy<specdec::Spares>,
                specdec::OneHotRows>;
 
 template <class D>
@@ -76,7 +77,7 @@ std::unique_ptr<TreeDrafter> text_drafter(Model&, const Tree&, double) {
   return erased_tree(D{});
 }
 
-inline constexpr std::array<TreeKind, 6> tree_kinds{{
+inline constexpr std::array<TreeKind, 8> tree_kinds{{
     {"spares", "spares", Siblings::trunk, Size::widths,
      [](Model& draft, const Tree& tree, double temperature) {
        if (temperature == 0) return likeliest_drafter(draft, tree, 0);
@@ -89,6 +90,12 @@ inline constexpr std::array<TreeKind, 6> tree_kinds{{
            sampled(draft, temperature),
            specdec::Tree{specdec::TreeShape(tree.shape), specdec::WithoutReplacement{}}});
      }},
+    {"drawn-first", "drawn first", Siblings::drawn, Size::widths,
+     [](Model& draft, const Tree& tree, double temperature) {
+       return erased_tree(specdec::ModelDrafter{
+           sampled(draft, temperature),
+           specdec::Tree{specdec::TreeShape(tree.shape), specdec::DrawnThenLikeliest{}}});
+     }},
     {"independent", "independent", Siblings::drawn, Size::widths,
      [](Model& draft, const Tree& tree, double temperature) {
        return erased_tree(
@@ -100,6 +107,12 @@ inline constexpr std::array<TreeKind, 6> tree_kinds{{
      [](Model& draft, const Tree& tree, double temperature) {
        const specdec::ConfidentTree wanted{.width = 8, .depth = tree.depth, .nodes = tree.nodes};
        return erased_tree(specdec::ModelDrafter{choosing_model(draft, temperature), wanted});
+     }},
+    {"drawn-confident", "drawn confident", Siblings::drawn, Size::nodes,
+     [](Model& draft, const Tree& tree, double temperature) {
+       const Index width = std::max<Index>(tree.nodes / std::max<Index>(tree.depth, 1), 1);
+       return erased_tree(specdec::ModelDrafter{
+           sampled(draft, temperature), specdec::DrawnConfidentTree{.width = width, .depth = tree.depth}});
      }},
     {"suffix", "suffix automaton", Siblings::chosen, Size::nodes,
      text_drafter<specdec::SuffixDrafter<specdec::Branching>>},

@@ -29,6 +29,9 @@ namespace specdec::inline v0_2_0 {
 ///   drawn without replacement         the row after the parent without the elder siblings, renormalised
 ///   chosen, not drawn                 one-hot; chosen siblings differ from one another and from drawn elders
 ///
+/// Put drawn siblings before chosen ones: more is accepted than in the other order (see DrawnThenLikeliest). No token may be in the
+/// tree, or be left out, because of what its younger siblings are, or the tokens after it or them: this biases the text.
+///
 /// All members are views that live until the drafter's next call.
 template <Probabilities Rows>
 struct Draft {

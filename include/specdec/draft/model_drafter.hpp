@@ -54,7 +54,7 @@ RowsOfDraft(Matrix, Index) -> RowsOfDraft<Matrix>;
 /// Drafts with a model. A strategy says how. Reports the very rows that the tokens were drawn from.
 ///
 ///   ModelDrafter line{small};                                                                   // token after token
-///   ModelDrafter tree{small, Tree{TreeShape::of_widths({3, 1, 1}), WithoutReplacement{}}};      // level after level
+///   ModelDrafter tree{small, Tree{TreeShape::of_widths({3, 1, 1}), DrawnThenLikeliest{}}};      // level after level
 ///   ModelDrafter spares{small, Spares{4, {2, 1}}};
 ///   ModelDrafter sure{small, ConfidentTree{.nodes = 48}};
 ///

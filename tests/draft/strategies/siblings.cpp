@@ -124,6 +124,25 @@ TEST_CASE(
   CHECK(chosen({0.25, 0, 0.75}, 0).empty());
 }
 
+TEST_CASE("one sibling is drawn from what the likeliest ones leave, and comes before them") {
+  using Tokens = std::vector<Token>;
+  const auto group = [](const std::vector<double>& p, Index count) {
+    const Found got = found<DrawnThenLikeliest>(p, count);
+    CHECK(got.error < 1e-15);
+    return got.law;
+  };
+  const std::vector<double> p{0.25, 0.375, 0.125, 0.25};
+  CHECK(group(p, 0) == Law{{Tokens{}, 1.0}});
+  CHECK(difference(group(p, 1), {{{0}, 0.25}, {{1}, 0.375}, {{2}, 0.125}, {{3}, 0.25}}) < 1e-15);
+  CHECK(difference(group(p, 2), {{{0, 1}, 0.4}, {{2, 1}, 0.2}, {{3, 1}, 0.4}}) < 1e-15);
+  CHECK(difference(group(p, 3), {{{2, 1, 0}, 1.0 / 3}, {{3, 1, 0}, 2.0 / 3}}) < 1e-15);
+  CHECK(difference(group(p, 4), {{{2, 1, 0, 3}, 1.0}}) < 1e-15);
+  // Nothing is left to be drawn.
+  CHECK(group(p, 5) == Law{{Tokens{1, 0, 3, 2}, 1.0}});
+  CHECK(group({0.25, 0, 0.75}, 3) == Law{{Tokens{2, 0}, 1.0}});
+  CHECK(group({0, 1}, 2) == Law{{Tokens{1}, 1.0}});
+}
+
 TEST_CASE("a sibling that cannot be drawn is named by its number") {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const auto complaint = [](const std::vector<double>& p, auto siblings) {
@@ -137,6 +156,9 @@ TEST_CASE("a sibling that cannot be drawn is named by its number") {
   CHECK(complaint({0, 0}, Independent{}) == "specdec: draft row 0: the probabilities sum to 0");
   CHECK(complaint({0, 0}, WithoutReplacement{}) == "specdec: draft row 0: the probabilities sum to 0");
   CHECK(complaint({0, 0}, Likeliest{}).empty());
+  CHECK(complaint({0, 0}, DrawnThenLikeliest{}) == "specdec: draft row 0: the probabilities sum to 0");
+  CHECK(complaint({nan, 1}, DrawnThenLikeliest{}) ==
+        "specdec: draft row 0: the probability of token 0 is nan");
   CHECK(complaint({nan, 1}, Likeliest{}) == "specdec: draft row 0: the probability of token 0 is nan");
   std::vector<double> late(1000, 0.0);
   late[0] = 1;

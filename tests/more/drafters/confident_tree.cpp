@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <random>
 #include <span>
@@ -335,6 +336,57 @@ TEST_CASE("impossible confident trees are named in the error") {
   ModelDrafter bad{TableModel<>::context_free(row), ConfidentTree{}};
   CHECK(message_of([&] { bad.draft(Tokens{0}, {}, rng); }) ==
         "specdec: draft row 0: the probability of token 0 is nan");
+}
+
+namespace {
+
+// The parents of a tree with drawn tokens, where every row of the model is this one. The rows alone decide about them.
+std::vector<Index> drawn_parents(const std::vector<double>& p, const DrawnConfidentTree& tree,
+                                 const DraftLimits& limits = {}) {
+  const Eigen::RowVectorXd row = Eigen::Map<const Eigen::RowVectorXd>(p.data(), std::ssize(p));
+  std::vector<Index> parents;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SplitMix64 rng(seed);
+    ModelDrafter drafter{WatchedTreeModel(TableModel<>::context_free(row)), tree};
+    const auto draft = drafter.draft(Tokens{0}, limits, rng);
+    const std::vector<Index> found(draft.parents.begin(), draft.parents.end());
+    if (seed > 1) CHECK(found == parents);
+    parents = found;
+  }
+  return parents;
+}
+
+}  // namespace
+
+TEST_CASE("a confident tree with drawn tokens gives each level its tokens where they are worth most") {
+  using Parents = std::vector<Index>;
+  const DrawnConfidentTree three{.width = 2, .depth = 3};
+  // The drawn token has 0.06, the chosen one 0.9, and all that follows is best below the chosen one.
+  CHECK(drawn_parents({0.9, 0.02, 0.02, 0.02, 0.02, 0.02}, three) == Parents{-1, -1, 1, 1, 3, 3});
+  // The drawn token has 0.48, the chosen one 0.2; one token after each is better than two after one.
+  CHECK(drawn_parents({0.2, 0.16, 0.16, 0.16, 0.16, 0.16}, three) == Parents{-1, -1, 0, 1, 2, 3});
+  // Where drawn tokens are always accepted, nothing is gained by others; where they never are, all are worth something.
+  const std::vector<double> p{0.5, 0.25, 0.25};
+  CHECK(drawn_parents(p, {.width = 3, .depth = 1, .overlap = 0}) == Parents{-1, -1, -1});
+  CHECK(drawn_parents({0, 1, 0}, three) == Parents{-1, 0, 1});  // nothing is left to be drawn
+  CHECK(drawn_parents(p, three, {.nodes = 3}).size() == 3);
+  CHECK(drawn_parents(p, three, {.depth = 2}).size() == 4);
+  CHECK(drawn_parents(p, three, {.nodes = 0}).empty());
+  CHECK(drawn_parents(p, {.width = 2, .depth = 0}).empty());
+}
+
+TEST_CASE("impossible confident trees with drawn tokens are named in the error") {
+  std::mt19937_64 rng{1};
+  const auto table = coarse_model(4, 1, rng);
+  const auto complaint = [&](const DrawnConfidentTree& tree) {
+    return message_of([&] { ModelDrafter(WatchedTreeModel(table), tree); });
+  };
+  CHECK(complaint({}).empty());
+  CHECK(complaint({.width = 0}) == "specdec: width = 0 is outside 1..1024");
+  CHECK(complaint({.depth = -1}) == "specdec: depth = -1 is negative");
+  CHECK(complaint({.overlap = 1.5}) == "specdec: overlap = 1.5 is outside [0, 1]");
+  CHECK(complaint({.overlap = std::numeric_limits<double>::quiet_NaN()}) ==
+        "specdec: overlap = nan is outside [0, 1]");
 }
 
 TEST_CASE("one level of all confident trees is one call") {

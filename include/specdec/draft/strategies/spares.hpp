@@ -135,10 +135,7 @@ class Spares::Growth {
     limits_ = limits;
     trunk_ = {.left = plan_.trunk()};
     second_ = {};
-    tree_.clear();
-    rows_.clear();
-    after_.clear();
-    second_after_.clear();
+    detail::clear(tree_, rows_, after_, second_after_);
   }
   void end() { trunk_.left = second_.left = 0; }
 

@@ -46,9 +46,10 @@ inline Index nodes_with_room(const TreeShape& shape, const DraftLimits& limits, 
 ///
 ///   ModelDrafter drafter{small, Tree{TreeShape::of_widths({4, 2, 1}), WithoutReplacement{}}};
 ///
-/// Siblings are drawn (Independent, WithoutReplacement) or chosen (Likeliest). Limits keep the first nodes of the shape. If a row
-/// has too few tokens, its node has fewer children than in the shape, and none if no token has a positive probability. A stop
-/// token has no children (DraftLimits::ends_at). Near the end of a bounded context fewer nodes get children: see ModelDrafter.
+/// Siblings are drawn (Independent, WithoutReplacement), chosen (Likeliest), or one is drawn and the others are chosen
+/// (DrawnThenLikeliest: at temperatures from 0.3 to 0.8 most are accepted). Limits keep the first nodes of the shape. If a row has
+/// too few tokens, its node has fewer children than in the shape, and none if no token has a positive probability. A stop token has
+/// no children (DraftLimits::ends_at). Near the end of a bounded context fewer nodes get children: see ModelDrafter.
 /// Where siblings are drawn, a draft length that rates draws (EarlyStoppingLength, or one of your own: DraftLength) chooses,
 /// level by level, how many of the shape's children each node gets, and whether there is another level: before they are drawn, by
 /// the rows so far. Then the limits are numbers of drawn tokens and levels, and the shape may be larger.
@@ -85,13 +86,7 @@ class Tree<Siblings>::Growth {
     limits_ = limits;
     room_ = room;
     most_ = detail::nodes_with_room(shape(), limits, room);
-    tree_.clear();
-    rows_.clear();
-    places_.clear();
-    nodes_.clear();
-    fed_.clear();
-    after_.clear();
-    rated_.clear();
+    detail::clear(tree_, rows_, places_, nodes_, fed_, after_, rated_);
     levels_ = 0;
     // Rows of siblings may be views of its tokens.
     tree_.reserve(static_cast<std::size_t>(std::clamp<Index>(limits.nodes, 0, shape().size())));
@@ -111,7 +106,13 @@ class Tree<Siblings>::Growth {
     const Index first = after_.size(), next = tree_.size();
     for (Index i = first; i < std::ssize(nodes_); ++i) after_.add(output.row(i - first));
     ++levels_;
-    if (!grow_rated(output, keep_drafting, first, next, chance)) grow_shape(first, next, chance);
+    constexpr bool drawn = !std::same_as<Row, OneHotRow>;
+    if constexpr (drawn && requires { keep_drafting.rates(); })
+      if (keep_drafting.rates()) {
+        grow_level(output, keep_drafting, first, chance);
+        return choose_level(keep_drafting, next);
+      }
+    grow_shape(first, next, chance);
   }
 
   Draft<RowSpan<Row>> draft(Index vocab_size) const {
@@ -137,20 +138,7 @@ class Tree<Siblings>::Growth {
       if (!ends_at(k) && wanted(k) > 0) feed(k);
   }
 
-  // If the draft length rates draws.
-  template <class Output, class KeepDrafting, class C>
-  bool grow_rated([[maybe_unused]] const Output& output, [[maybe_unused]] const KeepDrafting& keep_drafting,
-                  [[maybe_unused]] Index first, [[maybe_unused]] Index next, [[maybe_unused]] C& chance) {
-    constexpr bool drawn = !std::same_as<Row, OneHotRow>;
-    if constexpr (drawn && requires { keep_drafting.rates(); }) {
-      if (!keep_drafting.rates()) return false;
-      grow_level(output, keep_drafting, first, chance);
-      choose_level(keep_drafting, next);
-      return true;
-    }
-    return false;
-  }
-
+  // If the draft length rates draws, as the next function.
   template <class Output, class KeepDrafting, class C>
   void grow_level(const Output& output, const KeepDrafting& keep_drafting, Index first, C& chance) {
     rated_.begin_level();

@@ -79,6 +79,8 @@ class PartOfRow : public detail::RowAdaptor<PartOfRow<R, Tokens>, detail::Keeps:
   PartOfRow<Copy, Tokens> of_copy(const Copy& copy) const {
     return {copy, tokens_, mass_};
   }
+  /// With an equal list of tokens elsewhere. The mass is not summed again.
+  PartOfRow with(const Tokens& tokens) const { return {row_, tokens, mass_}; }
 
   /// The restriction of the row before temperature, cuts and hooks.
   auto unprocessed() const
