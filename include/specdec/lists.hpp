@@ -58,6 +58,8 @@ void assign(std::vector<T>& list, Index size, const std::type_identity_t<T>& val
   list.assign(static_cast<std::size_t>(size), value);
 }
 
+void clear(auto&... lists) { (lists.clear(), ...); }
+
 /// Appends a vector or a span, by pointers: so std::vector::insert is compiled once for each element type, not for each list.
 template <class T, class List>
 void append(std::vector<T>& list, const List& more) {

@@ -75,7 +75,7 @@ mutant = promise("a copy of a drafter begins without the context of the drafter 
 mutant("copy-begins-in-another-context", "draft/lifted_drafter.hpp", "tests/draft/lifted_drafter",
        ".first->second.drafter.truncate(0);", ";")
 mutant("copies-of-members-share-a-model", "draft/member_drafters.hpp", "tests/draft/lifted_drafter",
-       "std::apply([](const auto&... member) { (detail::check_copies(member), ...); }, members_);", "")
+       "std::apply([](const auto&... member) { (detail::check_copies(member), ...); }, members);", "")
 
 mutant = promise("of a tree the eldest child comes first")
 mutant("youngest-child-first", "parents.hpp", "tests/token_tree tests/verify/drafted_tree",

@@ -79,13 +79,13 @@ class FallbackDrafter : public detail::MemberDrafters<D...> {
   }
 
  private:
-  using Base::members_;
+  using Base::members;
 
   // Member k drafts. The requests that it has no guess for come first afterwards, and are the next member's.
   template <std::size_t k, class Request, class E>
   void propose(std::span<Request> requests, E& for_each) {
     if (requests.empty()) return;
-    auto& member = std::get<k>(members_);
+    auto& member = std::get<k>(members);
     detail::draft_with(member, requests, for_each);
     std::size_t left = 0;
     for (Request& request : requests) {
@@ -100,7 +100,7 @@ class FallbackDrafter : public detail::MemberDrafters<D...> {
   Draft<Rows> read(std::size_t proposer, Index sequence) const {
     if constexpr (k + 1 < sizeof...(D))
       if (proposer != k) return read<k + 1>(proposer, sequence);
-    const auto& draft = std::get<k>(members_).drafted(sequence);
+    const auto& draft = std::get<k>(members).drafted(sequence);
     return {draft.tokens, rows<k>(draft.rows), detail::parents_of(draft)};
   }
 

@@ -27,13 +27,13 @@ class MemberDrafters {
   static_assert((fits_drafter<D>() && ...));
 
  public:
-  explicit MemberDrafters(D&&... drafters) : members_(Lift<D>(std::forward<D>(drafters))...) {}
+  explicit MemberDrafters(D&&... drafters) : members(Lift<D>(std::forward<D>(drafters))...) {}
 
   void serve_one() {
     each([](auto& member) { detail::serve_one(member); });
   }
   void check_copies() const {
-    std::apply([](const auto&... member) { (detail::check_copies(member), ...); }, members_);
+    std::apply([](const auto&... member) { (detail::check_copies(member), ...); }, members);
   }
 
   void keep(Index sequence, Index length) {
@@ -59,7 +59,7 @@ class MemberDrafters {
   using State = std::tuple<StateOf<std::remove_reference_t<Lift<D>>>...>;
 
   State take(Index sequence) {
-    return std::apply([&](auto&... member) { return State(take_state(member, sequence)...); }, members_);
+    return std::apply([&](auto&... member) { return State(take_state(member, sequence)...); }, members);
   }
   void put(Index sequence, State&& state) { put_from<0>(sequence, state); }
   void fork(Index from, Index to) {
@@ -73,24 +73,24 @@ class MemberDrafters {
   std::vector<const void*> identities() const {
     std::vector<const void*> found;
     std::apply([&](const auto&... member) { (append(found, shared_identities<Lift<D>>(member)), ...); },
-               members_);
+               members);
     return found;
   }
 
  protected:
   template <class F>
   void each(const F& f) {
-    std::apply([&](auto&... member) { (f(member), ...); }, members_);
+    std::apply([&](auto&... member) { (f(member), ...); }, members);
   }
 
-  std::tuple<Lift<D>...> members_;
+  std::tuple<Lift<D>...> members;
 
  private:
   // The members from k on take in their parts; all of them, or none.
   template <std::size_t k>
   void put_from(Index sequence, State& state) {
     if constexpr (k < sizeof...(D)) {
-      auto& member = std::get<k>(members_);
+      auto& member = std::get<k>(members);
       auto& part = std::get<k>(state);
       put_state(member, sequence, std::move(part));
       undo_on_error([&] { put_from<k + 1>(sequence, state); }, [&] { part = take_state(member, sequence); });

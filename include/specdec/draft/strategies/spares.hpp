@@ -11,6 +11,7 @@
 #include "specdec/draft/draft.hpp"
 #include "specdec/draft/strategies/strategy.hpp"
 #include "specdec/error.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/rows/kinds/row_span.hpp"

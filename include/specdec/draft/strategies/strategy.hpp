@@ -29,8 +29,6 @@ struct DraftWish {
 
 namespace detail {
 
-void clear(auto&... lists) { (lists.clear(), ...); }
-
 /// A strategy's Growth over rows in memory.
 template <class S>
 using GrowthOf = typename S::template Growth<RowOf<DenseRows<RowPointers<double>>>, false>;

@@ -14,6 +14,7 @@
 #include "specdec/draft/strategies/siblings.hpp"
 #include "specdec/draft/strategies/strategy.hpp"
 #include "specdec/draft/strategies/tree_shape.hpp"
+#include "specdec/lists.hpp"
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/kinds/one_hot.hpp"
 #include "specdec/rows/kinds/row_span.hpp"

@@ -28,10 +28,10 @@ class WatchedDrafter : public specdec::detail::MemberDrafters<D> {
 
   template <class Request, Executor E = InOrder>
   void draft(std::span<Request> requests, E&& for_each = {}) & {
-    specdec::detail::draft_with(std::get<0>(this->members_), requests, for_each);
+    specdec::detail::draft_with(std::get<0>(this->members), requests, for_each);
   }
   decltype(auto) drafted(Index sequence) const {
-    return std::as_const(std::get<0>(this->members_)).drafted(sequence);
+    return std::as_const(std::get<0>(this->members)).drafted(sequence);
   }
 };
 
