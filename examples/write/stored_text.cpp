@@ -93,7 +93,7 @@ Kept reuse(Transformer& model, const std::vector<Rollout>& rollouts, auto rule) 
     const specdec::FetchedRows rows(old.tokens, std::span<const float>(old.probabilities), old.rows.cols(),
                                     fetch);
     specdec::SpecDec decoder{specdec::ProcessedModel{model, temperature},
-                             specdec::StoredText{old.tokens, rows, std::ssize(old.prompt)}, rule};
+                             specdec::StoredText{old.tokens, rows}, rule};
     // One more than stored: after a text that is kept whole the target adds a token.
     const specdec::Options options{.max_new_tokens = text_size + 1, .gamma = specdec::unlimited};
     stats += decoder.generate(old.prompt, options, rng).stats;

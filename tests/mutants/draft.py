@@ -90,7 +90,7 @@ mutant("ahead-draft-used-again", "more/drafters/ahead_drafter.hpp", "tests/more/
 mutant("ahead-draft-after-another-text", "more/drafters/ahead_drafter.hpp", "tests/more/drafters/ahead_drafter",
        "common < std::ssize(slot.context) ? common : unlimited", "unlimited")
 mutant("ahead-draft-longer-than-asked", "more/drafters/ahead_drafter.hpp", "tests/more/drafters/ahead_drafter",
-       "length == limits.length() : length <= limits.length()", "length == limits.length() : true")
+       ": length <= limits.length();", ": true;")
 mutant("ahead-tree-larger-than-asked", "more/drafters/ahead_drafter.hpp", "tests/more/drafters/ahead_drafter",
        "slot.limits.nodes <= limits.nodes", "slot.limits.nodes >= 0")
 mutant("ahead-draft-for-another-outcome", "more/drafters/ahead_drafter.hpp", "tests/more/drafters/ahead_drafter",
@@ -98,7 +98,9 @@ mutant("ahead-draft-for-another-outcome", "more/drafters/ahead_drafter.hpp", "te
 
 mutant = promise("of a stored text what is left is proposed, with its rows, as long as the text has gone so")
 mutant("stored-text-goes-on-after-another-token", "more/drafters/stored_text.hpp", "tests/more/drafters/stored_text",
-       "std::ranges::equal(", "true || std::ranges::equal(")
+       "std::ranges::equal(written,", "true || std::ranges::equal(written,")
+mutant("stored-text-proposes-what-was-judged", "more/drafters/stored_text.hpp", "tests/more/drafters/stored_text",
+       "judged_ = proposed_;", "judged_ = 0 * proposed_;")
 mutant("stored-text-with-rows-from-its-start", "more/drafters/stored_text.hpp", "tests/more/drafters/stored_text",
        "RowRange<Rows>(view(), from, count)", "RowRange<Rows>(view(), 0, count)")
 mutant("fetched-row-of-another-place", "more/rows/fetched.hpp", "tests/more/rows/fetched",
@@ -114,12 +116,12 @@ mutant("monitor-doubles-its-stakes", "more/lengths/acceptance_monitor.hpp", "tes
 mutant("watched-length-drafts-on", "more/lengths/watched_length.hpp", "tests/more/lengths/watched_length",
        "rests() ? 0 : length", "length")
 mutant("watched-length-rests-ever-longer", "more/lengths/watched_length.hpp", "tests/more/lengths/watched_length",
-       "drafting_ > rest_ ? first_rest :", "rest_ == 0 ? first_rest :")
+       "drafting_ > rest_ ? first_rest_ :", "rest_ == 0 ? first_rest_ :")
 
 mutant = promise("the guesses of several drafters are one tree, in which equal beginnings stand once")
 mutant("merged-token-under-another-parent", "more/drafters/merged_drafter.hpp", "tests/more/drafters/merged_drafter",
        "text.tree.append(draft.token(k), parent)", "text.tree.append(draft.token(k), -1)")
-mutant("merged-limits-stay-cut", "more/drafters/merged_drafter.hpp", "tests/more/drafters/merged_drafter",
-       "    restore();\n  }", "  }")
+mutant("merged-member-asked-for-all", "more/drafters/merged_drafter.hpp", "tests/more/drafters/merged_drafter",
+       "limits.nodes = share(request.limits.nodes)", "limits.nodes = request.limits.nodes")
 mutant("merged-failed-request-asked-again", "more/drafters/merged_drafter.hpp", "tests/more/drafters/merged_drafter",
        "return !request.error; }", "return true; }")

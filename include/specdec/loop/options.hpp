@@ -110,7 +110,7 @@ struct Result {
   /// How many tokens of the prompt the target was not fed, because its context held them when the text was first proposed: a prefix
   /// that was filled, a copy for a fork, the turns before.
   Index cached = 0;
-  std::vector<bool> drafted = {};  ///< whether each token was drafted, and not the target's own
+  std::vector<bool> drafted = {};  ///< whether each token was drafted; empty without a StatsObserver
 
   /// The text of the tokens, cut before a stop string.
   /// Throws: what `bytes` throws.

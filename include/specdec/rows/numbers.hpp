@@ -237,7 +237,7 @@ RowPointers(const Pointers&, Index, Index)
     -> RowPointers<std::remove_const_t<std::remove_pointer_t<typename Pointers::value_type>>, Eigen::Dynamic>;
 
 /// A matrix of numbers in memory, one row per distribution: an Eigen expression with direct access (Matrix, Map, Ref, Block;
-/// row- or column-major), RowPointers or RowVectors. The numbers are float, double, Eigen::half or Eigen::bfloat16.
+/// row- or column-major), RowPointers, RowVectors, or a list of such rows that says so by lists_numbers. The numbers are float, double, Eigen::half or Eigen::bfloat16.
 template <class M>
 concept NumberMatrix =
     detail::DirectExpression<std::remove_cvref_t<M>> || requires { std::remove_cvref_t<M>::lists_numbers; };

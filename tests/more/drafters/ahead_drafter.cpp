@@ -443,6 +443,67 @@ TEST_CASE("a fork begins with what the draft model has read of its text's last d
   });
 }
 
+namespace {
+
+// Keeps how many tokens it has cached, and counts drafts after a context of which it has cached more.
+struct Caching {
+  static constexpr bool drafts_trees = false;
+  Index* wrong;
+  Index cached = 0;
+  Tokens tokens = {};
+
+  Draft<OneHotRows> draft(std::span<const Token> context, Index gamma, auto&) & {
+    *wrong += cached > std::ssize(context) ? 1 : 0;
+    tokens.assign(static_cast<std::size_t>(gamma), 0);
+    cached = std::ssize(context) + std::max<Index>(gamma - 1, 0);
+    return {tokens, OneHotRows(tokens)};
+  }
+  void truncate(Index length) { cached = std::min(cached, length); }
+};
+
+}  // namespace
+
+TEST_CASE("a fork begins with what is cached of the text, not of what was rejected") {
+  Index wrong = 0;
+  const Eigen::RowVectorXd row = (Eigen::RowVectorXd(3) << 0.8, 0.1, 0.1).finished();
+  AheadDrafter drafter{Caching{&wrong}, 6};
+  Batch batch{ExternalTarget{3}, drafter, BlockVerifier{}};
+  const Index first = batch.add(Tokens{0}, {.max_new_tokens = 200, .gamma = 6}, std::mt19937_64(1));
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    const BatchFeed feed = batch.propose_for(std::span(&first, 1))[0];
+    batch.draft_ahead();
+    batch.accept_for(std::span(&first, 1), Eigen::MatrixXd(row.replicate(feed.rows, 1)));
+    const Index twin = batch.fork(first, std::mt19937_64(seed));
+    (void)batch.propose_for(std::span(&twin, 1));
+    batch.cancel(twin);
+  }
+  CHECK(drafter.hits() > 1);
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("trees in advance are as deep as others, also where the target cannot go far back") {
+  const Eigen::RowVectorXd row = (Eigen::RowVectorXd(4) << 0.97, 0.01, 0.01, 0.01).finished();
+  for (const Index rollback : {Index{2}, unlimited}) {
+    Index calls[2] = {};
+    for (const bool ahead : {false, true}) {
+      std::mt19937_64 rng{1};
+      AheadDrafter drafter{ModelDrafter{Table::context_free(row), Tree{TreeShape{-1, 0}, Independent{}}}, 4};
+      ExternalTarget target{4};
+      if (rollback != unlimited) target.rollback = rollback;
+      SpecDec decoder{target, drafter, TraversalVerifier{}};
+      auto sequence = decoder.start(Tokens{0}, {.max_new_tokens = 300, .gamma = 2});
+      while (!sequence.done()) {
+        const Feed feed = sequence.propose(rng);
+        if (ahead) sequence.draft_ahead();
+        sequence.accept(Eigen::MatrixXd(row.replicate(feed.rows, 1)), rng);
+      }
+      calls[ahead] = sequence.stats().target_calls;
+      if (ahead) CHECK((drafter.hits() > 0) == (rollback == unlimited));
+    }
+    CHECK(calls[1] <= calls[0] + 2);
+  }
+}
+
 TEST_CASE("with outcomes enough each draft is there, except after leaves beside the first path") {
   std::mt19937_64 make(5);
   const Table target = Table::random(4, 2, make),

@@ -45,7 +45,7 @@ struct Stored {
     }
   }
   auto fetched() const {
-    return FetchedRows(tokens, std::span<const double>(probabilities), rows.cols(),
+    return FetchedRows(tokens, probabilities, rows.cols(),
                        [this](Index i) { return DenseRow<double>(rows.row(i).data(), rows.cols()); });
   }
 };
@@ -69,11 +69,9 @@ class GoesOn {
   Index prompt_;
 };
 
-const auto dense = [](const Stored& stored, Index prompt) {
-  return StoredText{stored.tokens, stored.rows, prompt};
-};
-const auto on_demand = [](const Stored& stored, Index prompt) {
-  return StoredText{stored.tokens, stored.fetched(), prompt};
+const auto dense = [](const Stored& stored, Index) { return StoredText{stored.tokens, stored.rows}; };
+const auto on_demand = [](const Stored& stored, Index) {
+  return StoredText{stored.tokens, stored.fetched()};
 };
 const auto then_a_model = [](const Stored& stored, Index prompt) {
   std::mt19937_64 rng{9};
@@ -124,32 +122,76 @@ TEST_CASE("what was stored after the first other token must not be proposed", "[
   CHECK(worst_deviation(goes_on, BlockVerifier{}, unlimited) > 1e-2);
 }
 
+TEST_CASE("a text that was ended inside a stored one goes on without it", "[law]") {
+  const auto deviation = [](int seed) {
+    std::mt19937_64 rng(static_cast<std::uint64_t>(seed));
+    const auto target = TableModel<>::random(2, 2, rng), before = TableModel<>::random(2, 2, rng);
+    const Tokens prompt{0, 1};
+    Law law;
+    enumerate([&](Enumerator& chance) {
+      const Stored stored(before, {1}, 3, chance);
+      SpecDec decoder{TableModel<>(target), dense(stored, 2), BlockVerifier{}};
+      auto sequence = decoder.start(prompt, {.max_new_tokens = 4, .gamma = unlimited, .stop_tokens = {1}});
+      while (!sequence.done()) sequence.step(chance);
+      Tokens text(sequence.context().begin(), sequence.context().end());
+      sequence.resume(text, {.max_new_tokens = 6 - std::ssize(text), .gamma = unlimited});
+      while (!sequence.done()) sequence.step(chance);
+      text.assign(sequence.context().begin() + 2, sequence.context().end());
+      law[text] += chance.probability();
+    });
+    return largest_difference(law, target_law(target, prompt, {.max_new_tokens = 4})).size;
+  };
+  for (int seed = 0; seed < 8; seed += every(4)) CHECK(deviation(seed) < 1e-12);
+}
+
+namespace {
+
+Tokens proposed(auto& drafter, const Tokens& context, Index gamma) {
+  SplitMix64 unused{0};
+  const auto draft = drafter.draft(context, gamma, unused);
+  CHECK(draft.rows.rows() == std::ssize(draft.tokens));
+  return {draft.tokens.begin(), draft.tokens.end()};
+}
+
+}  // namespace
+
 TEST_CASE("the rest of a stored text is proposed as long as the text goes so") {
   const Matrix rows = Matrix::Constant(4, 5, 0.2);
-  StoredText drafter{Tokens{3, 1, 4, 1}, rows, 2};
-  SplitMix64 unused{0};
-  const auto proposed = [&](const Tokens& context, Index gamma) {
-    const auto draft = drafter.draft(context, gamma, unused);
-    CHECK(draft.rows.rows() == std::ssize(draft.tokens));
-    return Tokens(draft.tokens.begin(), draft.tokens.end());
-  };
-  CHECK(proposed({0, 0}, unlimited) == Tokens{3, 1, 4, 1});
-  CHECK(proposed({7, 7}, 3) == Tokens{3, 1, 4});  // the prompt may be another one
-  CHECK(proposed({0, 0, 3, 1}, 9) == Tokens{4, 1});
-  CHECK(proposed({0, 0, 3, 2}, 9).empty());
-  CHECK(proposed({0, 0, 3, 2, 4}, 9).empty());
-  CHECK(proposed({0, 0, 3, 1, 4, 1}, 9).empty());
-  CHECK(proposed({0, 0, 3, 1, 4, 1, 0}, 9).empty());
-  CHECK(proposed({0}, 9).empty());  // a part of the prompt
-  CHECK(proposed({0, 0}, 0).empty());
+  StoredText drafter{Tokens{3, 1, 4, 1}, rows};
+  CHECK(proposed(drafter, {0, 0}, unlimited) == Tokens{3, 1, 4, 1});
+  CHECK(proposed(drafter, {0, 0}, 3) == Tokens{3, 1, 4});
+  CHECK(proposed(drafter, {0, 0, 3, 1}, 9) == Tokens{4, 1});
+  CHECK(proposed(drafter, {0, 0, 3, 2}, 9).empty());
+  CHECK(proposed(drafter, {0, 0, 3, 2, 4}, 9).empty());
+  CHECK(proposed(drafter, {0, 0, 3, 1, 4, 1}, 9).empty());
+  CHECK(proposed(drafter, {0, 0, 3, 1, 4, 1, 0}, 9).empty());
+  CHECK(proposed(drafter, {0, 0}, 0).empty());
+  CHECK(proposed(drafter, {0, 0}, -1).empty());
+}
+
+TEST_CASE("tokens that were judged are not proposed again, but in another text") {
+  const Matrix rows = Matrix::Constant(4, 5, 0.2);
+  StoredText drafter{Tokens{3, 1, 4, 1}, rows};
+  CHECK(proposed(drafter, {0, 0}, 3) == Tokens{3, 1, 4});
+  CHECK(proposed(drafter, {0, 0}, 3) == Tokens{3, 1, 4});  // the step was tried again
+  drafter.observe(0);
+  CHECK(proposed(drafter, {0, 0, 3, 1}, 9).empty());
+  CHECK(proposed(drafter, {0, 0}, 9).empty());
+  CHECK(proposed(drafter, {0, 0, 3, 1, 4}, 9) == Tokens{1});
+  drafter.truncate(0);  // a pause
+  CHECK(proposed(drafter, {0, 0, 3}, 9).empty());
+  drafter.truncate(0);  // another text after the same prompt
+  CHECK(proposed(drafter, {0, 0}, 9) == Tokens{3, 1, 4, 1});
+  CHECK(proposed(drafter, {7, 7, 7}, 9) == Tokens{3, 1, 4, 1});  // after another one
 }
 
 TEST_CASE("the row of a draft that was begun earlier is that of its token") {
   Matrix rows(2, 2);
   rows << 0.25, 0.75, 0.5, 0.5;
-  StoredText drafter{Tokens{1, 0}, std::as_const(rows), 0};
+  StoredText drafter{Tokens{1, 0}, std::as_const(rows)};
   SplitMix64 unused{0};
-  const auto draft = drafter.draft(Tokens{1}, 5, unused);
+  CHECK(drafter.draft(Tokens{0}, 5, unused).rows.row(0).probability(1) == 0.75);
+  const auto draft = drafter.draft(Tokens{0, 1}, 5, unused);
   REQUIRE(std::ssize(draft.tokens) == 1);
   CHECK(draft.rows.row(0).probability(1) == 0.5);
 }
@@ -160,11 +202,11 @@ TEST_CASE("a stored text under its own weights is kept whole, in one call, and n
   RandomChance<std::mt19937_64> chance{rng};
   const Stored stored(model, {0}, 4096, chance);
   Index fetched = 0;
-  const FetchedRows rows(stored.tokens, std::span<const double>(stored.probabilities), 3, [&](Index i) {
+  const FetchedRows rows(stored.tokens, stored.probabilities, 3, [&](Index i) {
     ++fetched;
     return DenseRow<double>(stored.rows.row(i).data(), 3);
   });
-  SpecDec decoder{TableModel<>(model), StoredText{stored.tokens, rows, 1}};
+  SpecDec decoder{TableModel<>(model), StoredText{stored.tokens, rows}};
   const Result result = decoder.generate(Tokens{0}, {.max_new_tokens = 4097, .gamma = unlimited}, rng);
   CHECK(Tokens(result.tokens.begin(), result.tokens.end() - 1) == stored.tokens);
   CHECK(result.stats.target_calls == 1);
@@ -191,8 +233,7 @@ TEST_CASE("in a batch each text has a stored text of its own") {
 
 TEST_CASE("stored texts that cannot be are refused") {
   const Matrix rows = Matrix::Constant(2, 3, 1.0 / 3);
-  CHECK(message_of([&] { StoredText{Tokens{0, 1, 2}, rows, 0}; }) == "specdec: 2 rows of 3 stored tokens");
-  CHECK(message_of([&] { StoredText{Tokens{0, 1}, rows, -1}; }) == "specdec: prompt = -1 is negative");
+  CHECK(message_of([&] { StoredText{Tokens{0, 1, 2}, rows}; }) == "specdec: 2 rows of 3 stored tokens");
 }
 
 }  // namespace test_more_drafters_stored_text

@@ -278,6 +278,21 @@ TEST_CASE("if a rollback leaves no state, the tokens go through the head again f
   CHECK(head.forward(std::span(text).subspan(4), 1).row(0) == row_after(text, 2, true));
 }
 
+TEST_CASE("a text that grew token by token is cut far back") {
+  Knowing target = knowing();
+  Model3 head(target, Counting{});
+  Tokens text;
+  for (std::size_t i = 0; i < 62; ++i) {
+    text.push_back(static_cast<Token>(i * i % 3));
+    if (i > 0) target.forward(std::span(text).subspan(i - 1, 1), 1);
+    head.forward(std::span(text).last(1), 1);
+  }
+  target.truncate(30);
+  head.truncate(42);
+  const auto first = std::span(text).first(43);
+  CHECK(head.forward(first.last(1), 1).row(0) == row_after(first, 30, true));
+}
+
 TEST_CASE("tokens whose parents are known go through the head together") {
   Knowing target = knowing();
   Model3 head(target, Counting{});

@@ -117,6 +117,20 @@ TEST_CASE("rests get longer where drafts fail, and are short again after they ha
   CHECK(fail_until_it_rests() == 64);
 }
 
+TEST_CASE("where nothing is accepted hardly any step drafts, however little is asked for") {
+  for (const double least : {0.5, 0.1, 0.02}) {
+    WatchedLength length{AcceptanceMonitor{least}};
+    Index drafting = 0;
+    for (int step = 0; step < 100'000; ++step) {
+      const Index drafted = length.next(1, {});
+      drafting += drafted;
+      if (drafted > 0) show(length, false);
+      else show_none(length);
+    }
+    CHECK(drafting < 5'000);
+  }
+}
+
 TEST_CASE("it has what the length inside has") {
   WatchedLength length{AcceptanceMonitor{0.5}, ScheduledLength{3}};
   CHECK(length.next(9, {}) == 3);

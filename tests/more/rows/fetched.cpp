@@ -55,7 +55,7 @@ TEST_CASE("a row is fetched at the first question about another token, and once"
   const Disk disk{(RowMajor<float>(2, 3) << 0.5F, 0.25F, 0.25F, 0.125F, 0.625F, 0.25F).finished()};
   const std::vector<std::int64_t> tokens{0, 2};
   const std::vector<float> probabilities{0.5F, 0.25F};
-  const FetchedRows rows(tokens, std::span<const float>(probabilities), 3, disk.fetch());
+  const FetchedRows rows(tokens, probabilities, 3, disk.fetch());
   CHECK(rows.rows() == 2);
   const auto row = rows.row(1);
   CHECK(row.vocab_size() == 3);
@@ -84,7 +84,7 @@ TEST_CASE("rules decide by fetched rows as by the rows themselves") {
       tokens.push_back(DenseRow<float>(draft.row(i).data(), draft.cols()).sampler()(uniform01(models)));
       probabilities.push_back(draft(i, tokens.back()));
     }
-    const FetchedRows rows(tokens, std::span<const float>(probabilities), 20, disk.fetch());
+    const FetchedRows rows(tokens, probabilities, 20, disk.fetch());
     std::mt19937_64 a(static_cast<unsigned>(k)), b = a, c = a, d = a;
     CHECK(verify(BlockVerifier{}, target, rows, tokens, a) ==
           verify(BlockVerifier{}, target, draft, tokens, b));
@@ -101,9 +101,14 @@ TEST_CASE("lists that do not fit together are refused") {
   const std::vector<Token> tokens{0, 2};
   const std::vector<double> probabilities{0.5};
   const auto fetch = [](Index) { return OneHotRow(0); };
-  CHECK(message_of([&] { FetchedRows(tokens, std::span<const double>(probabilities), 3, fetch); }) ==
+  CHECK(message_of([&] { FetchedRows(tokens, probabilities, 3, fetch); }) ==
         "specdec: 1 probabilities of 2 tokens");
-  CHECK(message_of([&] { FetchedRows(tokens, std::span<const double>(probabilities), 0, fetch); }) ==
+  const std::vector<double> two{0.5, 0.5};
+  const FetchedRows narrow(tokens, two, 3, fetch);
+  CHECK(narrow.row(1).probability(2) == 0.5);
+  CHECK(message_of([&] { (void)narrow.row(1).probability(1); }) ==
+        "specdec: the fetched row 1 has 1 tokens, expected 3");
+  CHECK(message_of([&] { FetchedRows(tokens, probabilities, 0, fetch); }) ==
         "specdec: vocab_size = 0 is not positive");
 }
 

@@ -61,8 +61,9 @@ struct AheadNumbers {
 /// The drafter inside, of lines or of trees, is a Drafter, or a drafter of one text that can be copied. It knows the drafts of text n
 /// by the numbers n · (outcomes + 1) and following ones, which limits n, and functions of a text's number are asked for these. A model
 /// inside has a context for each. A draft in advance has the limits of the draft before it (a tree, the depth that is then left), and
-/// asks no keep_drafting. It is no hit where these are too large. A head on the target's hidden states (HeadModel, EagleModel) would
-/// look for those of another text: put none inside. A fork begins with a copy of what the drafter inside can copy.
+/// asks no keep_drafting: a draft length that reads rows finds no readings of a hit. It is no hit where these are too large, or of a
+/// tree too small. A head on the target's hidden states (HeadModel, EagleModel) would look for those of another text: put none
+/// inside. A fork begins with a copy of what the drafter inside can copy.
 /// The text has the law that it has without this: its rows are those that its tokens were drawn from, by numbers that decide nothing
 /// else. For a seed it is another text, which depends on when draft_ahead() is called, not on other texts.
 /// Throws: InvalidArgument if outcomes is below 1, or copies of a drafter of one text would share a model; what the drafter throws. An
@@ -208,9 +209,15 @@ class AheadDrafter {
     detail::tell_drafter(inner_, current_of(sequence), judged);
   }
 
-  void fork(Index from, Index to) { detail::fork_state(inner_, current_of(from), current_of(to)); }
+  void fork(Index from, Index to) {
+    Slot &slot = text_of(from).slot(), &twin = text_of(to).slot();
+    twin.context = slot.context;
+    twin.valid = slot.valid;  // what it has cached beyond is no text
+    detail::fork_state(inner_, current_of(from), current_of(to));
+  }
   void fork_context(Index from, Index to, Index length) {
-    detail::fork_draft_context(inner_, current_of(from), current_of(to), length);
+    detail::fork_draft_context(inner_, current_of(from), current_of(to),
+                               std::min(length, text_of(from).slot().valid));
   }
 
   /// How many drafts were there when they were asked for, and how many were asked for.
@@ -262,8 +269,10 @@ class AheadDrafter {
     const DraftLimits& limits = request.limits;
     const auto hits = [&](const Slot& slot) {  // equal tokens do not tell that what is cached is text
       const Index length = slot.limits.length();
-      return slot.ahead && slot.valid >= text.size - 1 && slot.limits.nodes <= limits.nodes &&
-             (limits.fixed ? length == limits.length() : length <= limits.length()) &&
+      const bool fits = drafts_trees ? slot.limits.depth == limits.depth && slot.limits.nodes <= limits.nodes
+                        : limits.fixed ? length == limits.length()
+                                       : length <= limits.length();
+      return slot.ahead && slot.valid >= text.size - 1 && fits &&
              std::ranges::equal(slot.context, request.context);
     };
     const auto found = std::ranges::find_if(text.places, hits);
@@ -299,10 +308,15 @@ class AheadDrafter {
     DraftLimits limits = text.limits;
     limits.stops_from -= grown;
     if (outcome.token < 0) limits.nodes = slots_ - 1, limits.depth = 1;
-    else if constexpr (drafts_trees) limits.depth -= grown;
+    else limits.depth = depth_after(limits, grown);
     const Index number = go_on(sequence, s, detail::view_of(context_));
     requests_.push_back(
         {.sequence = number, .context = detail::view_of(text.places[s].context), .limits = limits});
+  }
+
+  // How deep a tree may be when the text has grown by so many tokens.
+  static Index depth_after(const DraftLimits& limits, Index grown) {
+    return drafts_trees && limits.depth != unlimited ? limits.depth - grown : limits.depth;
   }
 
   // Weighs the nodes of a text's draft, and asks for the row after the first path. What follows a stop token is in vain.
@@ -345,7 +359,7 @@ class AheadDrafter {
   // The likeliest tokens of a row after node n, without its children.
   void guess(Text& text, TokenTreeView draft, Index n, const auto& row) {
     Node& node = detail::at(text.nodes, n);
-    if (!(node.weight > 0)) return;
+    if (!(node.weight > 0) || depth_after(text.limits, node.depth + 1) < 1) return;
     for (const TopToken& top : top_.of(row, slots_ - 1 + node.children)) {
       const auto is_guessed = [&](const Outcome& one) { return one.node == n && one.token == top.token; };
       if (draft.child(n - 1, top.token) >= 0 || text.limits.ends_at(top.token, node.depth) ||

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <algorithm>
+#include <exception>
 #include <span>
+#include <type_traits>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -12,7 +14,6 @@
 #include "specdec/draft/draft.hpp"
 #include "specdec/draft/drafter.hpp"
 #include "specdec/draft/member_drafters.hpp"
-#include "specdec/error.hpp"
 #include "specdec/executor.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/rows/kinds/one_hot.hpp"
@@ -28,12 +29,13 @@ namespace specdec::inline v0_2_0 {
 ///
 /// With a Keyed every model guesses by the numbers that the target draws with: so several models guess the target's own token where
 /// one of them would miss it, and one seed still gives one text, whatever is drafted (arXiv:2609.21858).
-/// Members are as in FallbackDrafter. Each is asked for an equal part of the tokens of the draft. Their tokens stand in the tree in the
+/// Members are as in FallbackDrafter, but are not asked to keep_drafting: a draft length that reads rows sees none. Each is asked for
+/// an equal part of the tokens of the draft. Their tokens stand in the tree in the
 /// order of the members. Which siblings there are depends on draws, and the rows of different members cannot be rows of one draw. So
 /// the rows are one-hot: what was drawn counts as chosen, by numbers that no rule uses again. It is lossless under every rule for trees,
 /// but ratios of p and q bring nothing: use TrunkAndSpares of SampleMatchVerifier, KeyedVerifier or ArgmaxVerifier.
 /// Random: the draws of all members, one member after the other.
-/// Cost: the drafts of all members.
+/// Cost: the drafts of all members; an allocation.
 template <class... D>
 class MergedDrafter : public detail::MemberDrafters<D...> {
   using Base = detail::MemberDrafters<D...>;
@@ -45,24 +47,23 @@ class MergedDrafter : public detail::MemberDrafters<D...> {
 
   template <class Request, Executor E = InOrder>
   void draft(std::span<Request> requests, E&& for_each = {}) & {
-    for (const Request& request : requests) texts_[request.sequence].begin(request.limits.nodes);
-    const auto restore = [&] {
-      for (Request& request : requests) request.limits.nodes = texts_.find(request.sequence)->second.most;
-    };
-    const auto draft_all = [&] {
-      auto asked = requests;
-      Base::each([&](auto& member) {
-        for (Request& request : asked)
-          request.limits.nodes = share(texts_.find(request.sequence)->second.most);
-        detail::draft_with(member, asked, for_each);
-        const auto failed =
-            std::ranges::partition(asked, [](const Request& request) { return !request.error; });
-        asked = asked.first(asked.size() - failed.size());
-      });
-      for (const Request& request : asked) merge(request.sequence);
-    };
-    detail::undo_on_error(draft_all, restore);
-    restore();
+    std::vector<DraftRequest<std::remove_pointer_t<decltype(Request::source)>>> asked;
+    asked.reserve(requests.size());
+    for (Request& request : requests) {
+      texts_[request.sequence].begin(request.limits.nodes);
+      asked.push_back({request.sequence, request.context, request.limits, request.source});
+      asked.back().limits.nodes = share(request.limits.nodes);
+    }
+    auto left = std::span(asked);
+    Base::each([&](auto& member) {
+      detail::draft_with(member, left, for_each);
+      const auto failed = std::ranges::partition(left, [](const auto& request) { return !request.error; });
+      for (auto& request : failed) texts_.find(request.sequence)->second.error = request.error;
+      left = left.first(left.size() - failed.size());
+    });
+    for (const auto& request : left) merge(request.sequence);
+    for (Request& request : requests)
+      request.error = std::exchange(texts_.find(request.sequence)->second.error, nullptr);
   }
 
   Draft<OneHotRows> drafted(Index sequence) const {
@@ -82,11 +83,13 @@ class MergedDrafter : public detail::MemberDrafters<D...> {
  private:
   struct Text {
     TokenTree tree;
-    Index most;  // tokens of the tree
+    Index most;                // tokens of the tree
+    std::exception_ptr error;  // of the draft in the making
 
     void begin(Index nodes) {
       tree.clear();
       most = nodes;
+      error = nullptr;
     }
   };
 

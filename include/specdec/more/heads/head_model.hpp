@@ -118,10 +118,14 @@ class HeadModel
     // The column of the state after so many tokens of the context and of the tree.
     Index column(Index tokens) const { return tokens - begun; }
 
-    void add(std::span<const Token> tokens, std::span<const Index> parents) {
-      const Index columns = column(length() + tree().size() + std::ssize(tokens)) + 1;
+    // Makes room for states from the one after `first` tokens on, with `more` tokens.
+    void reserve(Index first, Index more) {
+      const Index columns = length() + tree().size() + more - first + 1;
       if (states.cols() < columns)
         states.conservativeResize(Eigen::NoChange, std::max(columns, 2 * states.cols()));
+    }
+    void add(std::span<const Token> tokens, std::span<const Index> parents) {
+      reserve(begun, std::ssize(tokens));
       detail::FedText::add(tokens, parents);
     }
     void keep(std::span<const Index> path) {
@@ -203,6 +207,7 @@ class HeadModel
     const Index length = target_.length(sequence);
     if (length < least || length > most || (text.known > 0 && length == text.begun)) return;
     if (length <= target_.states_from(sequence)) return;
+    text.reserve(length, 0);
     text.begin_unknown(length);
     head_.begin(target_.last(sequence), text.states.col(0));
     text.known = length;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <numeric>
 
@@ -27,7 +28,7 @@ namespace specdec::inline v0_2_0 {
 /// Source: gamblers bet against `least`. With x the share of a step, who bets λ multiplies a stake by 1 + λ·(least − x), and a new
 /// stake of 1 is added before each step. A factor has a mean of at most 1, so after t steps the stakes are worth at most t in
 /// expectation, and fallen() says that they are worth `patience` (Ville 1939; Shin, Ramdas and Rinaldo, "E-detectors",
-/// arXiv:2203.03532: the Shiryaev–Roberts form). Where acceptance falls to 0 this takes about ln(patience) / least steps.
+/// arXiv:2203.03532: the Shiryaev–Roberts form). Where acceptance falls to 0 this takes about soonest() steps.
 /// Units: shares in 0..1, patience in steps with a draft. A step's share is the mean survival of its tokens, in a tree the share of
 /// the longest path. It is smaller in longer drafts: let `least` suit the longest.
 /// Throws: InvalidArgument unless 0 < least < 1 and patience >= 1.
@@ -55,6 +56,8 @@ class AcceptanceMonitor {
     return std::reduce(stakes_.begin(), stakes_.end()) / static_cast<double>(stakes_.size());
   }
   void restart() { stakes_ = {}; }
+  /// About how many steps it takes where nothing is accepted: ln(patience) / least.
+  double soonest() const { return std::log(patience_) / least_; }
 
  private:
   static constexpr std::array bets{0.1, 0.3, 0.9};

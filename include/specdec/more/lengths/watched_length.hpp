@@ -19,14 +19,18 @@ namespace specdec::inline v0_2_0 {
 ///   SpecDec decoder{target, drafter, BlockVerifier{}, WatchedLength{AcceptanceMonitor{0.25}}};
 ///   SpecDec decoder{target, drafter, BlockVerifier{}, WatchedLength{AcceptanceMonitor{0.25}, ScheduledLength{5}}};
 ///
-/// The first rest has 64 steps. If drafts fail again before as many steps, the next rest is twice as long: so where they always fail,
-/// the share of the steps that draft goes to 0, and where they come back, this is noticed after the rest. One of an each() watches
-/// one text; one for all texts of a Batch watches what they accept together, and counts the steps of each.
+/// The first rest has 64 steps, or four times those in which the monitor tells that nothing is accepted, if these are more. If drafts
+/// fail again before as many steps, the next rest is twice as long: so where nothing is accepted, the share of the steps that draft
+/// goes to 0, and where drafts come back, this is noticed after the rest. (Acceptance a little below `least` costs little, and is told
+/// late.) One of an each() watches one text; one for all texts of a Batch watches what they accept together, and counts the steps of
+/// each.
 template <DraftLength Length = FixedLength>
 class WatchedLength : public Length {  // so it has all that the length has beside these two
  public:
   explicit WatchedLength(AcceptanceMonitor monitor, Length length = {})
-      : Length(std::move(length)), monitor_(monitor) {}
+      : Length(std::move(length)),
+        monitor_(monitor),
+        first_rest_(static_cast<Index>(std::clamp(4 * monitor.soonest(), 64.0, 1e6))) {}
 
   Index next(Index most, const DraftedText& text) {
     const Index length = detail::next_length(static_cast<Length&>(*this), most, text);
@@ -42,7 +46,7 @@ class WatchedLength : public Length {  // so it has all that the length has besi
     monitor_.observe(step);
     ++drafting_;
     if (!monitor_.fallen()) return;
-    rest_ = drafting_ > rest_ ? first_rest : std::min(2 * rest_, longest_rest);
+    rest_ = drafting_ > rest_ ? first_rest_ : std::min(2 * rest_, longest_rest);
     left_ = rest_;
     drafting_ = 0;
     monitor_.restart();
@@ -52,9 +56,10 @@ class WatchedLength : public Length {  // so it has all that the length has besi
   bool rests() const { return left_ > 0; }
 
  private:
-  static constexpr Index first_rest = 64, longest_rest = Index{1} << 20;
+  static constexpr Index longest_rest = Index{1} << 30;
 
   AcceptanceMonitor monitor_;
+  Index first_rest_;
   Index rest_ = 0, left_ = 0;  // the last rest, and what is left of it
   Index drafting_ = 0;         // steps since then
 };

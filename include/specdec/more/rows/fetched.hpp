@@ -7,7 +7,7 @@
 #include <concepts>
 #include <cstddef>
 #include <optional>
-#include <span>
+#include <span>  // and std::ranges::contiguous_range: <ranges> takes a while to compile
 #include <type_traits>
 #include <utility>
 
@@ -56,6 +56,9 @@ class FetchedRow
  private:
   const detail::FetchedFrom<Fetch>& fetched() const {
     if (!row_) row_.emplace(fetch_(place_));
+    if (row_->vocab_size() != vocab_size_)
+      detail::invalid_argument("the fetched row ", place_, " has ", Index{row_->vocab_size()},
+                               " tokens, expected ", vocab_size_);
     return *row_;
   }
 
@@ -76,7 +79,8 @@ class FetchedRow
 /// Pre: fetch(i) is the very row that tokens[i] was drawn from, and gives it probabilities[i], up to rounding.
 /// The lists must outlive the view; temporary containers of them are refused. The function is copied with each row; what the row
 /// that it returns refers to must live as long as this.
-/// Throws: InvalidArgument unless there are as many probabilities as tokens, and vocab_size is positive; what `fetch` throws.
+/// Throws: InvalidArgument unless there are as many probabilities as tokens, vocab_size is positive, and fetched rows have so many
+/// tokens; what `fetch` throws.
 /// Cost: a row is fetched once for each race that reads it. TokenVerifier reads one, where it stops. BlockVerifier may read each row
 /// after the last token that it keeps: row i with about the probability w_i that the draft survives up to there.
 template <Real S, class Fetch>
@@ -90,6 +94,8 @@ class FetchedRows {
   }
   template <detail::OwningTemporary Temporary>
   FetchedRows(Temporary&& tokens, std::span<const S> probabilities, Index vocab_size, Fetch fetch) = delete;
+  template <detail::OwningTemporary Temporary>
+  FetchedRows(TokenIds tokens, Temporary&& probabilities, Index vocab_size, Fetch fetch) = delete;
 
   Index rows() const { return tokens_.size(); }
   Index vocab_size() const { return vocab_size_; }
@@ -104,5 +110,8 @@ class FetchedRows {
   Index vocab_size_;
   Fetch fetch_;
 };
+
+template <class Tokens, std::ranges::contiguous_range P, class Fetch>
+FetchedRows(Tokens&&, P&&, Index, Fetch) -> FetchedRows<std::ranges::range_value_t<P>, Fetch>;
 
 }  // namespace specdec
