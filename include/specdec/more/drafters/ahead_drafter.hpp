@@ -340,15 +340,14 @@ class AheadDrafter {
 
   void look_ahead(Index sequence, Text& text) {
     guesses_.clear();
+    const TokenTreeView tree = tree_of(sequence);
     const auto& draft = drafted(sequence);
     const auto& rows = distributions(draft.rows);
-    for (Index k = 0; k < std::ssize(draft.tokens); ++k)
-      guess(text, tree_of(sequence), tree_of(sequence).parent(k) + 1, rows.row(k));
+    for (Index k = 0; k < tree.size(); ++k) guess(text, tree, tree.parent(k) + 1, rows.row(k));
     if (text.leaf >= 0) {
       const auto& after = inner_.drafted(number_of(sequence, text.other()));
       const auto& rows_after = distributions(after.rows);
-      for (Index k = 0; k < std::ssize(after.tokens); ++k)
-        guess(text, tree_of(sequence), text.leaf, rows_after.row(k));
+      for (Index k = 0; k < std::ssize(after.tokens); ++k) guess(text, tree, text.leaf, rows_after.row(k));
     }
     std::size_t s = 0;
     for (std::size_t i = 0; i < guesses_.size() && s < text.places.size(); ++i, ++s) {
