@@ -116,7 +116,7 @@ mutant("monitor-doubles-its-stakes", "more/lengths/acceptance_monitor.hpp", "tes
 mutant("watched-length-drafts-on", "more/lengths/watched_length.hpp", "tests/more/lengths/watched_length",
        "rests() ? 0 : length", "length")
 mutant("watched-length-rests-ever-longer", "more/lengths/watched_length.hpp", "tests/more/lengths/watched_length",
-       "drafting_ > rest_ ? first_rest_ :", "rest_ == 0 ? first_rest_ :")
+       "drafting_ > first_rest_ ? first_rest_ :", "rest_ == 0 ? first_rest_ :")
 
 mutant = promise("the guesses of several drafters are one tree, in which equal beginnings stand once")
 mutant("merged-token-under-another-parent", "more/drafters/merged_drafter.hpp", "tests/more/drafters/merged_drafter",

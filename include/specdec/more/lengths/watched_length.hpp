@@ -20,10 +20,10 @@ namespace specdec::inline v0_2_0 {
 ///   SpecDec decoder{target, drafter, BlockVerifier{}, WatchedLength{AcceptanceMonitor{0.25}, ScheduledLength{5}}};
 ///
 /// The first rest has 64 steps, or four times those in which the monitor tells that nothing is accepted, if these are more. If drafts
-/// fail again before as many steps, the next rest is twice as long: so where nothing is accepted, the share of the steps that draft
-/// goes to 0, and where drafts come back, this is noticed after the rest. (Acceptance a little below `least` costs little, and is told
-/// late.) One of an each() watches one text; one for all texts of a Batch watches what they accept together, and counts the steps of
-/// each.
+/// fail again before as many steps, the next rest is twice as long, up to four times the first. So where nothing is accepted, one step
+/// in 17 drafts, and where drafts come back, this is noticed after that rest. (Acceptance a little below `least` costs little, and is
+/// told late.) One of an each() watches one text; one for all texts of a Batch watches what they accept together, and counts the
+/// steps of each.
 template <DraftLength Length = FixedLength>
 class WatchedLength : public Length {  // so it has all that the length has beside these two
  public:
@@ -46,7 +46,7 @@ class WatchedLength : public Length {  // so it has all that the length has besi
     monitor_.observe(step);
     ++drafting_;
     if (!monitor_.fallen()) return;
-    rest_ = drafting_ > rest_ ? first_rest_ : std::min(2 * rest_, longest_rest);
+    rest_ = drafting_ > first_rest_ ? first_rest_ : std::clamp(2 * rest_, first_rest_, 4 * first_rest_);
     left_ = rest_;
     drafting_ = 0;
     monitor_.restart();
@@ -56,8 +56,6 @@ class WatchedLength : public Length {  // so it has all that the length has besi
   bool rests() const { return left_ > 0; }
 
  private:
-  static constexpr Index longest_rest = Index{1} << 30;
-
   AcceptanceMonitor monitor_;
   Index first_rest_;
   Index rest_ = 0, left_ = 0;  // the last rest, and what is left of it
