@@ -8,8 +8,10 @@
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <specdec/specdec.hpp>
@@ -72,8 +74,36 @@ template <class S>
 using MatrixInMemory = Eigen::Map<const RowMajor<S>>;
 template <class S>
 using ProbabilitiesOf = specdec::DenseRows<specdec::NumbersOf<MatrixInMemory<S>>>;
+
+// Temperatures of logits: none if rows are probabilities, one for all rows, or one for each draft of a batch.
+using Temperatures = std::vector<double>;
+
+// Rows of logits; the drafts of a batch have as many rows each.
 template <class S>
-using LogitsOf = specdec::Logits<specdec::NumbersOf<MatrixInMemory<S>>>;
+class LogitsOf {
+ public:
+  LogitsOf(const MatrixInMemory<S>& logits, Temperatures temperatures, Index rows_of_draft)
+      : logits_(specdec::numbers(logits)),
+        temperatures_(std::move(temperatures)),
+        rows_of_draft_(rows_of_draft) {
+    for (std::size_t i = 0; i < temperatures_.size(); ++i)
+      if (!(temperatures_[i] >= 0 && temperatures_[i] <= std::numeric_limits<double>::max()))
+        refuse("temperature", temperatures_.size() > 1 ? "[" + std::to_string(i) + "]" : "", " = ",
+               temperatures_[i], " is not a finite number >= 0");
+  }
+
+  Index rows() const { return logits_.rows(); }
+  Index vocab_size() const { return logits_.cols(); }
+  auto row(Index i) const {
+    const std::size_t draft = temperatures_.size() > 1 ? static_cast<std::size_t>(i / rows_of_draft_) : 0;
+    return specdec::LogitsRow(logits_.row(i), temperatures_[draft]);
+  }
+
+ private:
+  specdec::NumbersOf<MatrixInMemory<S>> logits_;
+  Temperatures temperatures_;
+  Index rows_of_draft_;
+};
 
 // One type for all rows, so that each rule is compiled once.
 using AnyRows = specdec::VariantRows<ProbabilitiesOf<float>, ProbabilitiesOf<double>, LogitsOf<float>,
@@ -82,32 +112,35 @@ using AnyRows = specdec::VariantRows<ProbabilitiesOf<float>, ProbabilitiesOf<dou
 // Rows of probabilities; or of logits, if there is a temperature.
 class Rows {
  public:
-  // An array of more than two dimensions is a matrix of all its rows.
+  // An array of more than two dimensions is a matrix of all its rows; the first one counts drafts.
+  Rows(const std::string& name, const py::object& given, Temperatures temperatures, Index dimensions = 2)
+      : array_(solid_array(name, given, dimensions)), rows_(of(name, std::move(temperatures))) {}
   Rows(const std::string& name, const py::object& given, std::optional<double> temperature,
        Index dimensions = 2)
-      : array_(solid_array(name, given, dimensions)), rows_(of(name, temperature)) {}
+      : Rows(name, given, temperature ? Temperatures{*temperature} : Temperatures{}, dimensions) {}
 
   const AnyRows& view() const { return rows_; }
   Index size(Index dimension) const { return array_.shape(dimension); }
   std::string shape() const { return shape_of(array_); }
 
  private:
-  AnyRows of(const std::string& name, std::optional<double> temperature) const {
-    if (py::isinstance<py::array_t<float>>(array_)) return of_type<float>(temperature);
-    if (py::isinstance<py::array_t<double>>(array_)) return of_type<double>(temperature);
+  AnyRows of(const std::string& name, Temperatures temperatures) const {
+    if (py::isinstance<py::array_t<float>>(array_)) return of_type<float>(std::move(temperatures));
+    if (py::isinstance<py::array_t<double>>(array_)) return of_type<double>(std::move(temperatures));
     refuse(name, " has numbers of type ", std::string(py::str(array_.dtype())),
            ", expected float32 or float64");
   }
 
   template <class S>
-  AnyRows of_type(std::optional<double> temperature) const {
+  AnyRows of_type(Temperatures temperatures) const {
     constexpr std::size_t first = std::is_same_v<S, float> ? 0 : 1;  // see AnyRows
     const Index columns = array_.shape(array_.ndim() - 1);
     Index rows = 1;
     for (Index k = 0; k + 1 < array_.ndim(); ++k) rows *= array_.shape(k);
     const MatrixInMemory<S> numbers(static_cast<const S*>(array_.data()), rows, columns);
-    if (!temperature) return AnyRows(std::in_place_index<first>, ProbabilitiesOf<S>(numbers));
-    return AnyRows(std::in_place_index<first + 2>, LogitsOf<S>(numbers, {.temperature = *temperature}));
+    if (temperatures.empty()) return AnyRows(std::in_place_index<first>, ProbabilitiesOf<S>(numbers));
+    return AnyRows(std::in_place_index<first + 2>,
+                   LogitsOf<S>(numbers, std::move(temperatures), rows / std::max<Index>(array_.shape(0), 1)));
   }
 
   py::array array_;
@@ -142,7 +175,7 @@ class Ids {
 // The draft rows of a rule. None stands for a drafter without probabilities: each of its tokens has q = 1.
 class DraftRows {
  public:
-  DraftRows(const py::object& given, const Ids& tokens, bool needed, std::optional<double> temperature,
+  DraftRows(const py::object& given, const Ids& tokens, bool needed, const auto& temperature,
             Index dimensions = 2)
       : one_hot_(std::in_place_index<4>, specdec::OneHotRows(tokens.view())) {
     if (needed && !given.is_none()) rows_.emplace("draft", given, temperature, dimensions);

@@ -48,7 +48,7 @@ struct TreeRule {
            "' is no rule for trees: there are 'traversal', 'recursive-rejection' and 'k-seq'");
   }
 
-  static bool looks_at_draft() { return true; }
+  bool looks_at_draft() const { return true; }
 
   specdec::NodeVerdict judge(const auto& drafted, auto& chance) const {
     return std::visit([&](const auto& held) { return held.judge(drafted, chance); }, rule);

@@ -103,9 +103,9 @@ path     the numbers of the accepted tokens, from the context outward)");
 
   module.def(
       "verify_batch",
-      [](const Rule& rule, const py::object& target, const py::object& draft, const py::object& tokens,
+      [](const py::object& rule, const py::object& target, const py::object& draft, const py::object& tokens,
          const Seeds& seeds, const Given<std::vector<std::uint64_t>, "offsets">& offsets,
-         const py::object& parents, const Temperature& temperature) {
+         const py::object& parents, const py::object& temperature) {
         const auto judged = [&](auto batch) { return batch.judge(seeds, offsets); };
         if (parents.is_none())
           return judged(PaddedBatch<LineRule>(rule, target, draft, tokens, parents, temperature));
@@ -115,10 +115,11 @@ path     the numbers of the accepted tokens, from the context outward)");
       py::kw_only(), "parents"_a = py::none(), "temperature"_a = py::none(),
       R"(Judges many drafts: returns (accepted, token, emitted, offsets, errors), and for trees their path.
 
-rule     a rule for lines; for trees, one for trees
+rule     a rule for lines; for trees, one for trees. Or a list with a rule for each draft
 tokens   [B, n]. A draft ends before its first negative id, and has only negative ids from there on
 target   [B, n + 1, V]; draft [B, n, V] or None; seeds and offsets: one for each draft
 parents  None, or of trees [B, n]: numbers of tokens of the same draft, or -1 for the context
+temperature  None, a number, or a list with a number for each draft
 emitted  [B, n + 1]: the accepted tokens and the token after them, padded with -1
 path     [B, n]: the numbers of the accepted tokens, from the context outward, padded with -1
 errors   {i: text} for drafts that could not be judged: they have accepted = token = -1, and keep their offset)");

@@ -152,7 +152,37 @@ inline py::array_t<std::int64_t> paths_of(const std::vector<specdec::BatchTreeVe
   return padded;
 }
 
-// Many drafts, padded to one length: see specdec::PaddedDrafts. They are trees if the rule is one for trees.
+// A rule for each draft, from one name for all, or a list of names.
+template <class Judging>
+std::vector<Judging> rules_for(Index drafts, const py::object& given) {
+  if (py::isinstance<py::str>(given))
+    return std::vector<Judging>(static_cast<std::size_t>(drafts), Judging::of(given.cast<std::string>()));
+  py::detail::make_caster<std::vector<std::string>> names;
+  if (!names.load(given, true))
+    throw py::type_error("specdec: rule is " + type_of(given) +
+                         ", expected a str, or a list with a str for each draft");
+  std::vector<Judging> rules;
+  for (const std::string& name : py::detail::cast_op<std::vector<std::string>>(std::move(names)))
+    rules.push_back(Judging::of(name));
+  check_entries("rule", rules.size(), drafts);
+  return rules;
+}
+
+// None, a number for all drafts, or a list with a number for each.
+inline Temperatures temperatures_for(Index drafts, const py::object& given) {
+  if (given.is_none()) return {};
+  const auto numbers =
+      py::isinstance<py::str>(given) ? py::reinterpret_steal<Numbers>(py::handle()) : Numbers::ensure(given);
+  if (!numbers || numbers.ndim() > 1)
+    throw py::type_error("specdec: temperature is " + type_of(given) +
+                         ", expected None, a number, or a list with a number for each draft");
+  const Temperatures temperatures(numbers.data(), numbers.data() + numbers.size());
+  if (numbers.ndim() == 0) return temperatures;
+  check_entries("temperature", temperatures.size(), drafts);
+  return temperatures;
+}
+
+// Many drafts, padded to one length: see specdec::PaddedDrafts. They are trees if the rules are for trees.
 template <class Judging>
 class PaddedBatch {
   static constexpr bool of_trees = std::same_as<Judging, TreeRule>;
@@ -160,12 +190,13 @@ class PaddedBatch {
 
  public:
   // `parents` is None for lines.
-  PaddedBatch(const std::string& rule, const py::object& target, const py::object& draft,
-              const py::object& tokens, const py::object& parents, const Temperature& temperature)
-      : rule_(Judging::of(rule)),
-        tokens_("tokens", tokens, 2),
-        target_("target", target, temperature, 3),
-        draft_(draft, tokens_, rule_.looks_at_draft(), temperature, 3),
+  PaddedBatch(const py::object& rule, const py::object& target, const py::object& draft,
+              const py::object& tokens, const py::object& parents, const py::object& temperature)
+      : tokens_("tokens", tokens, 2),
+        rules_(rules_for<Judging>(tokens_.size(0), rule)),
+        target_("target", target, temperatures_for(tokens_.size(0), temperature), 3),
+        draft_(draft, tokens_, std::ranges::any_of(rules_, &Judging::looks_at_draft),
+               temperatures_for(tokens_.size(0), temperature), 3),
         layout_(tokens_.size(0), tokens_.size(1)),
         verdicts_(static_cast<std::size_t>(tokens_.size(0))) {
     check_shape("target", target_, tokens_.size(1) + 1);
@@ -182,11 +213,12 @@ class PaddedBatch {
     {
       const py::gil_scoped_release others_may_run;
       const std::span verdicts(verdicts_);
+      const std::span rules(rules_);
       if constexpr (of_trees)
-        specdec::verify_batch(rule_, target_.view(), draft_.view(), tokens_.view(), parents_->view(), layout_,
+        specdec::verify_batch(rules, target_.view(), draft_.view(), tokens_.view(), parents_->view(), layout_,
                               sources, verdicts);
       else
-        specdec::verify_batch(rule_, target_.view(), draft_.view(), tokens_.view(), layout_, sources,
+        specdec::verify_batch(rules, target_.view(), draft_.view(), tokens_.view(), layout_, sources,
                               verdicts);
     }
     py::dict errors;
@@ -212,8 +244,8 @@ class PaddedBatch {
     else return Answers::get().batch(arrays.accepted, arrays.token, arrays.emitted, go_on, errors);
   }
 
-  Judging rule_;
   Ids tokens_;
+  std::vector<Judging> rules_;
   std::optional<Ids> parents_;
   Rows target_;
   DraftRows draft_;

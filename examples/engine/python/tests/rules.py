@@ -159,6 +159,23 @@ class Batches(unittest.TestCase):
         self.assertEqual((many.accepted[7], many.token[7], many.offsets[7], list(many.emitted[7])), (-1, -1, 0, [-1] * 5))
         np.testing.assert_array_equal(np.delete(many.emitted, 7, 0), right.emitted)
 
+    def test_each_draft_has_a_rule_and_a_temperature(self):
+        """As requests of a server have. Draft rows belong to the temperature, too, and a greedy request has temperature 0."""
+        count = len(self.tokens)
+        rules = [("token", "block", "argmax", "sample-match")[i % 4] for i in range(count)]
+        temperatures = [(1.0, 0.5, 0.0)[i % 3] for i in range(count)]
+        logits, draft_logits = np.log(self.target).astype(np.float32), np.log(self.draft).astype(np.float32)
+        chosen = draft_logits.argmax(-1)
+        tokens = np.where((np.array(temperatures) == 0)[:, None] & (self.tokens >= 0), chosen, self.tokens)
+        for given in temperatures, np.array(temperatures), torch.tensor(temperatures):
+            many = specdec.verify_batch(rules, logits, draft_logits, tokens, self.seeds, temperature=given)
+            self.assertEqual(many.errors, {})
+            for i in range(count):
+                n = (tokens[i] >= 0).sum()
+                alone = specdec.verify(rules[i], logits[i, :n + 1], draft_logits[i, :n], tokens[i, :n], self.seeds[i],
+                                       temperature=temperatures[i])
+                self.assertEqual((many.accepted[i], many.token[i], many.offsets[i]), alone)
+
     def test_a_failed_draft_keeps_its_offset(self):
         """Its first row has drawn before the second, which is no distribution."""
         for b in 8, 9:
@@ -307,7 +324,14 @@ class Errors(unittest.TestCase):
         refused("rule is an int, expected a str", TypeError, specdec.verify, 3, *line[1:], 1)
         refused(f"seeds is an int, expected a list, each entry {large}", TypeError, specdec.verify_batch, *many, 5)
         refused(f"offsets is a str, expected a list, each entry {large}", TypeError, specdec.verify_batch, *many, [5], "0")
-        for f, given in (specdec.verify, (*line, 1)), (specdec.verify_batch, (*many, [1])), (specdec.survival, line), \
+        refused("rule is an int, expected a str, or a list with a str for each draft", TypeError, specdec.verify_batch, 3, *many[1:], [1])
+        refused("rule has 2 entries for 1 drafts", ValueError, specdec.verify_batch, ["block", "token"], *many[1:], [1])
+        refused("temperature is a str, expected None, a number, or a list with a number for each draft", TypeError,
+                specdec.verify_batch, *many, [1], temperature="1")
+        refused("temperature has 2 entries for 1 drafts", ValueError, specdec.verify_batch, *many, [1], temperature=[1, 0])
+        two = ("block", *(np.concatenate([rows, rows]) for rows in many[1:]), [1, 2])
+        refused("temperature[1] = -1 is not a finite number >= 0", ValueError, specdec.verify_batch, *two, temperature=[1, -1])
+        for f, given in (specdec.verify, (*line, 1)), (specdec.survival, line), \
                 (specdec.DraftAudit().add, line[2:]), (specdec.TextAudit().add, line[2:]):
             refused("temperature is a list, expected None or one number for all rows", TypeError, f, *given, temperature=[1.0])
         refused("gamma is a str, expected an integer from -9223372036854775808 to 9223372036854775807", TypeError,
