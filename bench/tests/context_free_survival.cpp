@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "context_free_survival.hpp"
+#include "enumerated_survival.hpp"
 #include "support/catch.hpp"
 #include "support/layouts.hpp"
 #include "support/message_of.hpp"

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "specdec/more/analysis/acceptance.hpp"
-#include "specdec/more/analysis/enumerated_survival.hpp"
 #include "specdec/more/analysis/keyed_agreement.hpp"
 #include "specdec/more/analysis/measures.hpp"
 #include "specdec/more/analysis/most_accepted.hpp"
