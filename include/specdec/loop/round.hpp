@@ -20,7 +20,7 @@
 #include "specdec/lists.hpp"
 #include "specdec/loop/options.hpp"
 #include "specdec/loop/step.hpp"
-#include "specdec/measure/clock.hpp"
+#include "specdec/measure/step_record.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/uncopied.hpp"
 #include "specdec/rows/kinds/dense.hpp"

@@ -17,7 +17,6 @@
 #include "specdec/loop/observers.hpp"
 #include "specdec/loop/options.hpp"
 #include "specdec/loop/step_base.hpp"
-#include "specdec/measure/clock.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/uncopied.hpp"

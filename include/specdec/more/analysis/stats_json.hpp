@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "specdec/measure/clock.hpp"
 #include "specdec/measure/stats.hpp"
+#include "specdec/measure/step_record.hpp"
 #include "specdec/more/analysis/measures.hpp"
 #include "specdec/more/analysis/projection.hpp"
 #include "specdec/more/lengths/cost_curve.hpp"

@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "specdec/draft/drafter.hpp"
-#include "specdec/measure/clock.hpp"
 #include "specdec/measure/step_record.hpp"
 #include "specdec/more/lengths/cost_curve.hpp"
 #include "specdec/more/lengths/trials.hpp"
