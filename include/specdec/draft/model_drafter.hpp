@@ -23,7 +23,6 @@
 #include "specdec/model/call.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"
-#include "specdec/model/known_tokens.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/turn.hpp"
 #include "specdec/rows/distribution.hpp"

@@ -44,7 +44,7 @@ class OfferedDraft {
   bool in_the_making() const { return state_.value < 0; }
 
   /// Takes a draft. `branches`: whether drafts may be trees; `known`: the vocabulary size of the draft's rows, or 0. A token
-  /// outside the target's vocabulary is valid only if the draft's rows cover it; it is fed as token 0 (see model/known_tokens.hpp).
+  /// outside the target's vocabulary is valid only if the draft's rows cover it; it is fed as token 0 (see model/call.hpp).
   /// Throws: InvalidArgument if the draft is not valid, or exceeds the limits; std::bad_alloc. Nothing is on offer then.
   Feed make(TokenTreeView draft, bool branches, Index known, const DraftLimits& limits, Text& text,
             Index cached, Index vocabulary) {
