@@ -18,7 +18,6 @@
 #include "specdec/rows/numbers.hpp"
 #include "specdec/sample/chain.hpp"
 #include "specdec/sample/model_logits.hpp"
-#include "specdec/sample/of_sequence.hpp"
 #include "specdec/sample/processed_model.hpp"
 #include "specdec/sample/processed_rows.hpp"
 #include "specdec/sample/row_errors.hpp"
