@@ -6,7 +6,7 @@
 
 #include "acceptance/pool.hpp"
 #include "context_free_survival.hpp"
-#include "specdec/more/analysis/keyed_agreement.hpp"
+#include "specdec/more/analysis/row_acceptance.hpp"
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/verify/verdict.hpp"
 
