@@ -68,7 +68,7 @@ mutant("unknown-tokens-are-the-last", "model/call.hpp", "tests/draft/model_draft
        "x < vocab_size ? x : 0", "x < vocab_size ? x : static_cast<Token>(vocab_size - 1)")
 
 mutant = promise("what a token's probability says of its acceptance is learnt in odds")
-mutant("rated-mean-in-place-of-odds", "more/lengths/acceptance_by_probability.hpp", "tests/more/lengths/tree_growth",
+mutant("rated-mean-in-place-of-odds", "more/lengths/by_probability.hpp", "tests/more/lengths/tree_growth",
        "p * factor / (1 - p + p * factor)", "p * factor")
 
 mutant = promise("a copy of a drafter begins without the context of the drafter that it is copied from")
