@@ -170,8 +170,8 @@ class FedText {
 ///   truncate(length)       forgets the tree, and keeps the first `length` tokens of the context
 ///   forget_from(node)      forgets the tree's tokens from number `node` on
 ///
-/// The last three must not throw. They return what the model is to keep (KeptContext), or nothing if the model is not told. So each
-/// Text says how its model follows, and the order of things is here.
+/// The last three must not throw. They return what the model is to keep (KeptContext), or nothing if the model is not told. So
+/// each Text says how its model follows, and the order of things is here.
 template <class Text>
 class FedTexts {
   static constexpr bool tells_model = !std::is_void_v<decltype(std::declval<Text&>().truncate(Index{}))>;
@@ -246,8 +246,8 @@ class FedTexts {
     if (Text* const text = find(sequence)) change(model, sequence, [&] { return text->truncate(length); });
     else if constexpr (tells_model) model.keep(sequence, Index{0});
   }
-  /// Gives the new sequence `to` the text of `from` without an open tree, and the model a copy of its context. twin_of(text) makes
-  /// the Text. After a throw nothing has changed.
+  /// Gives the new sequence `to` the text of `from` without an open tree, and the model a copy of its context. twin_of(text)
+  /// makes the Text. After a throw nothing has changed.
   /// Throws: InvalidArgument if `to` has a context; what the model and twin_of() throw.
   template <class Model, class Twin = std::identity>
   void fork(Index from, Index to, Model&& model, const Twin& twin_of = {}) {

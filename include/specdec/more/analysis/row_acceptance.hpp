@@ -64,16 +64,16 @@ double keyed_agreement(const P& p, const Q& q) {
   return agreement;
 }
 
-/// The largest probability with which a lossless rule can accept one of n tokens that were drawn independently from q: at one place
-/// of a text, whatever the rule does. For one token it is Σ min(p, q), which every rule of the library reaches.
+/// The largest probability with which a lossless rule can accept one of n tokens that were drawn independently from q: at one
+/// place of a text, whatever the rule does. For one token it is Σ min(p, q), which every rule of the library reaches.
 ///
 /// Source: Hu et al., "Towards Optimal Multi-Draft Speculative Decoding", ICLR 2025, arXiv:2502.18779: 1 + min over sets A of
-/// p(A) − q(A)^n, as a token of A is accepted with probability p(A) at most, and all candidates are in A with q(A)^n. The best sets
-/// are the tokens of least p/q.
+/// p(A) − q(A)^n, as a token of A is accepted with probability p(A) at most, and all candidates are in A with q(A)^n. The best
+/// sets are the tokens of least p/q.
 /// Units: probabilities.
 /// Throws: InvalidArgument if n is negative; InvalidDistribution if a number is no probability.
-/// Cost: a pass over the row q, or over its list if it has one, with a look-up in p for each token; O(k log k) to sort the k tokens
-/// by p/q; an allocation.
+/// Cost: a pass over the row q, or over its list if it has one, with a look-up in p for each token; O(k log k) to sort the k
+/// tokens by p/q; an allocation.
 template <Distribution P, Distribution Q>
 double most_accepted(const P& p, const Q& q, Index n) {
   if (n < 0) detail::invalid_argument("n = ", n, " is negative");

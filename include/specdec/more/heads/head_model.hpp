@@ -58,9 +58,9 @@ concept Head = detail::HasSizes<H> && detail::BeginsStates<H> && detail::TakesSt
 ///   HeadModel head{engine, MySpeculator{"speculator.bin"}};
 ///   SpecDec decoder{ProcessedModel{engine, chain}, ModelDrafter{ProcessedModel{head, chain}}};
 ///
-/// The first row of a draft follows from the target's hidden state and the tokens that the target has not taken in yet,
-/// usually the last token of the text. Each drafted token turns the state before it into the state after it. The state begins
-/// again from hidden() as soon as the target has taken in more tokens. A ModelDrafter proposes nothing (can_draft) where no hidden
+/// The first row of a draft follows from the target's hidden state and the tokens that the target has not taken in yet, usually
+/// the last token of the text. Each drafted token turns the state before it into the state after it. The state begins again
+/// from hidden() as soon as the target has taken in more tokens. A ModelDrafter proposes nothing (can_draft) where no hidden
 /// state is known, before the target's first call and after a prefix without states (states_from): no head has seen zeros, from
 /// which rows then follow that are asked for all the same. Nor does it if the target lacks more than 16 tokens of the context,
 /// because each of these tokens would take a call of the head.
