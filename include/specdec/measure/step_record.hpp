@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "specdec/error.hpp"
-#include "specdec/platform.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/draft_limit.hpp"
 

@@ -10,7 +10,6 @@
 #include "specdec/executor.hpp"
 #include "specdec/more/audits/draft_audit.hpp"
 #include "specdec/more/audits/draft_audit_report.hpp"
-#include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0::testing {
 

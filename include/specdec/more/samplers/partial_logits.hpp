@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "specdec/platform.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <concepts>
