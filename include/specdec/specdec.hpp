@@ -5,14 +5,14 @@
 //
 //   specdec/more/drafters.hpp    drafts from earlier text, forced tokens, other tokenizers, cascades, trees by confidence
 //   specdec/more/lengths.hpp     draft lengths that learn from what is measured
-//   specdec/more/rows.hpp        rows over other ids, lists of structs, rows with a token drawn from each already
+//   specdec/more/rows.hpp        rows over other ids, lists of structs, rows with a token drawn already, entropy
 //   specdec/more/models.hpp      n-gram models, short contexts, models that cannot go back, tokens that two vocabularies share
 //   specdec/more/heads.hpp       heads and EAGLE layers on a target's hidden states
 //   specdec/more/samplers.hpp    penalties, grammars, budgets, and the samplers of engines
 //   specdec/more/text.hpp        text that arrives piece by piece
 //   specdec/more/search.hpp      beam search
 //   specdec/more/audits.hpp      does a drafter report its q, has a running text its law, where do two texts differ
-//   specdec/more/analysis.hpp    closed forms, bounds, projections, statistics as JSON
+//   specdec/more/analysis.hpp    closed forms, projections, statistics as JSON
 //   specdec/more/ranks.hpp       vocabularies over ranks (over MPI: specdec/more/ranks/mpi.hpp)
 //   specdec/more/device.hpp      the pieces of kernels for GPUs
 //   specdec/more/c/specdec.h     the interface in C
@@ -57,7 +57,6 @@
 #include "specdec/rows/kinds/row_vectors.hpp"
 #include "specdec/rows/kinds/sparse.hpp"
 #include "specdec/rows/kinds/variant_rows.hpp"
-#include "specdec/rows/read/entropy.hpp"
 #include "specdec/rows/read/overlap.hpp"
 #include "specdec/rows/read/top_tokens.hpp"
 #include "specdec/rows/read/validate.hpp"

@@ -1,7 +1,7 @@
 // The largest number of each lot, at every width.
 // SPDX-License-Identifier: MIT
 #include <algorithm>
-#include <specdec/kernels/lot_maxima.hpp>
+#include <specdec/rows/kinds/stretches.hpp>
 
 #include "kernels/widths.hpp"
 #include "support/catch.hpp"

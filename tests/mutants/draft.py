@@ -64,11 +64,11 @@ mutant("retrieval-longest-match-alone", "more/drafters/datastore_drafter.hpp", "
 mutant = promise("a draft model of other tokens reads the committed text, and is shown a token that it knows")
 mutant("retokenized-without-window", "more/text/text_tokenizer.hpp", "tests/more/drafters/retokenized_drafter",
        "(ends_[kept - 1] + window > unchanged ||", "(ends_[kept - 1] > unchanged ||")
-mutant("unknown-tokens-are-the-last", "model/known_tokens.hpp", "tests/draft/model_drafter tests/more/drafters/confident_tree",
+mutant("unknown-tokens-are-the-last", "model/call.hpp", "tests/draft/model_drafter tests/more/drafters/confident_tree",
        "x < vocab_size ? x : 0", "x < vocab_size ? x : static_cast<Token>(vocab_size - 1)")
 
 mutant = promise("what a token's probability says of its acceptance is learnt in odds")
-mutant("rated-mean-in-place-of-odds", "more/lengths/acceptance_by_probability.hpp", "tests/more/lengths/tree_growth",
+mutant("rated-mean-in-place-of-odds", "more/lengths/by_probability.hpp", "tests/more/lengths/tree_growth",
        "p * factor / (1 - p + p * factor)", "p * factor")
 
 mutant = promise("a copy of a drafter begins without the context of the drafter that it is copied from")

@@ -89,7 +89,7 @@ mutant("stop-string-begins-anew-each-token", "loop/text.hpp", "tests/text/stop_s
        "find(cut.search,", "find(cut.search = {.bytes = cut.search.bytes},")
 mutant("stop-string-sought-from-min-new-tokens-on", "loop/text.hpp", "tests/loop/ends",
        "else if ((cut.match =", "else if (counts && (cut.match =")
-mutant("stop-string-falls-to-the-beginning", "text/string_matcher.hpp", "tests/text/string_matcher",
+mutant("stop-string-falls-to-the-beginning", "text/stop_strings.hpp", "tests/text/string_matcher",
        "at(shorter, next) = beside;", "at(shorter, next) = 0;")
 mutant("stream-loses-what-it-held", "more/text/text_stream.hpp", "tests/more/text/text_stream",
        "    detail::StopSearch search = search_;\n",

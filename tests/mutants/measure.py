@@ -14,7 +14,7 @@ mutant("block-survival-clipped-twice", "verify/rules/block.hpp", "tests/more/ana
        "std::min(1.0, before * (p / q))", "before * std::min(1.0, p / q)")
 
 mutant = promise("keyed agreement is the sum of its definition")
-mutant("agreement-without-what-is-alone", "more/analysis/keyed_agreement.hpp", "tests/more/analysis/keyed_agreement",
+mutant("agreement-without-what-is-alone", "more/analysis/row_acceptance.hpp", "tests/more/analysis/keyed_agreement",
        "else p_sum += p_x;", "else p_sum += 0 * p_x;")
 
 mutant = promise("statistics count by position, and project other draft lengths from that")

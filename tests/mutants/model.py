@@ -62,7 +62,7 @@ mutant("eagle-only-the-first-feed-taken-back", "model/feeds.hpp", "tests/more/he
        "texts_.leave(feeds, model().inner());", "texts_.leave(feeds.first(1), model().inner());")
 
 mutant = promise("a head that drafts some of the tokens gives the others no probability")
-mutant("part-in-the-order-of-its-columns", "more/heads/draft_vocabulary.hpp", "tests/more/heads/head_model tests/more/heads/eagle_model",
+mutant("part-in-the-order-of-its-columns", "more/heads/hidden_states.hpp", "tests/more/heads/head_model tests/more/heads/eagle_model",
        "rows(i, x) = logits(i, d)", "rows(i, d) = logits(i, d)")
 
 mutant = promise("the trie of contexts counts what follows what, exactly")

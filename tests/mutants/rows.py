@@ -45,7 +45,7 @@ mutant("residual-draft-tail-lost", "rows/read/segments.hpp", "tests/rows/read/re
 mutant = promise("overlap and entropy are the sums of their definitions")
 mutant("overlap-lenience", "rows/read/overlap.hpp", "tests/rows/read/overlap",
        "OverlapOf{1 / lenience, 1.0}", "OverlapOf{1.0, lenience}")
-mutant("entropy-noughts", "rows/read/entropy.hpp", "tests/rows/read/entropy",
+mutant("entropy-noughts", "more/rows/entropy.hpp", "tests/more/rows/entropy",
        "(p == 0).select(p, p * p.log())", "(p * p.log())")
 
 mutant = promise("a part of a row is the row given that the token is one of some")

@@ -102,7 +102,7 @@ mutant("spares-only-once", "verify/rules/trunk_and_spares.hpp", "tests/law_tree_
        "      node = spare + 1;", "      return {spare + 1, verdict.token};")
 
 mutant = promise("the trunk of a tree is judged as the line of its tokens")
-mutant("trunk-of-the-youngest-row", "verify/rules/drafted_trunk.hpp", "tests/verify/drafted_tree",
+mutant("trunk-of-the-youngest-row", "verify/rules/trunk_and_spares.hpp", "tests/verify/drafted_tree",
        "static_cast<Index>(rows_[k + 1]) - 1;", "static_cast<Index>(rows_[k]);")
 
 mutant = promise("rows after a token that the target rules out are not read")

@@ -21,6 +21,7 @@
 #include <span>
 #include <specdec/more/drafters/prompt_lookup.hpp>
 #include <specdec/more/models/ngram.hpp>
+#include <specdec/more/rows/entropy.hpp>
 #include <specdec/more/samplers/min_length.hpp>
 #include <specdec/more/samplers/no_repeat_ngrams.hpp>
 #include <specdec/more/samplers/penalties.hpp>

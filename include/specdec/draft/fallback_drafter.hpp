@@ -7,7 +7,6 @@
 #include <span>
 #include <tuple>
 #include <type_traits>
-#include <unordered_map>
 #include <utility>
 
 #include "specdec/draft/draft.hpp"
@@ -63,20 +62,10 @@ class FallbackDrafter : public detail::MemberDrafters<D...> {
 
   template <class Request, Executor E = InOrder>
   void draft(std::span<Request> requests, E&& for_each = {}) & {
-    for (const Request& request : requests) proposer_.try_emplace(request.sequence);
     propose<0>(requests, for_each);
   }
 
-  Draft<Rows> drafted(Index sequence) const { return read<0>(proposer_.find(sequence)->second, sequence); }
-
-  void release(Index sequence) {
-    Base::release(sequence);
-    proposer_.erase(sequence);
-  }
-  typename Base::State take(Index sequence) {
-    proposer_.erase(sequence);
-    return Base::take(sequence);
-  }
+  Draft<Rows> drafted(Index sequence) const { return read<0>(sequence); }
 
  private:
   using Base::members;
@@ -87,20 +76,21 @@ class FallbackDrafter : public detail::MemberDrafters<D...> {
     if (requests.empty()) return;
     auto& member = std::get<k>(members);
     detail::draft_with(member, requests, for_each);
-    std::size_t left = 0;
-    for (Request& request : requests) {
-      proposer_.find(request.sequence)->second = k;
-      if (request.error || !std::as_const(member).drafted(request.sequence).tokens.empty()) continue;
-      std::swap(requests[left++], request);
+    if constexpr (k + 1 < sizeof...(D)) {
+      std::size_t left = 0;
+      for (Request& request : requests)
+        if (!request.error && std::as_const(member).drafted(request.sequence).tokens.empty())
+          std::swap(requests[left++], request);
+      propose<k + 1>(requests.first(left), for_each);
     }
-    if constexpr (k + 1 < sizeof...(D)) propose<k + 1>(requests.first(left), for_each);
   }
 
+  // The draft of the first member, from member k on, that has a guess.
   template <std::size_t k>
-  Draft<Rows> read(std::size_t proposer, Index sequence) const {
-    if constexpr (k + 1 < sizeof...(D))
-      if (proposer != k) return read<k + 1>(proposer, sequence);
+  Draft<Rows> read(Index sequence) const {
     const auto& draft = std::get<k>(members).drafted(sequence);
+    if constexpr (k + 1 < sizeof...(D))
+      if (draft.tokens.empty()) return read<k + 1>(sequence);
     return {draft.tokens, rows<k>(draft.rows), detail::parents_of(draft)};
   }
 
@@ -109,8 +99,6 @@ class FallbackDrafter : public detail::MemberDrafters<D...> {
     if constexpr (std::same_as<From, Rows>) return from;
     else return Rows(std::in_place_index<k>, from);
   }
-
-  std::unordered_map<Index, std::size_t> proposer_;  // of each text's draft
 };
 
 template <class... D>

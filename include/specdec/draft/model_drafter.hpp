@@ -23,7 +23,6 @@
 #include "specdec/model/call.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"
-#include "specdec/model/known_tokens.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/turn.hpp"
 #include "specdec/rows/distribution.hpp"
@@ -147,8 +146,8 @@ class ModelDrafter : public detail::ForOneText<ModelDrafter<M, Strategy>, detail
     if (has_turn()) model_.release(sequence);
   }
 
-  /// A twin begins with a copy of what the model has read of its text. If that is nothing yet, the first of them that drafts reads
-  /// the prompt by a call of its own, and those that draft in the same step get copies.
+  /// A twin begins with a copy of what the model has read of its text. If that is nothing yet, the first of them that drafts
+  /// reads the prompt by a call of its own, and those that draft in the same step get copies.
   void fork_context(Index from, Index to, Index length)
     requires can_fork<Value>
   {

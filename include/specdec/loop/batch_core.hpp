@@ -15,7 +15,6 @@
 #include "specdec/draft/length/each.hpp"
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
-#include "specdec/loop/batch_entry.hpp"
 #include "specdec/loop/batch_texts.hpp"
 #include "specdec/loop/request.hpp"
 #include "specdec/loop/round.hpp"

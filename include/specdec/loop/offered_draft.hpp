@@ -29,10 +29,10 @@ namespace specdec::inline v0_2_0::detail {
 /// A draft from its offer to its end in the text.
 ///
 /// The target is fed the tokens of the text that are not cached, then the draft. A drafted token that ends the text is not fed,
-/// and neither are the tokens after it. Nothing is emitted after it, so the row there does not matter: it may be a dead end, and a
-/// grammar that has ended need not be asked for it. A rule that wants the row gets the row before the token once more. Any row
-/// that depends only on the tokens before it would do: the rule is lossless for every target, and two targets that differ only
-/// after the end of a text write the same texts.
+/// and neither are the tokens after it. Nothing is emitted after it, so the row there does not matter: it may be a dead end,
+/// and a grammar that has ended need not be asked for it. A rule that wants the row gets the row before the token once more.
+/// Any row that depends only on the tokens before it would do: the rule is lossless for every target, and two targets that
+/// differ only after the end of a text write the same texts.
 /// Cost: no allocation in steady state.
 class OfferedDraft {
  public:
@@ -44,7 +44,7 @@ class OfferedDraft {
   bool in_the_making() const { return state_.value < 0; }
 
   /// Takes a draft. `branches`: whether drafts may be trees; `known`: the vocabulary size of the draft's rows, or 0. A token
-  /// outside the target's vocabulary is valid only if the draft's rows cover it; it is fed as token 0 (see model/known_tokens.hpp).
+  /// outside the target's vocabulary is valid only if the draft's rows cover it; it is fed as token 0 (see model/call.hpp).
   /// Throws: InvalidArgument if the draft is not valid, or exceeds the limits; std::bad_alloc. Nothing is on offer then.
   Feed make(TokenTreeView draft, bool branches, Index known, const DraftLimits& limits, Text& text,
             Index cached, Index vocabulary) {

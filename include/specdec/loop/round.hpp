@@ -20,7 +20,7 @@
 #include "specdec/lists.hpp"
 #include "specdec/loop/options.hpp"
 #include "specdec/loop/step.hpp"
-#include "specdec/measure/clock.hpp"
+#include "specdec/measure/step_record.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/uncopied.hpp"
 #include "specdec/rows/kinds/dense.hpp"
@@ -114,8 +114,8 @@ struct Seat : Step {
   }
 };
 
-/// Takes texts through their steps. It holds the drafter, and calls neither the target nor any text's owner. These are, in turn, the
-/// parts of a round; the owner chooses the seats.
+/// Takes texts through their steps. It holds the drafter, and calls neither the target nor any text's owner. These are, in
+/// turn, the parts of a round; the owner chooses the seats.
 ///
 ///   request_of(seat, policy, source)   asks for a draft within seat.asked. A text that is to be fed a part of its prompt has none
 ///   draft(requests, for_each)          drafts for the requests, and offers each draft to its text

@@ -17,7 +17,6 @@
 #include "specdec/loop/observers.hpp"
 #include "specdec/loop/options.hpp"
 #include "specdec/loop/step_base.hpp"
-#include "specdec/measure/clock.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/uncopied.hpp"
@@ -148,8 +147,8 @@ class Step : public detail::StepBase<O> {
     return feed;
   }
 
-  /// The draft on offer: its tokens, the rows that they were drawn from, and its parents. If a line was not fed whole (Feed), row i
-  /// of the target is row min(i, feed.rows − 1) of those wanted.
+  /// The draft on offer: its tokens, the rows that they were drawn from, and its parents. If a line was not fed whole (Feed),
+  /// row i of the target is row min(i, feed.rows − 1) of those wanted.
   /// Throws: InvalidCall if nothing is on offer.
   const std::remove_reference_t<D>& draft() const {
     Base::offered().check_there();

@@ -12,7 +12,6 @@
 #include "specdec/lists.hpp"
 #include "specdec/loop/observers.hpp"
 #include "specdec/loop/offered_draft.hpp"
-#include "specdec/measure/clock.hpp"
 #include "specdec/measure/step_record.hpp"
 #include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"

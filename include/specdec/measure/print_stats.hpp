@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "specdec/measure/clock.hpp"
 #include "specdec/measure/stats.hpp"
+#include "specdec/measure/step_record.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0 {

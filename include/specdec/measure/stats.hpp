@@ -9,7 +9,6 @@
 
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
-#include "specdec/measure/clock.hpp"
 #include "specdec/measure/step_record.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/draft_limit.hpp"

@@ -1,14 +1,14 @@
-// The record of a step of the loop. Draft lengths and statistics learn from it.
+// The record of a step of the loop, and the clock that times it. Draft lengths and statistics learn from it.
 // SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstddef>
 #include <iterator>
+#include <mutex>  // brings the durations and clocks of <chrono>, whose calendars and time zones compile slowly
 #include <span>
 #include <vector>
 
 #include "specdec/error.hpp"
-#include "specdec/measure/clock.hpp"
 #include "specdec/types.hpp"
 #include "specdec/verify/draft_limit.hpp"
 
@@ -58,6 +58,16 @@ struct StepRecord {
 };
 
 namespace detail {
+
+/// A program that simulates models may bring a clock of its own, with nanoseconds: define SPECDEC_CLOCK as its type, equally in
+/// all files, before the first include. Then draft lengths that measure time see the simulated times, and every run is equal.
+#ifdef SPECDEC_CLOCK
+using Clock = SPECDEC_CLOCK;
+#else
+using Clock = std::chrono::steady_clock;
+#endif
+
+inline double seconds(std::chrono::nanoseconds time) { return static_cast<double>(time.count()) / 1e9; }
 
 /// What a draft length has read in the rows of a draft.
 struct DraftReadings {

@@ -1,4 +1,4 @@
-// The texts in the contexts of a model, as far as a wrapper of the model knows them.
+// The texts in the contexts of a model, as far as a wrapper of the model knows them, and the walk over their trees.
 // SPDX-License-Identifier: MIT
 #pragma once
 
@@ -20,6 +20,39 @@
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0::detail {
+
+/// Visits the ends of a tree's branches, depth first: tokens that two branches share are walked once.
+class DepthFirst {
+ public:
+  /// Makes room for a tree of `tokens` tokens.
+  void reserve(std::size_t tokens) {
+    first_.reserve(tokens + 1);
+    next_.reserve(tokens);
+  }
+
+  /// Calls visit(end) for the end of each branch to one of the last `wanted` tokens. Allocates nothing within the reserve.
+  template <class Visit>
+  void operator()(TokenTreeView tree, Index wanted, const Visit& visit) {
+    const Index unwanted = tree.size() - wanted;
+    next_.resize(static_cast<std::size_t>(tree.size()));
+    first_.resize(next_.size() + 1);
+    link_children(tree, tree.size(), first_.data(), next_.data(), [=](Index k) { return k >= unwanted; });
+    for (Index token = -1;;) {
+      while (child(token) >= 0) token = child(token);
+      visit(token);
+      token = back_while(tree, token, [this](Index k) { return sibling(k) < 0; });
+      if (token < 0) return;
+      token = sibling(token);
+    }
+  }
+
+ private:
+  Index child(Index token) const { return first_[static_cast<std::size_t>(token + 1)]; }
+  Index sibling(Index token) const { return next_[static_cast<std::size_t>(token)]; }
+
+  std::vector<Index> first_;  // the first child of the context, and of every token
+  std::vector<Index> next_;   // the next sibling
+};
 
 /// The tokens of a model's open tree, for a wrapper that may fail after the model has taken the tokens of a call. The
 /// model's tree cannot forget these tokens alone. They stay there, and have no number here.
@@ -137,8 +170,8 @@ class FedText {
 ///   truncate(length)       forgets the tree, and keeps the first `length` tokens of the context
 ///   forget_from(node)      forgets the tree's tokens from number `node` on
 ///
-/// The last three must not throw. They return what the model is to keep (KeptContext), or nothing if the model is not told. So each
-/// Text says how its model follows, and the order of things is here.
+/// The last three must not throw. They return what the model is to keep (KeptContext), or nothing if the model is not told. So
+/// each Text says how its model follows, and the order of things is here.
 template <class Text>
 class FedTexts {
   static constexpr bool tells_model = !std::is_void_v<decltype(std::declval<Text&>().truncate(Index{}))>;
@@ -213,8 +246,8 @@ class FedTexts {
     if (Text* const text = find(sequence)) change(model, sequence, [&] { return text->truncate(length); });
     else if constexpr (tells_model) model.keep(sequence, Index{0});
   }
-  /// Gives the new sequence `to` the text of `from` without an open tree, and the model a copy of its context. twin_of(text) makes
-  /// the Text. After a throw nothing has changed.
+  /// Gives the new sequence `to` the text of `from` without an open tree, and the model a copy of its context. twin_of(text)
+  /// makes the Text. After a throw nothing has changed.
   /// Throws: InvalidArgument if `to` has a context; what the model and twin_of() throw.
   template <class Model, class Twin = std::identity>
   void fork(Index from, Index to, Model&& model, const Twin& twin_of = {}) {

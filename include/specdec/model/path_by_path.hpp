@@ -12,7 +12,6 @@
 
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
-#include "specdec/model/depth_first.hpp"
 #include "specdec/model/fed_texts.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"

@@ -1,13 +1,15 @@
-// A chain of sampling steps: from logits to the distribution that tokens are sampled from.
+// A chain of sampling steps: from logits to the distribution that tokens are sampled from. And what is one of each sequence.
 // SPDX-License-Identifier: MIT
 #pragma once
 
 #include <concepts>
 #include <cstddef>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "specdec/rows/kinds/logits_row.hpp"
+#include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0 {
 
@@ -48,4 +50,21 @@ class Chain {
   std::tuple<Steps...> steps_;
 };
 
+namespace detail {
+
+template <class F>
+struct Tells {
+  using Type = void;
+};
+template <class F>
+  requires std::invocable<F&, Index>
+struct Tells<F> {
+  using Type = std::remove_cvref_t<std::invoke_result_t<F&, Index>>;
+};
+
+/// The type that F returns for a sequence's number: a chain, a processor or a generator. void if F is no such function.
+template <class F>
+using OfSequence = typename Tells<F>::Type;
+
+}  // namespace detail
 }  // namespace specdec

@@ -16,7 +16,6 @@
 #include "specdec/rows/owning_temporary.hpp"
 #include "specdec/sample/chain.hpp"
 #include "specdec/sample/model_logits.hpp"
-#include "specdec/sample/of_sequence.hpp"
 #include "specdec/sample/processed_rows.hpp"
 #include "specdec/sample/steps_of_rows.hpp"
 #include "specdec/sample/text_processor.hpp"

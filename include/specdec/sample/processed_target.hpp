@@ -18,7 +18,6 @@
 #include "specdec/rows/numbers.hpp"
 #include "specdec/sample/chain.hpp"
 #include "specdec/sample/model_logits.hpp"
-#include "specdec/sample/of_sequence.hpp"
 #include "specdec/sample/processed_model.hpp"
 #include "specdec/sample/processed_rows.hpp"
 #include "specdec/sample/row_errors.hpp"
@@ -32,11 +31,11 @@ namespace specdec::inline v0_2_0 {
 ///   SpecDec decoder{ProcessedModel{ExternalTarget{.vocabulary = v}, chain, Grammar{matcher}}, drafter};
 ///   Batch batch{ProcessedModel{ExternalTarget{.vocabulary = v}, chain_of, processor_of}, drafter};
 ///
-/// accept() processes them as those of a model, and the texts are those of a ProcessedModel around the model. A processor is shown what
-/// it has not seen of the text, so settle(), a filled context or another turn need nothing more. Rows after a token that it refuses are
-/// not read: see ExternalTarget.
-/// Throws: accept() throws InvalidArgument if the rows are not over the vocabulary, and what functions of the number throw. Then a
-/// Sequence's proposal is as before; a Batch begins with propose(). An error about a row is thrown when the row is read.
+/// accept() processes them as those of a model, and the texts are those of a ProcessedModel around the model. A processor is
+/// shown what it has not seen of the text, so settle(), a filled context or another turn need nothing more. Rows after a token
+/// that it refuses are not read: see ExternalTarget.
+/// Throws: accept() throws InvalidArgument if the rows are not over the vocabulary, and what functions of the number throw.
+/// Then a Sequence's proposal is as before; a Batch begins with propose(). An error about a row is thrown when the row is read.
 /// Cost: that of ProcessedModel. With a hook or a processor, each text is compared with the tokens that were shown.
 template <class M, class Steps, class Hook>
   requires is_external<std::remove_reference_t<M>>

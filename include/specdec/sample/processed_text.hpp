@@ -12,7 +12,6 @@
 
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
-#include "specdec/model/depth_first.hpp"
 #include "specdec/model/fed_texts.hpp"
 #include "specdec/sample/text_processor.hpp"
 #include "specdec/types.hpp"

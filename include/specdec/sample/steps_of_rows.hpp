@@ -10,7 +10,6 @@
 #include "specdec/model/feed.hpp"
 #include "specdec/rows/numbers.hpp"
 #include "specdec/sample/chain.hpp"
-#include "specdec/sample/of_sequence.hpp"
 #include "specdec/sample/processed_rows.hpp"
 #include "specdec/types.hpp"
 

@@ -12,7 +12,7 @@
 #include "specdec/model/fed_texts.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"
-#include "specdec/sample/of_sequence.hpp"
+#include "specdec/sample/chain.hpp"
 #include "specdec/sample/processed_rows.hpp"
 #include "specdec/sample/processed_text.hpp"
 #include "specdec/sample/row_errors.hpp"

@@ -16,7 +16,6 @@
 #include "specdec/draft/model_drafter.hpp"
 #include "specdec/eigen.hpp"
 #include "specdec/error.hpp"
-#include "specdec/lists.hpp"
 #include "specdec/loop/spec_dec.hpp"
 #include "specdec/testing/form_drafter.hpp"
 #include "specdec/testing/law.hpp"

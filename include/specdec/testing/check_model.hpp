@@ -19,7 +19,6 @@
 #include "specdec/lists.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/over_feeds.hpp"
-#include "specdec/model/trees.hpp"
 #include "specdec/testing/checked_calls.hpp"
 #include "specdec/testing/seen_row.hpp"
 #include "specdec/types.hpp"

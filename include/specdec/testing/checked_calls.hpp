@@ -10,7 +10,6 @@
 #include "specdec/eigen.hpp"
 #include "specdec/model/feeds.hpp"
 #include "specdec/model/model.hpp"
-#include "specdec/model/trees.hpp"
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/testing/seen_row.hpp"
 #include "specdec/types.hpp"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
-#include <specdec/more/analysis/most_accepted.hpp>
+#include <specdec/more/analysis/row_acceptance.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <vector>

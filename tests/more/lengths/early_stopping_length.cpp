@@ -13,9 +13,9 @@
 #include <specdec/more/drafters/confident_tree.hpp>
 #include <specdec/more/drafters/prompt_lookup.hpp>
 #include <specdec/more/lengths/batch_costs.hpp>
+#include <specdec/more/lengths/by_probability.hpp>
 #include <specdec/more/lengths/confident_length.hpp>
 #include <specdec/more/lengths/early_stopping_length.hpp>
-#include <specdec/more/lengths/survival_by_confidence.hpp>
 #include <specdec/specdec.hpp>
 #include <specdec/testing.hpp>
 #include <string>

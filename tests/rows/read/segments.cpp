@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <random>
 #include <specdec/more/audits/row_reading.hpp>
+#include <specdec/more/rows/entropy.hpp>
 #include <specdec/rows/kinds/row_copy.hpp>
 #include <specdec/rows/read/each_segment.hpp>
 #include <specdec/rows/read/segments.hpp>

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "specdec/loop/observers.hpp"
-#include "specdec/measure/clock.hpp"
 #include "specdec/measure/print_stats.hpp"
+#include "specdec/measure/step_record.hpp"
 #include "specdec/more/analysis/acceptance.hpp"
 #include "specdec/more/lengths/cost_curve.hpp"
 #include "specdec/types.hpp"

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "specdec/measure/clock.hpp"
 #include "specdec/measure/stats.hpp"
+#include "specdec/measure/step_record.hpp"
 #include "specdec/more/analysis/measures.hpp"
 #include "specdec/more/analysis/projection.hpp"
 #include "specdec/more/lengths/cost_curve.hpp"
@@ -81,10 +81,10 @@ inline JsonObject rule_as_json(const Stats& stats, const Measures& measures, dou
 }  // namespace detail
 
 /// All statistics, and what was measured, as one JSON object in one line: the counts, the times and costs in seconds, and the
-/// acceptance rate with its 95 % interval. P(τ > i) and the projections for γ = 0..16 come three times: as counted for the rule in use
-/// ("counted"), and as expected for token and block verification ("token" and "block"). "acceptance_rate", "token" and
-/// "block" are absent if nothing is known of them. A range is a list of its two ends: see Projection. Numbers read back exactly;
-/// NaN and infinity are null.
+/// acceptance rate with its 95 % interval. P(τ > i) and the projections for γ = 0..16 come three times: as counted for the rule
+/// in use ("counted"), and as expected for token and block verification ("token" and "block"). "acceptance_rate", "token" and
+/// "block" are absent if nothing is known of them. A range is a list of its two ends: see Projection. Numbers read back
+/// exactly; NaN and infinity are null.
 inline std::string to_json(const Stats& stats, const Measures& measures = {}) {
   detail::JsonObject json;
   json.add("target_calls", stats.target_calls)

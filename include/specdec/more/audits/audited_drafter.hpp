@@ -5,12 +5,11 @@
 #include <span>
 #include <utility>
 
+#include "specdec/draft/fallback_drafter.hpp"
 #include "specdec/error.hpp"
 #include "specdec/executor.hpp"
 #include "specdec/more/audits/draft_audit.hpp"
 #include "specdec/more/audits/draft_audit_report.hpp"
-#include "specdec/more/audits/watched_drafter.hpp"
-#include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0::testing {
 
@@ -27,8 +26,8 @@ namespace specdec::inline v0_2_0::testing {
 /// Random: the audit has its own generator.
 /// Cost: a pass over every draft row.
 template <class D>
-class AuditedDrafter : public detail::WatchedDrafter<D> {
-  using Base = detail::WatchedDrafter<D>;
+class AuditedDrafter : public FallbackDrafter<D> {  // of one member: passes calls on
+  using Base = FallbackDrafter<D>;
 
  public:
   explicit AuditedDrafter(D&& drafter, const AuditOptions& options = {})

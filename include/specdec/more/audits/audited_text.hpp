@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "specdec/draft/draft.hpp"
+#include "specdec/draft/fallback_drafter.hpp"
 #include "specdec/more/audits/text_audit.hpp"
-#include "specdec/more/audits/watched_drafter.hpp"
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/token_tree.hpp"
 #include "specdec/types.hpp"
@@ -31,8 +31,8 @@ namespace specdec::inline v0_2_0::testing {
 /// Throws: what the rows throw, unless it is InvalidDistribution. The step is then undone, but the audit has seen it.
 /// Cost: a pass over the target's row of each token.
 template <class D>
-class AuditedText : public detail::WatchedDrafter<D> {
-  using Base = detail::WatchedDrafter<D>;
+class AuditedText : public FallbackDrafter<D> {  // of one member: passes calls on
+  using Base = FallbackDrafter<D>;
 
  public:
   AuditedText(D&& drafter, TextAudit& audit) : Base(std::forward<D>(drafter)), audit_(&audit) {}

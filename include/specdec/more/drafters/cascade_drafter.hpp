@@ -30,7 +30,6 @@
 #include "specdec/loop/step.hpp"
 #include "specdec/measure/stats.hpp"
 #include "specdec/model/call.hpp"
-#include "specdec/model/known_tokens.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/model/over_feeds.hpp"
 #include "specdec/model/turn.hpp"

@@ -22,7 +22,6 @@
 #include "specdec/model/feeds.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/more/heads/draft_layer.hpp"
-#include "specdec/more/heads/draft_vocabulary.hpp"
 #include "specdec/more/heads/hidden_states.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"
@@ -42,15 +41,8 @@ namespace specdec::inline v0_2_0 {
 /// again from the last state of the target on. A ModelDrafter proposes nothing (can_draft) if the target does not know all states of
 /// the context (states_from), or lacks more than 16 tokens of it, because each of these would take a call of the layer.
 ///
-/// The target is an lvalue always: it is the decoder's own. The layer is taken by value, because it keeps a context, which must
-/// be this model's alone. (A layer with large weights shares them between its copies.)
-/// steady_rows = false: the row after a token may change once the target has taken the tokens before it in. So a rule that
-/// remembers its sequence (GreedyBlockVerifier) does not compile with it.
-/// Pre: the contexts of a BatchDraftLayer are empty. The target outlives this object, and shows the hidden states of its whole
-/// context. That context begins with the same tokens as this model's context, or is shorter; in a batch both give a text one
-/// number. SpecDec and Batch see to this.
-/// Throws: InvalidArgument on bad arguments and if the layer returns logits of another shape; InvalidCall on a
-/// line while a tree is open; what the layer throws. After a throw contexts and trees are as before.
+/// What it shares with HeadModel, Pre and Throws: more/heads/hidden_states.hpp.
+/// Pre: the contexts of a BatchDraftLayer are empty. The target shows the hidden states of its whole context.
 /// Cost: a call of the layer for the tokens that the target has taken in since the last call, together with the token after them
 /// (a long prompt in pieces); then one for each further token of a line, and for each level of a tree. A BatchDraftLayer has
 /// these calls for all texts together, a copied layer for each text. A copy of each row. No allocation in steady state. Memory:

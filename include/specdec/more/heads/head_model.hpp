@@ -21,7 +21,6 @@
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"
 #include "specdec/model/model.hpp"
-#include "specdec/more/heads/draft_vocabulary.hpp"
 #include "specdec/more/heads/hidden_states.hpp"
 #include "specdec/rows/numbers.hpp"
 #include "specdec/token_ids.hpp"
@@ -59,21 +58,14 @@ concept Head = detail::HasSizes<H> && detail::BeginsStates<H> && detail::TakesSt
 ///   HeadModel head{engine, MySpeculator{"speculator.bin"}};
 ///   SpecDec decoder{ProcessedModel{engine, chain}, ModelDrafter{ProcessedModel{head, chain}}};
 ///
-/// The first row of a draft follows from the target's hidden state and the tokens that the target has not taken in yet,
-/// usually the last token of the text. Each drafted token turns the state before it into the state after it. The state begins
-/// again from hidden() as soon as the target has taken in more tokens. A ModelDrafter proposes nothing (can_draft) where no hidden
+/// The first row of a draft follows from the target's hidden state and the tokens that the target has not taken in yet, usually
+/// the last token of the text. Each drafted token turns the state before it into the state after it. The state begins again
+/// from hidden() as soon as the target has taken in more tokens. A ModelDrafter proposes nothing (can_draft) where no hidden
 /// state is known, before the target's first call and after a prefix without states (states_from): no head has seen zeros, from
 /// which rows then follow that are asked for all the same. Nor does it if the target lacks more than 16 tokens of the context,
 /// because each of these tokens would take a call of the head.
 ///
-/// The target is an lvalue always: it is the decoder's own. The head is taken by value, because its logits live until its next
-/// call, and nobody else may call it. (A head with large weights shares them between its copies.)
-/// steady_rows = false: the row after a token may change once the target has taken the token in. So a rule that remembers
-/// its sequence (GreedyBlockVerifier) does not compile with it.
-/// Pre: the target outlives this object. The target's context begins with the same tokens as the context of this model, or
-/// is shorter; in a batch both give a text one number. SpecDec and Batch see to this.
-/// Throws: InvalidArgument on bad arguments and if the head returns logits of another shape; InvalidCall on a
-/// line while a tree is open; what the head throws. After a throw contexts and trees are as before.
+/// What it shares with EagleModel, Pre and Throws: more/heads/hidden_states.hpp.
 /// Cost: a call of the head for each token of the longest line, and for each level of the deepest tree; a copy of each row.
 /// Tokens that the target has taken in, too, are skipped if their rows are not wanted. No allocation in steady state.
 template <class Target, class H>

@@ -1,12 +1,25 @@
 // What a target shows of its hidden states, so that heads and layers can draft from them.
+//
+// The models that draft so, HeadModel and EagleModel, promise this, in addition to their own comments:
+//
+//   the target   an lvalue always: it is the decoder's own, and outlives the model. Its context begins with the same tokens as the
+//                model's, or is shorter; in a batch both give a text one number. SpecDec and Batch see to this
+//   the head     or layer is taken by value: nobody else may call it. (One with large weights shares them between its copies)
+//   the rows     steady_rows = false: the row after a token may change once the target has taken in the tokens before it, or the
+//                token. So a rule that remembers its sequence (GreedyBlockVerifier) does not compile with it
+//   throws       InvalidArgument on bad arguments and if the head returns logits of another shape; InvalidCall on a line while a
+//                tree is open; what the head throws. After a throw contexts and trees are as before
 // Experimental: may change in any version. See .github/CHANGELOG.md.
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <limits>
 #include <span>
 
 #include "specdec/eigen.hpp"
+#include "specdec/error.hpp"
 #include "specdec/model/model.hpp"
+#include "specdec/more/rows/mapped.hpp"
 #include "specdec/rows/numbers.hpp"
 #include "specdec/types.hpp"
 
@@ -80,6 +93,42 @@ void make_room(Matrix& matrix, Index rows, Index cols) {
   if (matrix.rows() >= rows && matrix.cols() >= cols) return;
   Matrix larger(rows, cols);
   matrix.swap(larger);
+}
+
+/// The map from the tokens of a head's rows to the target's; null if its rows are over the whole vocabulary.
+template <class Head>
+const TokenMap* token_map_of([[maybe_unused]] const Head& head) {
+  if constexpr (requires { head.token_map(); }) return head.token_map();
+  else return nullptr;
+}
+
+/// The number of tokens that a head takes in.
+template <class Head>
+Index token_count(const Head& head) {
+  const TokenMap* const map = token_map_of(head);
+  return map == nullptr ? head.vocab_size() : map->vocab_size();
+}
+
+/// Throws: InvalidArgument if the map is for rows of another size.
+template <class Head>
+void check_token_map(const Head& head) {
+  const TokenMap* const map = token_map_of(head);
+  if (map != nullptr && map->draft_vocab_size() != head.vocab_size())
+    invalid_argument("token_map() has ", map->draft_vocab_size(),
+                     " draft tokens, expected vocab_size() = ", head.vocab_size());
+}
+
+/// Copies rows of a head's logits. The other tokens of the target get −∞.
+template <class Logits, class Rows>
+void copy_logits(const TokenMap* map, const Logits& logits, Rows&& rows) {
+  if (map == nullptr) {
+    rows = logits;
+    return;
+  }
+  rows.setConstant(-std::numeric_limits<typename Logits::Scalar>::infinity());
+  for (Index i = 0; i < logits.rows(); ++i)
+    for (Index d = 0; d < logits.cols(); ++d)
+      if (const Token x = map->to(static_cast<Token>(d)); x != TokenMap::none) rows(i, x) = logits(i, d);
 }
 
 /// The hidden states of a target for one text or for many. With one text, the number of the sequence is not used.

@@ -8,7 +8,7 @@
 #include "specdec/draft/length/keep_drafting.hpp"
 #include "specdec/error.hpp"
 #include "specdec/measure/step_record.hpp"
-#include "specdec/rows/read/entropy.hpp"
+#include "specdec/more/rows/entropy.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0 {

@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "specdec/draft/drafter.hpp"
-#include "specdec/measure/clock.hpp"
 #include "specdec/measure/step_record.hpp"
 #include "specdec/more/lengths/cost_curve.hpp"
 #include "specdec/more/lengths/trials.hpp"
@@ -15,10 +14,10 @@
 namespace specdec::inline v0_2_0::detail {
 
 /// Running estimates of costs: of drafts by depth, because a drafter makes a call for each level, and of target calls by
-/// tokens, with their verdicts. Only times of a step's own work are entered: not calls that also took in a prompt, and not drafts where the
-/// drafter also took in tokens written without it. How long that took is kept apart: see catching_up().
-/// Texts that share their calls also share these costs. The record of each text has the time of the whole call. So costs are those
-/// of a call, and steps of all texts make a round: as many steps as there are texts.
+/// tokens, with their verdicts. Only times of a step's own work are entered: not calls that also took in a prompt, and not
+/// drafts where the drafter also took in tokens written without it. How long that took is kept apart: see catching_up(). Texts
+/// that share their calls also share these costs. The record of each text has the time of the whole call. So costs are those of
+/// a call, and steps of all texts make a round: as many steps as there are texts.
 /// Units: seconds.
 class StepCosts {
  public:

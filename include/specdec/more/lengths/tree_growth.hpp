@@ -11,9 +11,8 @@
 #include "specdec/draft/length/draft_length.hpp"
 #include "specdec/lists.hpp"
 #include "specdec/measure/step_record.hpp"
-#include "specdec/more/lengths/acceptance_by_probability.hpp"
+#include "specdec/more/lengths/by_probability.hpp"
 #include "specdec/more/lengths/cost_curve.hpp"
-#include "specdec/more/lengths/survival_by_confidence.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0::detail {

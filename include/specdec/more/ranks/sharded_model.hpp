@@ -28,7 +28,6 @@
 #include "specdec/more/ranks/steps_over_ranks.hpp"
 #include "specdec/sample/chain.hpp"
 #include "specdec/sample/model_logits.hpp"
-#include "specdec/sample/of_sequence.hpp"
 #include "specdec/sample/steps_of_rows.hpp"
 #include "specdec/token_ids.hpp"
 #include "specdec/types.hpp"

@@ -4,8 +4,6 @@
 #pragma once
 
 #include <cmath>
-#include <concepts>
-#include <cstddef>
 #include <optional>
 #include <span>  // and std::ranges::contiguous_range: <ranges> takes a while to compile
 #include <type_traits>

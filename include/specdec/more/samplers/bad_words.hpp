@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
-#include <limits>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -44,11 +42,9 @@ class BadWords {
 
   template <class Logits>
   void apply(Logits&& logits) const {
-    using Scalar = typename std::remove_cvref_t<Logits>::Scalar;
     const auto row = detail::partial(logits);
     for (const auto& word : words_)
-      if (Scalar* const logit = begun(word) ? row.find(word.back()) : nullptr)
-        *logit = -std::numeric_limits<Scalar>::infinity();
+      if (begun(word)) detail::forbid(row, word.back());
   }
   void push(Token x) { text_.push_back(x); }
   void pop(Index n) { detail::resize(text_, std::ssize(text_) - n); }

@@ -9,7 +9,6 @@
 
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
-#include "specdec/more/samplers/finite_logit.hpp"
 #include "specdec/more/samplers/partial_logits.hpp"
 #include "specdec/types.hpp"
 

@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "specdec/error.hpp"
+#include "specdec/more/rows/entropy.hpp"
 #include "specdec/rows/kinds/logits_row.hpp"
-#include "specdec/rows/read/entropy.hpp"
 #include "specdec/sample/threshold/gather.hpp"
 #include "specdec/sample/threshold/token_weight.hpp"
 

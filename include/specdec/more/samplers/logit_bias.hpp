@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "specdec/error.hpp"
-#include "specdec/more/samplers/finite_logit.hpp"
 #include "specdec/more/samplers/partial_logits.hpp"
 #include "specdec/types.hpp"
 

@@ -3,8 +3,6 @@
 #pragma once
 
 #include <initializer_list>
-#include <limits>
-#include <type_traits>
 #include <vector>
 
 #include "specdec/error.hpp"
@@ -35,11 +33,9 @@ class MinLength {
 
   template <class Logits>
   void apply(Logits&& logits) const {
-    using Scalar = typename std::remove_cvref_t<Logits>::Scalar;
     if (length_ >= n_) return;
     const auto row = detail::partial(logits);
-    for (const Token end : ends_)
-      if (Scalar* const logit = row.find(end)) *logit = -std::numeric_limits<Scalar>::infinity();
+    for (const Token end : ends_) detail::forbid(row, end);
   }
   void push(Token) { ++length_; }
   void pop(Index n) { length_ -= n; }

@@ -6,9 +6,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <span>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -36,15 +34,12 @@ class NoRepeatNgrams {
 
   template <class Logits>
   void apply(Logits&& logits) const {
-    using Scalar = typename std::remove_cvref_t<Logits>::Scalar;
     if (size() < n_ - 1 || latest_.empty()) return;
     const auto row = detail::partial(logits);
     const std::span<const Token> begun = ngram_before(size());
-    for (Index end = latest_[slot(begun)]; end >= 0; end = detail::at(previous_, end)) {
-      Scalar* const logit = row.find(detail::at(text_, end));
-      if (logit != nullptr && std::equal(begun.begin(), begun.end(), ngram_before(end).begin()))
-        *logit = -std::numeric_limits<Scalar>::infinity();
-    }
+    for (Index end = latest_[slot(begun)]; end >= 0; end = detail::at(previous_, end))
+      if (std::equal(begun.begin(), begun.end(), ngram_before(end).begin()))
+        detail::forbid(row, detail::at(text_, end));
   }
 
   void push(Token x) {

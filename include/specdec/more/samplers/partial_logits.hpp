@@ -1,8 +1,11 @@
-// Some columns of a row of logits, for processors and hooks over ranks.
+// Some columns of a row of logits, for processors and hooks over ranks; and what processors do to a logit.
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <concepts>
+#include <limits>
 #include <type_traits>
 
 #include "specdec/eigen.hpp"
@@ -51,6 +54,27 @@ auto partial(Logits& logits) {
   using Partial = PartialLogits<typename Logits::Scalar>;
   if constexpr (std::same_as<std::remove_const_t<Logits>, Partial>) return logits;
   else return Partial(logits, 0, logits.size());
+}
+
+/// Forbids the token, if it has a logit here.
+template <class S>
+void forbid(const PartialLogits<S>& row, Token x) {
+  if (S* const logit = row.find(x)) *logit = -std::numeric_limits<S>::infinity();
+}
+
+/// The finite Scalar that is nearest to x. Not for NaN.
+template <class Scalar>
+Scalar nearest_finite(double x) {
+  using Limits = std::numeric_limits<Scalar>;
+  return static_cast<Scalar>(
+      std::clamp(x, static_cast<double>(Limits::lowest()), static_cast<double>(Limits::max())));
+}
+
+/// Sets a logit to `changed`. If the logit was finite, the result is kept finite.
+template <class Scalar>
+void change_finite(Scalar& logit, Scalar changed) {
+  using Limits = std::numeric_limits<Scalar>;
+  logit = std::isfinite(logit) ? std::clamp(changed, Limits::lowest(), Limits::max()) : changed;
 }
 
 }  // namespace detail

@@ -22,7 +22,6 @@
 #include <type_traits>
 
 #include "specdec/error.hpp"
-#include "specdec/more/samplers/finite_logit.hpp"
 #include "specdec/more/samplers/partial_logits.hpp"
 #include "specdec/more/samplers/token_counts.hpp"
 #include "specdec/types.hpp"

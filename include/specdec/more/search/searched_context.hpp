@@ -10,9 +10,9 @@
 
 #include "specdec/error.hpp"
 #include "specdec/lists.hpp"
+#include "specdec/model/call.hpp"
 #include "specdec/model/feed.hpp"
 #include "specdec/model/feeds.hpp"
-#include "specdec/model/known_tokens.hpp"
 #include "specdec/model/model.hpp"
 #include "specdec/more/search/searched_texts.hpp"
 #include "specdec/rows/distribution.hpp"

@@ -3,14 +3,14 @@
 #include <cmath>
 #include <limits>
 #include <random>
-#include <specdec/rows/read/entropy.hpp>
+#include <specdec/more/rows/entropy.hpp>
 #include <specdec/specdec.hpp>
 #include <vector>
 
 #include "support/catch.hpp"
 #include "support/layouts.hpp"
 
-namespace test_rows_entropy {
+namespace test_more_rows_entropy {
 
 using namespace specdec;
 using namespace support;
@@ -81,4 +81,4 @@ TEST_CASE("entropy of a row that offers only probabilities is right") {
   CHECK(entropy(Plain{{0.5, 0, 0.25, 0.25}}) == Approx(1.5 * std::log(2)).epsilon(1e-14));
 }
 
-}  // namespace test_rows_entropy
+}  // namespace test_more_rows_entropy
