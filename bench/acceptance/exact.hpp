@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "acceptance/pool.hpp"
-#include "context_free_survival.hpp"
+#include "specdec/more/analysis/context_free_survival.hpp"
 #include "specdec/more/analysis/row_acceptance.hpp"
 #include "specdec/rows/kinds/dense.hpp"
 #include "specdec/verify/verdict.hpp"
@@ -18,10 +18,10 @@ template <class V>
 std::optional<double> exact_step_efficiency(const V& rule, const Pool& pool, Index gamma) {
   const auto row = [&](Side side) { return specdec::DenseRow<float>(pool.row(side, 0), pool.vocab_size()); };
   if constexpr (requires {
-                  prove::context_free_survival(rule, row(Side::target), row(Side::draft), gamma);
+                  specdec::context_free_survival(rule, row(Side::target), row(Side::draft), gamma);
                 }) {
     if (pool.context_free())
-      return 1 + prove::context_free_survival(rule, row(Side::target), row(Side::draft), gamma)
+      return 1 + specdec::context_free_survival(rule, row(Side::target), row(Side::draft), gamma)
                      .expected_accepted();
   }
   return std::nullopt;

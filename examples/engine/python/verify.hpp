@@ -19,7 +19,6 @@
 #include <utility>
 #include <vector>
 
-#include "../../prove/context_free_survival.hpp"
 #include "arrays.hpp"
 #include "given.hpp"
 #include "rules.hpp"
@@ -277,10 +276,10 @@ inline std::pair<double, double> expected_accepted(const Rule& name, const py::o
       p.vocab_size() <= 256 ? 1. / 1024 : 1. / 64;  // how close the bounds are: small rows cost little
   return with_product_rule(name, [&](const auto& rule) -> std::pair<double, double> {
     if constexpr (std::same_as<decltype(rule), const specdec::TokenVerifier&>) {
-      const double exact = prove::context_free_survival(rule, p, q, gamma).expected_accepted();
+      const double exact = specdec::context_free_survival(rule, p, q, gamma).expected_accepted();
       return {exact, exact};
     } else {
-      const auto bounds = prove::context_free_survival_bounds(rule, p, q, gamma, cell);
+      const auto bounds = specdec::context_free_survival_bounds(rule, p, q, gamma, cell);
       return {bounds.lower.expected_accepted(), bounds.upper.expected_accepted()};
     }
   });

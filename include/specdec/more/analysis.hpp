@@ -3,6 +3,8 @@
 #pragma once
 
 #include "specdec/more/analysis/acceptance.hpp"
+#include "specdec/more/analysis/context_free_survival.hpp"
+#include "specdec/more/analysis/enumerated_survival.hpp"
 #include "specdec/more/analysis/measures.hpp"
 #include "specdec/more/analysis/projection.hpp"
 #include "specdec/more/analysis/row_acceptance.hpp"

@@ -5,8 +5,8 @@
 //
 //   P(τ >= i) = Σ over x_1..x_i of q(x_1..x_i) · P(τ >= i | x_1..x_i)
 //
-// This header computes the weights along a given draft. In examples/prove, enumerated_survival.hpp sums over all drafts of small
-// models, context_free_survival.hpp over all weights of models without context.
+// This header computes the weights along a given draft. enumerated_survival.hpp sums over all drafts of small models.
+// context_free_survival.hpp sums over all weights of models without context.
 // Experimental: may change in any version. See .github/CHANGELOG.md.
 // SPDX-License-Identifier: MIT
 #pragma once

@@ -10,6 +10,7 @@
 //   not rise if each weight is spread over the two ends of its cell with an unchanged mean.
 //
 // The error of both bounds is of the order of the squared width of a cell. The ratios are put into cells in both ways, too.
+// Experimental: may change in any version. See .github/CHANGELOG.md.
 // SPDX-License-Identifier: MIT
 #pragma once
 
@@ -34,15 +35,8 @@
 #include "specdec/verify/rules/lenient.hpp"
 #include "specdec/verify/rules/token.hpp"
 
-namespace prove {
-
-using specdec::BlockVerifier, specdec::GreedyBlockVerifier, specdec::LenientVerifier, specdec::TokenVerifier;
-using specdec::Distribution, specdec::Index, specdec::Survival, specdec::Token;
-
+namespace specdec::inline v0_2_0 {
 namespace detail {
-
-using specdec::detail::bounded, specdec::detail::check_drafted, specdec::detail::invalid_argument;
-using specdec::detail::largest_weight;
 
 /// Whether the rule's weight is a running product of ratios, clipped or not.
 template <class Rule>
@@ -183,16 +177,16 @@ class WeightWalk {
 /// The law of p(x)/q(x), x ~ q, by cell, where it is not 0.
 template <Distribution P, Distribution Q>
 Cells ratio_cells(const P& target, const Q& draft, double width) {
-  const specdec::detail::NamedRow p(target, "target", 0);
-  const specdec::detail::NamedRow q(draft, "draft", 0);
+  const NamedRow p(target, "target", 0);
+  const NamedRow q(draft, "draft", 0);
   Cells cells;
   const auto add = [&](Token x, double q_x) {
-    const double p_x = q_x > 0 ? specdec::probability(p, x) : 0;
+    const double p_x = q_x > 0 ? probability(p, x) : 0;
     if (!(p_x > 0)) return;
     const double log_ratio = std::clamp(std::log(p_x) - std::log(q_x), -log_largest, log_largest);
     cells.push_back({cell_key(log_ratio, width), q_x, p_x});
   };
-  q.named([&] { specdec::detail::each_token(q, add); });
+  q.named([&] { each_token(q, add); });
   std::sort(cells.begin(), cells.end(), [](const Cell& a, const Cell& b) { return a.key < b.key; });
   Cells merged;
   for (const Cell& cell : cells) enter(merged, cell);
@@ -214,13 +208,13 @@ inline Survival independent_survival(double acceptance, Index gamma) {
 /// Throws: InvalidArgument if gamma is negative or more than longest_draft; InvalidDistribution: see overlap().
 template <Distribution P, Distribution Q>
 Survival context_free_survival(const TokenVerifier&, const P& p, const Q& q, Index gamma) {
-  return detail::independent_survival(specdec::overlap(p, q), gamma);
+  return detail::independent_survival(overlap(p, q), gamma);
 }
 
 /// P(τ > i) of lenient verification if every position has these two rows: β^(i+1), with the lenient overlap β.
 template <Distribution P, Distribution Q>
 Survival context_free_survival(const LenientVerifier& rule, const P& p, const Q& q, Index gamma) {
-  return detail::independent_survival(specdec::lenient_overlap(p, q, rule.lenience()), gamma);
+  return detail::independent_survival(lenient_overlap(p, q, rule.lenience()), gamma);
 }
 
 /// The exact P(τ > i) of block verification if every position has these two rows. With GreedyBlockVerifier: of one step,
@@ -277,4 +271,4 @@ SurvivalBounds context_free_survival_bounds(const Rule&, const P& p, const Q& q,
   return out;
 }
 
-}  // namespace prove
+}  // namespace specdec

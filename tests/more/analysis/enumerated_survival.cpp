@@ -1,4 +1,3 @@
-// Tests of examples/prove/enumerated_survival.hpp.
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cstddef>
@@ -12,16 +11,14 @@
 #include <variant>
 #include <vector>
 
-#include "enumerated_survival.hpp"
 #include "support/catch.hpp"
 #include "support/layouts.hpp"
 #include "support/message_of.hpp"
 #include "support/models.hpp"
 #include "support/survival.hpp"
 
-namespace test_bench_enumerated_survival {
+namespace test_more_analysis_enumerated_survival {
 
-using namespace prove;
 using namespace specdec;
 using namespace specdec::testing;
 using namespace support;
@@ -189,4 +186,4 @@ TEST_CASE("a draft too large to enumerate is named in the error") {
         }) == "specdec: gamma = 9223372036854775807 is more than 1048576, the longest draft");
 }
 
-}  // namespace test_bench_enumerated_survival
+}  // namespace test_more_analysis_enumerated_survival

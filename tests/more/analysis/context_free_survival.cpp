@@ -1,4 +1,3 @@
-// Tests of examples/prove/context_free_survival.hpp, which the bench of acceptance and the Python module use.
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cmath>
@@ -11,15 +10,12 @@
 #include <specdec/testing.hpp>
 #include <vector>
 
-#include "context_free_survival.hpp"
-#include "enumerated_survival.hpp"
 #include "support/catch.hpp"
 #include "support/layouts.hpp"
 #include "support/message_of.hpp"
 
-namespace test_bench_context_free_survival {
+namespace test_more_analysis_context_free_survival {
 
-using namespace prove;
 using namespace specdec;
 using namespace specdec::testing;
 using namespace support;
@@ -277,4 +273,4 @@ TEST_CASE("context-free survival refuses bad input") {
         }) == "specdec: cell = 2 is outside [2^-20, 1]");
 }
 
-}  // namespace test_bench_context_free_survival
+}  // namespace test_more_analysis_context_free_survival
