@@ -623,6 +623,9 @@ static void name_mistakes(struct trial* t) {
 
 static struct {
   double low[DEPTH], high[DEPTH], *found;
+  double impossible[DEPTH];  // numbers that give an outcome of probability 0
+  int impossible_taken;      // how many they are; -1: none were found
+  int rare;  // one of them is at an end of [0, 1), where the engine's intervals may be a point
   long runs;
   const char* trouble;
 } exact;
@@ -635,24 +638,32 @@ static int is_possible(const struct trial* t) {
 }
 
 static void run_fixed(struct trial* t) {
-  if (t->convicted || exact.trouble != NULL) return;
+  if (exact.trouble != NULL) return;
   fixed.on = 1;
   fixed.taken = 0;
   call_engine(t);
   fixed.on = 0;
   if (t->not_had) exact.trouble = "the engine has no such rule";
   else if (fixed.taken > DEPTH) exact.trouble = "the engine takes more than 64 numbers";
-  else if (++exact.runs > 3000000) exact.trouble = "there are too many thresholds";
+  else if (++exact.runs > 300000) exact.trouble = "there are too many thresholds";
   else if (!is_possible(t)) {
-    convict(t, &t->latest);
-    printf(" has probability 0, and comes with the numbers");
     int rare = 0;
-    for (int k = 0; k < fixed.taken; ++k) {
-      printf(" %.8g", fixed.numbers[k]);
-      rare = rare || fixed.numbers[k] == 0 || fixed.numbers[k] == largest;
-    }
-    printf(rare ? " (a float is 0, or the last one below 1, once in 2^24 draws)\n" : "\n");
+    for (int k = 0; k < fixed.taken; ++k) rare = rare || fixed.numbers[k] == 0 || fixed.numbers[k] == largest;
+    if (exact.impossible_taken >= 0 && rare >= exact.rare) return;
+    memcpy(exact.impossible, fixed.numbers, sizeof exact.impossible);
+    exact.impossible_taken = fixed.taken;
+    exact.rare = rare;
   }
+}
+
+static void convict_of_impossible(struct trial* t) {
+  memcpy(fixed.numbers, exact.impossible, sizeof exact.impossible);
+  exact.trouble = NULL;
+  run_fixed(t);
+  convict(t, &t->latest);
+  printf(" has probability 0, and comes with the numbers");
+  for (int k = 0; k < exact.impossible_taken; ++k) printf(" %.8g", exact.impossible[k]);
+  printf(exact.rare ? " (a float is 0, or the last one below 1, once in 2^24 draws)\n" : "\n");
 }
 
 // What becomes of the first numbers: a hash of the outcomes of a few ways to go on.
@@ -695,14 +706,14 @@ static void add_box(struct trial* t, int depth, double weight) {
 static void explore(struct trial* t, int depth, double weight) {
   enum { GRID = 32 };
   run_fixed(t);
-  if (t->convicted || exact.trouble != NULL) return;
+  if (exact.trouble != NULL) return;
   if (fixed.taken <= depth) {
     add_box(t, depth, weight);
     return;
   }
   double begin = 0, same = 0;  // the present interval begins at `begin`, and reaches to `same` at least
   uint64_t now = fate(t, depth, 0);
-  for (int g = 1; g <= GRID + 1 && !t->convicted && exact.trouble == NULL;) {
+  for (int g = 1; g <= GRID + 1 && exact.trouble == NULL;) {
     double high = g < GRID ? (double)g / GRID : g == GRID ? largest : 1;
     if (g <= GRID && fate(t, depth, high) == now) {
       same = high;
@@ -739,26 +750,28 @@ static void explore_drafts(struct trial* t, int i, double weight) {
 static void judge_exactly(struct trial* t) {
   exact.trouble = NULL;
   exact.runs = 0;
+  exact.impossible_taken = -1;
   exact.found = grown(exact.found, t->law.count, sizeof(double));
   for (int k = 0; k < t->law.count; ++k) exact.found[k] = 0;
   explore_drafts(t, 0, 1);
-  if (t->convicted || t->not_had) return;
+  if (t->not_had) return;
   if (exact.trouble == NULL && exact.runs == 9 && t->law.count > 1)
     exact.trouble = "the engine takes no number";
-  if (exact.trouble != NULL) {
-    printf("%s is judged by samples: %s\n", t->given->id, exact.trouble);
-    judge_by_samples(t);
-    return;
-  }
   int worst = 0;
   double most = 0;
   for (int k = 0; k < t->law.count; ++k) {
     const double off = fabs(exact.found[k] - t->law.list[k].probability);
     if (off > most) worst = k, most = off;
   }
-  if (most <= 1e-6) return;
-  convict(t, &t->law.list[worst]);
-  printf(" has probability %.7f, but %.7f is right\n", exact.found[worst], t->law.list[worst].probability);
+  if (exact.impossible_taken >= 0 && !exact.rare) convict_of_impossible(t);
+  else if (exact.trouble != NULL) {
+    printf("%s is judged by samples: %s\n", t->given->id, exact.trouble);
+    judge_by_samples(t);
+  } else if (most > 1e-6) {
+    convict(t, &t->law.list[worst]);
+    printf(" has probability %.7f, but %.7f is right\n", exact.found[worst], t->law.list[worst].probability);
+  }
+  if (!t->convicted && exact.impossible_taken >= 0) convict_of_impossible(t);
 }
 
 // ---- The program.
@@ -801,6 +814,7 @@ int main(int count, char** words) {
     convicted += t->convicted;
   }
   if (judged == 0) broken("no case was judged: the engine has no such rule, or the file has no such case\n");
+  fflush(stdout);
   FILE* out = convicted > 0 ? stderr : stdout;
   if (convicted > 0) fprintf(out, "convicted: %d of %d cases", convicted, judged);
   else fprintf(out, "acquitted: %d cases", judged);
