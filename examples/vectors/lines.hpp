@@ -26,16 +26,14 @@ inline std::vector<Case> certain_lines() {
        {{{1}, {1}, {1}}, {{1}, {1}}, {0, 0}}},
       {"p-equals-q",
        "Target and draft have equal rows, so both tokens are kept: no residual is left to draw from. The row "
-       "after the draft is far "
-       "from the draft's rows.",
+       "after the draft is far from the draft's rows.",
        {{{4, 3, 1}, {1, 6, 1}, {0, 0, 8}}, {{4, 3, 1}, {1, 6, 1}}, {0, 1}}},
       {"p-equals-q-flat",
        "Equal rows without any difference between ids, with different sums.",
        {{{1, 1, 1, 1}, {2, 2, 2, 2}, {1, 2, 4, 1}}, {{2, 2, 2, 2}, {1, 1, 1, 1}}, {3, 0}}},
       {"kept-to-the-end",
        "Each drafted token is likelier under the target, so all are kept, and the last token comes from the "
-       "target's last row, not from "
-       "the draft's.",
+       "target's last row, not from the draft's.",
        {{{6, 1, 1}, {1, 6, 1}, {1, 1, 6}}, {{2, 3, 3}, {3, 2, 3}}, {0, 1}}},
       {"disjoint",
        "Target and draft share no id: the first token is rejected, and its replacement has the target's law.",

@@ -70,8 +70,7 @@ inline std::vector<Case> block_cases() {
 }
 
 inline std::vector<Case> argmax_cases() {
-  std::vector<Case> out = for_rule(
-      "argmax", all_lines(), {"gamma-0", "p-equals-q-flat", "dead-end", "chosen", "padded-ids", "65-ids"});
+  std::vector<Case> out = for_rule("argmax", all_lines(), {"p-equals-q-flat", "dead-end", "padded-ids"});
   append(out, argmax_lines());
   return out;
 }
@@ -79,8 +78,9 @@ inline std::vector<Case> argmax_cases() {
 inline std::vector<Case> match_cases() {
   std::vector<Case> out =
       for_rule("match", all_lines(),
-               {"gamma-0", "p-equals-q", "one-hot-rows", "dead-end", "rows-of-three-places", "top-k-zeros",
-                "chosen", "short-draft-vocabulary", "padded-ids", "129-ids"});
+               {"gamma-0", "one-hot-rows", "dead-end", "rows-of-three-places", "top-k-zeros", "chosen",
+                "short-draft-vocabulary", "padded-ids", "129-ids"});
+  append(out, match_lines());
   append(out, random_lines("match", {{3, 2, 8}, {4, 4, 8}}));
   return out;
 }
@@ -116,7 +116,7 @@ inline std::vector<Case> k_seq_cases() {
 
 inline std::vector<Case> trunk_and_spares_cases() {
   std::vector<Case> out = for_rule("trunk_and_spares", independent_trees(),
-                                   {"context-only", "line", "duplicates", "pair-below-the-second"});
+                                   {"context-only", "line", "pair-below-the-second"});
   append(out, for_rule("trunk_and_spares", spare_trees()));
   return out;
 }

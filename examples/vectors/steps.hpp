@@ -22,8 +22,7 @@ inline std::vector<Case> block_lines() {
   return {
       {"block/weight-of-the-first",
        "The first token has p < q, the second p > q: the second one makes up for the first, and a rule that "
-       "stops at the first failed "
-       "coin keeps too little.",
+       "stops at the first failed coin keeps too little.",
        {{{2, 6}, {6, 2}, {1, 3}}, {{4, 4}, {2, 6}}, {0, 0}}},
       {"block/weight-is-capped",
        "The first token has p > q, the second p < q: the weight is capped at 1 after the first.",
@@ -65,8 +64,7 @@ inline std::vector<Case> greedy_block_cases() {
   const Drafted of_three_too{{{1, 1, 2}, {1, 2, 1}, {2, 1, 1}}, {{1, 2, 1}, {2, 1, 1}}, {1, 0}};
   two("memory",
       "The first step may stop with a token left to modify: the second step's first target row is then "
-      "another one. A rule "
-      "that forgets between steps is seen here.",
+      "another one. A rule that forgets between steps is seen here.",
       two_tokens, single);
   two("memory-of-two-tokens", "The second draft is as long as the first.", two_tokens, over_one);
   two("weight-above-one",
@@ -84,8 +82,23 @@ inline std::vector<Case> greedy_block_cases() {
   return out;
 }
 
+inline std::vector<Case> match_lines() {
+  return {
+      {"match/p-equals-q",
+       "Equal rows: a drafted token is still kept with p(x) only, as the target draws its own.",
+       {{{4, 3, 1}, {1, 6, 1}, {0, 0, 8}}, {{4, 3, 1}, {1, 6, 1}}, {0, 1}}},
+      {"match/unlikely-draft",
+       "p(x) is above q(x), and the token is kept with p(x) all the same.",
+       {{{5, 2, 1}, {2, 2, 4}}, {{1, 3, 4}}, {0}}},
+  };
+}
+
 inline std::vector<Case> argmax_lines() {
   return {
+      {"argmax/gamma-0", "Nothing was drafted: the argmax of the only row.", {{{1, 0, 3, 4}}, {}, {}}},
+      {"argmax/chosen",
+       "Chosen tokens, of which the second is not the argmax.",
+       {{{2, 1, 5}, {2, 4, 2}, {1, 6, 1}}, {chosen, chosen}, {2, 0}}},
       {"argmax/first-of-equals",
        "Among equal maxima the lowest id wins: the drafted token is as likely, and still rejected.",
        {{{2, 3, 3}, {1, 3, 4}}, {{2, 3, 3}}, {2}}},

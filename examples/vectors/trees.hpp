@@ -90,8 +90,7 @@ inline std::vector<Case> other_trees() {
            {{-1, 0, chosen}, {-1, 1, chosen}, {0, 1, chosen}, {0, 2, chosen}, {2, 0, chosen}}),
       tree("drawn-then-chosen",
            "One sibling is drawn from the row without the likeliest id, and judged first; the likeliest is "
-           "chosen, "
-           "and judged after it.",
+           "chosen, and judged after it.",
            {{4, 2, 1, 1}, {1, 1, 1, 5}, {2, 4, 1, 1}}, {{-1, 2, {0, 2, 4, 2}}, {-1, 0, chosen}}),
       tree("chosen-then-drawn", "A chosen sibling is judged first, then one that was drawn without it.",
            {{3, 2, 2, 1}, {2, 4, 1, 1}, {1, 1, 1, 5}}, {{-1, 0, chosen}, {-1, 1, {0, 4, 2, 2}}}),

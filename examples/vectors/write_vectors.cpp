@@ -33,23 +33,19 @@ using SolvedCases = std::map<std::string, Solved>;
 const std::vector<std::pair<std::string, std::string>> rules{
     {"token",
      "Token verification: Leviathan, Kalman, Matias, arXiv:2211.17192, Algorithm 1; Chen et al., "
-     "arXiv:2302.01318, "
-     "Algorithm 2."},
+     "arXiv:2302.01318, Algorithm 2."},
     {"block", "Block verification: Sun et al., arXiv:2403.10444, Algorithm 2."},
     {"greedy_block",
      "Greedy block verification with its modified target: Sun et al., arXiv:2403.10444, appendix, Algorithms "
      "4 to 6."},
     {"argmax",
-     "Argmax verification, temperature 0: a token is kept as long as it is the target's argmax; among equals "
-     "the lowest id "
-     "wins."},
+     "Argmax verification, temperature 0: a token is kept as long as it is the target's argmax, among equals the lowest id; Leviathan, Kalman, Matias, arXiv:2211.17192, section 2.2."},
     {"match",
      "Sample and match: the target draws a token at each place; a drafted token is kept as long as it is the "
-     "drawn one."},
+     "drawn one. The rule of engines that verify with the target's own sampler; no paper."},
     {"keyed",
      "Sample and match with draws that depend on seed and position alone, as this library makes them; "
-     "Daliri, Musco, Suresh, "
-     "arXiv:2408.07978."},
+     "Daliri, Musco, Suresh, arXiv:2408.07978."},
     {"recursive_rejection",
      "Recursive rejection on a tree: Miao et al., arXiv:2305.09781, Algorithm 2; Yang et al., "
      "arXiv:2401.06706."},
@@ -57,12 +53,10 @@ const std::vector<std::pair<std::string, std::string>> rules{
     {"k_seq", "K-SEQ at each node of a tree with the solved rho: Sun et al., arXiv:2310.15141, Algorithm 2."},
     {"trunk_and_spares",
      "Block verification of the path of eldest children; where the added token is a younger child of the "
-     "node "
-     "reached, its own path is judged next, as a new draft."},
+     "node reached, its own path is judged next, as a new draft. A rule of this library."},
     {"any",
      "Any lossless rule for lines that keeps no memory: tokens are drawn from the draft's rows, the emitted "
-     "ones are filled up "
-     "from the target's rows, and the law is that of the target."},
+     "ones are filled up from the target's rows, and the law is that of the target."},
     {"text", "Any lossless engine: the law of whole texts is that of the target alone."}};
 
 struct BatchOfCases {

@@ -152,7 +152,7 @@ class Form(unittest.TestCase):
 
     def test_other_forms_are_refused(self):
         def complaints_after(change):
-            vectors = copy.deepcopy({**VECTORS, "cases": VECTORS["cases"][:1]})
+            vectors = copy.deepcopy({**VECTORS, **{part: VECTORS[part][:1] for part in ("cases", "batches", "mistakes")}})
             change(vectors, vectors["cases"][0])
             return complaints(vectors, SCHEMA)
 
