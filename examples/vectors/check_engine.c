@@ -625,7 +625,7 @@ static struct {
   double low[DEPTH], high[DEPTH], *found;
   double impossible[DEPTH];  // numbers that give an outcome of probability 0
   int impossible_taken;      // how many they are; -1: none were found
-  int rare;  // one of them is at an end of [0, 1), where the engine's intervals may be a point
+  double impossible_mass;    // with what probability such numbers come; 0: at single points, 0 above all
   long runs;
   const char* trouble;
 } exact;
@@ -637,6 +637,11 @@ static int is_possible(const struct trial* t) {
   return 1;
 }
 
+static void keep_impossible(void) {
+  memcpy(exact.impossible, fixed.numbers, sizeof exact.impossible);
+  exact.impossible_taken = fixed.taken;
+}
+
 static void run_fixed(struct trial* t) {
   if (exact.trouble != NULL) return;
   fixed.on = 1;
@@ -646,14 +651,7 @@ static void run_fixed(struct trial* t) {
   if (t->not_had) exact.trouble = "the engine has no such rule";
   else if (fixed.taken > DEPTH) exact.trouble = "the engine takes more than 64 numbers";
   else if (++exact.runs > 300000) exact.trouble = "there are too many thresholds";
-  else if (!is_possible(t)) {
-    int rare = 0;
-    for (int k = 0; k < fixed.taken; ++k) rare = rare || fixed.numbers[k] == 0 || fixed.numbers[k] == largest;
-    if (exact.impossible_taken >= 0 && rare >= exact.rare) return;
-    memcpy(exact.impossible, fixed.numbers, sizeof exact.impossible);
-    exact.impossible_taken = fixed.taken;
-    exact.rare = rare;
-  }
+  else if (exact.impossible_taken < 0 && !is_possible(t)) keep_impossible();
 }
 
 static void convict_of_impossible(struct trial* t) {
@@ -663,7 +661,8 @@ static void convict_of_impossible(struct trial* t) {
   convict(t, &t->latest);
   printf(" has probability 0, and comes with the numbers");
   for (int k = 0; k < exact.impossible_taken; ++k) printf(" %.8g", exact.impossible[k]);
-  printf(exact.rare ? " (a float is 0, or the last one below 1, once in 2^24 draws)\n" : "\n");
+  if (exact.impossible_mass > 0) printf(": probability %.3g in all\n", exact.impossible_mass);
+  else printf(", and hardly others (a float is 0 once in 2^24 draws)\n");
 }
 
 // What becomes of the first numbers: a hash of the outcomes of a few ways to go on.
@@ -684,6 +683,10 @@ static uint64_t fate(struct trial* t, int depth, double x) {
 // All numbers are known to lie in a box. The outcome must be one and the same in all of it.
 static void add_box(struct trial* t, int depth, double weight) {
   const struct outcome o = t->latest;
+  if (!is_possible(t)) {
+    if (exact.impossible_mass == 0) keep_impossible();
+    exact.impossible_mass += weight;
+  }
   for (int k = 0; k < t->law.count; ++k) {
     const struct outcome* in = &t->law.list[k];
     double p = t->any || in->size == o.size ? weight : 0;
@@ -751,6 +754,7 @@ static void judge_exactly(struct trial* t) {
   exact.trouble = NULL;
   exact.runs = 0;
   exact.impossible_taken = -1;
+  exact.impossible_mass = 0;
   exact.found = grown(exact.found, t->law.count, sizeof(double));
   for (int k = 0; k < t->law.count; ++k) exact.found[k] = 0;
   explore_drafts(t, 0, 1);
@@ -763,7 +767,7 @@ static void judge_exactly(struct trial* t) {
     const double off = fabs(exact.found[k] - t->law.list[k].probability);
     if (off > most) worst = k, most = off;
   }
-  if (exact.impossible_taken >= 0 && !exact.rare) convict_of_impossible(t);
+  if (exact.impossible_mass > 1e-6) convict_of_impossible(t);
   else if (exact.trouble != NULL) {
     printf("%s is judged by samples: %s\n", t->given->id, exact.trouble);
     judge_by_samples(t);
