@@ -35,7 +35,7 @@ except ImportError:
 RULES_FOR_ANY = "any", "token", "block", "match"  # lossless rules for lines without a memory
 CONCENTRATIONS = 2.0, 16.0, 128.0, 1024.0  # of the gamblers: see Seat
 AFTER_CONVICTION = 500  # more samples: they show what the engine does, and which mistake does it
-Finding = collections.namedtuple("Finding", "rule label status samples words", defaults=[0, ()])
+Finding = collections.namedtuple("Finding", "rule label status samples words fits", defaults=[0, (), {}])
 
 
 class Usage(Exception):
@@ -70,11 +70,11 @@ class Case:
         self.target_weights = [dense(row, self.vocab_size) for row in target]
         self.draft_weights = [dense(row, self.draft_vocab_size) for row in draft]
         share = Fraction if fractions else operator.truediv
-        self.target, self.draft = (rows_of(weights, lambda w, total: w and share(w, total), fractions)
-                                   for weights in (self.target_weights, self.draft_weights))
+        self.target, self.draft = (rows_of(weights, size, lambda w, total: w and share(w, total), fractions) for weights, size in (
+            (self.target_weights, self.vocab_size), (self.draft_weights, self.draft_vocab_size)))
 
-    target_logits = property(lambda self: rows_of(self.target_weights, lambda w, _: math.log(w) if w else -math.inf))
-    draft_logits = property(lambda self: rows_of(self.draft_weights, lambda w, _: math.log(w) if w else -math.inf))
+    target_logits = property(lambda self: rows_of(self.target_weights, self.vocab_size, logit))
+    draft_logits = property(lambda self: rows_of(self.draft_weights, self.draft_vocab_size, logit))
 
     def target_row(self, text):
         """Of a case for texts: the row after the prompt and all tokens that were written or drafted so far."""
@@ -91,11 +91,15 @@ def dense(row, size):
     return [weights.get(token, 0) for token in range(size)]
 
 
-def rows_of(weights, entry, plain=False):
+def logit(weight, _):
+    return math.log(weight) if weight else -math.inf
+
+
+def rows_of(weights, size, entry, plain=False):
     rows = tuple(tuple(entry(w, total) for w in row) for row, total in zip(weights, map(sum, weights)))
     if plain or numpy is None:
         return rows
-    array = numpy.array(rows, numpy.float32).reshape(len(rows), -1 if rows else 0)
+    array = numpy.array(rows, numpy.float32).reshape(len(rows), size)
     array.flags.writeable = False
     return array
 
@@ -263,30 +267,26 @@ class Seat:
             return Finding(self.case.rule, label, "acquitted", self.views[0].samples)
         by = "an outcome that the law rules out" if math.isinf(self.wealth) else f"a wealth of 10^{math.log10(self.wealth):.1f}"
         often, rarely = (f([s for view in self.views for s in view.surprises()]) for f in (max, min))
+        fits = {mistake["name"]: self.is_law(law) for mistake, law in laws_of(mistakes, self.case)}
         return Finding(self.case.rule, label, "convicted", self.convicted_at, [
             f"it shows: {self.case.shows}", f"convicted after {self.convicted_at} samples, by {by}", f"too often: {often[2]}",
-            *([f"too rarely: {rarely[2]}"] if rarely[0] < 0 else []), *self.known(mistakes)])
+            *([f"too rarely: {rarely[2]}"] if rarely[0] < 0 else []), *in_words(fits)], fits)
 
-    def known(self, mistakes):
-        """The known mistake under which the samples are likeliest, if bets against its law win nothing."""
-        fits, seen = [], self.views[0].seen
-        for mistake in mistakes_with(mistakes, self.case):
-            law = mistake["laws"][self.case.id]
-            if all(law.get(outcome) for outcome in seen):
-                view = View(*views(self.case)[0], law)
-                for outcome in seen.elements():  # what is won does not depend on the order
-                    view.add(outcome)
-                if sum(view.wealth) < 10 * len(view.wealth):
-                    fits.append((sum(n * math.log(law[outcome]) for outcome, n in seen.items()), in_words(mistake)))
-        return [max(fits)[1]] if fits else []
+    def is_law(self, law):
+        """Whether bets against this law would have won nothing from the samples that came."""
+        view, seen = View(*views(self.case)[0], law), self.views[0].seen
+        for outcome in seen.elements():  # what is won does not depend on the order
+            view.add(outcome)
+        return sum(view.wealth) < 10 * len(view.wealth)
 
 
-def mistakes_with(mistakes, case):
-    return [mistake for mistake in mistakes if case.id in mistake["laws"] and not case.is_drawn_here]
+def laws_of(mistakes, case):
+    return [] if case.is_drawn_here else [(mistake, mistake["laws"][case.id]) for mistake in mistakes if case.id in mistake["laws"]]
 
 
-def in_words(mistake):
-    return f"a known mistake has this law: {mistake['name']}. {mistake['is']}"
+def in_words(fits):
+    names = [name for name, fit in fits.items() if fit]
+    return [f"this is the law of a known mistake: {', or: '.join(names)}"] if names else []
 
 
 # ---- The exact mode: the runner hands in random numbers of which nothing is known yet
@@ -442,21 +442,21 @@ def law_by_bisection(run, most, grid=32, probes=8):
 
 
 def compared(case, law, found, left, tolerance, mistakes):
-    """(status, words) of a law that was computed."""
+    """(status, words, fits) of a law that was computed."""
     exact = not left and not any(isinstance(p, float) for p in found.values())
     room, name = 0 if exact else tolerance + left, views(case)[0][0]
     off = {outcome: abs(found.get(outcome, 0) - law.get(outcome, 0)) for outcome in {*found, *law}}
     edges = [outcome for outcome, p in found.items() if p == 0 and outcome not in law]
     worst = edges[0] if edges and max(off.values()) <= room else max(off, key=off.get)
     if off[worst] <= room and not edges:
-        return ("left open", [f"paths of probability {float(left):.2g} were not followed"]) if left > tolerance else ("acquitted", ())
+        return ("left open", [f"paths of probability {float(left):.2g} were not followed"], {}) if left > tolerance else ("acquitted", (), {})
     words = [f"it shows: {case.shows}", f"{name} = {json.dumps(worst)} has probability {float(found.get(worst, 0)):.9g}, expected "
              f"{float(law.get(worst, 0)):.9g}"]
     if worst in edges:
         words.append("it comes where a random number is equal to a threshold: is there <= in the place of <, and 0 among the numbers?")
-    fits = [in_words(mistake) for mistake in mistakes_with(mistakes, case) for other in [mistake["laws"][case.id]]
-            if all(abs(found.get(o, 0) - other.get(o, 0)) <= 1e-6 + left for o in {*found, *other})]
-    return "convicted", words + fits[:1]
+    fits = {mistake["name"]: all(abs(found.get(o, 0) - other.get(o, 0)) <= 1e-6 + left for o in {*found, *other})
+            for mistake, other in laws_of(mistakes, case)}
+    return "convicted", words + in_words(fits), fits
 
 
 # ---- The runner
@@ -538,8 +538,8 @@ class Runner:
             for outcome, share in law.items():
                 for text, rest in filled(drawn, outcome):
                     found[text] = found.get(text, 0) + p * share * rest
-        status, words = compared(case, given[0]["law"], found, left, self.options.tolerance, self.vectors["mistakes"])
-        return [Finding(rule, label, status, 0, words)]
+        status, words, fits = compared(case, given[0]["law"], found, left, self.options.tolerance, self.vectors["mistakes"])
+        return [Finding(rule, label, status, 0, words, fits)]
 
 
 MODES = {"sampled": "verify", "exact": "verify_uniforms", "batched": "verify_batch"}
@@ -584,20 +584,26 @@ def arguments(given=None):
 def report(runner):
     """Prints what was found, and returns the exit status."""
     statuses, columns = collections.defaultdict(collections.Counter), ("acquitted", "convicted", "broken", "left open", "not taken")
+    fits, others = collections.Counter(), set()
     for finding in runner.findings():
+        fits.update(name for name, fit in finding.fits.items() if fit)
+        others.update(name for name, fit in finding.fits.items() if not fit)
         if finding.words:
             print(f"{finding.status.upper()} {finding.label}", *finding.words, sep="\n  ", flush=True)
         statuses[finding.rule].update({finding.status: 1, "samples": finding.samples})
     print("".join(f"{word:>11}" for word in ("cases", "samples", *columns)).replace("      cases", f"{'rule':<20}cases"))
     for rule, count in statuses.items():
         print(f"{rule:<19}{sum(count[c] for c in columns):>6}" + "".join(f"{count[c]:>11}" for c in ("samples", *columns)))
-    others = {case["rule"] for case in runner.vectors["cases"].values()} - {"any", *statuses}
-    if others:
-        print("not offered:", ", ".join(sorted(others)))
+    missing = {case["rule"] for case in runner.vectors["cases"].values()} - {"any", *statuses}
+    if missing:
+        print("not offered:", ", ".join(sorted(missing)))
     if runner.options.mode != "exact":
         print(f"A right engine is convicted in one or more of them with probability {runner.options.false_alarms:g} at most.")
     total = sum(statuses.values(), collections.Counter())
     print(f"CONVICTED in {total['convicted']} cases" if total["convicted"] else "BROKEN" if total["broken"] else "ACQUITTED: nothing was found")
+    for mistake in runner.vectors["mistakes"]:
+        if fits[mistake["name"]] and mistake["name"] not in others:
+            print(f"A known mistake explains {fits[mistake['name']]} of them, and contradicts none: {mistake['name']}. {mistake['is']}")
     return 1 if total["convicted"] else 2 if total["broken"] else 0
 
 

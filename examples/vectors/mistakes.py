@@ -280,7 +280,7 @@ def verify_with_rows_of_neighbours(cases, seeds):
     rows, verdicts = [], []
     for case, seed in zip(cases, seeds):
         before = rows[-1:]
-        rows += case.draft
+        rows += list(case.draft)
         seen = types.SimpleNamespace(**vars(case))
         seen.draft = [*before, *case.draft][: case.gamma] if before else case.draft
         usable = all(x < len(q) and q[x] > 0 for x, q in zip(case.tokens, seen.draft))

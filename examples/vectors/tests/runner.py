@@ -7,6 +7,7 @@ import io
 import itertools
 import math
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -51,8 +52,7 @@ class Right(unittest.TestCase):
     def test_laws_in_fractions(self):
         """The independent proof of vectors.json: the papers' rules have its laws, to the last digit."""
         status, printed, found = checked(right_rules, "--mode", "exact")
-        self.assertEqual(status, 0, printed)
-        self.assertEqual({f.label for f in found if f.status != "acquitted"}, {f.label for f in found if f.rule == "keyed"})
+        self.assertEqual((status, statuses(found)), (0, {"acquitted"}), printed)
         self.assertLessEqual({case["rule"] for case in VECTORS["cases"].values()} - {"any", "text"}, {f.rule for f in found})
 
     def test_nothing_is_rounded_in_fractions(self):
@@ -63,13 +63,13 @@ class Right(unittest.TestCase):
             self.assertEqual((found, left), (given["law"], 0))
 
     def test_samples(self):
-        status, printed, found = checked(right_rules, "--samples", "400")
+        status, printed, found = checked(right_rules, "--samples", "200")
         self.assertEqual(status, 0, printed)
-        self.assertEqual(statuses(found), {"acquitted", "not taken"})
+        self.assertEqual(statuses(found), {"acquitted"})
         self.assertIn("ACQUITTED", printed)
 
     def test_batches(self):
-        status, printed, found = checked(right_rules, "--mode", "batched", "--samples", "300")
+        status, printed, found = checked(right_rules, "--mode", "batched", "--samples", "200")
         self.assertEqual((status, statuses(found)), (0, {"acquitted"}), printed)
 
     def test_floats(self):
@@ -89,17 +89,32 @@ class Wrong(unittest.TestCase):
     def test_every_mistake_is_convicted(self):
         for name, what in mistakes.ENGINES.items():
             with self.subTest(name):
-                status, printed, found = checked(what, "--samples", "2500")
-                self.assertEqual(status, 1, printed)
-                self.assertNotIn("broken", statuses(found), printed)
+                self.assertEqual(self.first_conviction(what).status, "convicted")
+
+    def first_conviction(self, what):
+        """Looks at all cases shortly, and then for long: most mistakes need few samples in some case."""
+        for samples in "250", "2500":
+            for finding in check_engine.Runner(VECTORS, what, check_engine.arguments(["", "--samples", samples])).findings():
+                if finding.status != "acquitted":
+                    return finding
+        return finding
 
     def test_mistakes_are_named(self):
-        """Where the file has the mistake's law, its name is said, or that of a mistake with this law."""
+        """By their laws, which are in the file, and so are not those of the rules in mistakes.py."""
+        self.assertLessEqual({mistake["name"] for mistake in VECTORS["mistakes"]}, set(mistakes.ENGINES))
         for mistake in VECTORS["mistakes"]:
-            if mistake["name"] in mistakes.ENGINES:
-                with self.subTest(mistake["name"]):
-                    _, printed, _ = checked(mistakes.ENGINES[mistake["name"]], "--samples", "2500", *cases_of(mistake))
-                    self.assertIn(f"a known mistake has this law: {mistake['name']}.", printed)
+            with self.subTest(mistake["name"]):
+                status, printed, found = checked(mistakes.ENGINES[mistake["name"]], "--mode", "exact")
+                self.assertRegex(printed, f"A known mistake explains [0-9]+ of them, and contradicts none: {re.escape(mistake['name'])}[.]")
+                self.assertEqual({finding.label for finding in found if finding.fits.get(mistake["name"])}, set(mistake["laws"]))
+
+    def test_mistakes_are_named_by_samples(self):
+        for name in "u is always 0", "the replacement from the next row", "a block that stops at the first failed coin":
+            with self.subTest(name):
+                mistake = next(mistake for mistake in VECTORS["mistakes"] if mistake["name"] == name)
+                case = max(mistake["laws"], key=lambda one: distance(mistake["laws"][one], VECTORS["cases"][one]["law"]))
+                _, printed, _ = checked(mistakes.ENGINES[name], "--samples", "2000", "--case", case)
+                self.assertRegex(printed, f"this is the law of a known mistake: (.*, or: )?{re.escape(name)}[,\n]")
 
     def test_exactly(self):
         for name in "u is always 0", "p/(q + 1e-5)", "one number for coin and replacement", "the acceptance product is not capped":
@@ -131,11 +146,6 @@ class Wrong(unittest.TestCase):
         self.assertRegex(printed, r"CONVICTED token/by-hand\n  it shows: .*\n  convicted after \d+ samples, by a wealth of 10\^\d")
         self.assertRegex(printed, r"too often: .* came \d+ times in \d+, expected \d+\.\d\n  too rarely: .* = .* came 0 times")
         self.assertIn("CONVICTED in 1 cases", printed)
-
-
-def cases_of(mistake):
-    """Options for one case of those that tell this mistake from others."""
-    return ["--case", max(mistake["laws"], key=lambda name: distance(mistake["laws"][name], VECTORS["cases"][name]["law"]))]
 
 
 def distance(law, other):
