@@ -40,7 +40,7 @@ enum vector_status { VECTOR_OK = 0, VECTOR_NO_RULE = 1 };  // any other status: 
 
 // The engine's. Verdicts of different seeds must be independent.
 int verify(const struct vector_case* to_judge, uint64_t seed, struct vector_verdict* verdict);
-// Ours: a random number in [0, 1), from `seed`. An engine that takes all its numbers here can be judged in the mode "exact".
+// Ours: a random number in [0, 1). An engine that takes all its numbers here needs no seed, and can be judged in the mode "exact".
 double vector_uniform(void);
 
 #ifdef __cplusplus
@@ -291,7 +291,7 @@ struct trial {
   struct vector_case given[2];  // one for each step
   struct vector_verdict verdicts[2];
   const char* shows;
-  int any, tree, samples, convicted, not_had;
+  int any, samples, convicted, not_had;
   struct law law;
   struct outcome latest;
   int *class_of[VIEWS], *counts[VIEWS];  // of each outcome: what is bet on
@@ -513,7 +513,7 @@ static void call_engine(struct trial* t) {
     t->verdicts[s].accepted = t->verdicts[s].token = -1;
     for (int i = 0; i < t->given[s].gamma; ++i) t->verdicts[s].path[i] = -1;
   }
-  const int status = verify(t->given, random_bits(), t->verdicts);
+  const int status = verify(t->given, fixed.on ? 0 : random_bits(), t->verdicts);
   t->not_had = status == VECTOR_NO_RULE;
   if (status == VECTOR_OK) take_verdict(t);
   else if (!t->not_had) broken("the engine is broken: case %s: verify returned %d\n", t->given->id, status);
@@ -626,6 +626,8 @@ static struct {
   double impossible[DEPTH];  // numbers that give an outcome of probability 0
   int impossible_taken;      // how many they are; -1: none were found
   double impossible_mass;    // with what probability such numbers come; 0: at single points, 0 above all
+  int by_samples;            // how many cases were judged so instead
+  int most_taken;            // 0: the engine took no number in any call
   long runs;
   const char* trouble;
 } exact;
@@ -648,6 +650,7 @@ static void run_fixed(struct trial* t) {
   fixed.taken = 0;
   call_engine(t);
   fixed.on = 0;
+  if (fixed.taken > exact.most_taken) exact.most_taken = fixed.taken;
   if (t->not_had) exact.trouble = "the engine has no such rule";
   else if (fixed.taken > DEPTH) exact.trouble = "the engine takes more than 64 numbers";
   else if (++exact.runs > 300000) exact.trouble = "there are too many thresholds";
@@ -662,7 +665,7 @@ static void convict_of_impossible(struct trial* t) {
   printf(" has probability 0, and comes with the numbers");
   for (int k = 0; k < exact.impossible_taken; ++k) printf(" %.8g", exact.impossible[k]);
   if (exact.impossible_mass > 0) printf(": probability %.3g in all\n", exact.impossible_mass);
-  else printf(", and hardly others (a float is 0 once in 2^24 draws)\n");
+  else printf(", at this point alone (a float is 0 once in 2^24 draws)\n");
 }
 
 // What becomes of the first numbers: a hash of the outcomes of a few ways to go on.
@@ -755,11 +758,12 @@ static void judge_exactly(struct trial* t) {
   exact.runs = 0;
   exact.impossible_taken = -1;
   exact.impossible_mass = 0;
+  exact.most_taken = 0;
   exact.found = grown(exact.found, t->law.count, sizeof(double));
   for (int k = 0; k < t->law.count; ++k) exact.found[k] = 0;
   explore_drafts(t, 0, 1);
   if (t->not_had) return;
-  if (exact.trouble == NULL && exact.runs == 9 && t->law.count > 1)
+  if (exact.trouble == NULL && exact.most_taken == 0 && t->law.count > 1)
     exact.trouble = "the engine takes no number";
   int worst = 0;
   double most = 0;
@@ -767,9 +771,10 @@ static void judge_exactly(struct trial* t) {
     const double off = fabs(exact.found[k] - t->law.list[k].probability);
     if (off > most) worst = k, most = off;
   }
-  if (exact.impossible_mass > 1e-6) convict_of_impossible(t);
+  if (exact.impossible_mass > 1e-6 && exact.most_taken > 0) convict_of_impossible(t);
   else if (exact.trouble != NULL) {
     printf("%s is judged by samples: %s\n", t->given->id, exact.trouble);
+    ++exact.by_samples;
     judge_by_samples(t);
   } else if (most > 1e-6) {
     convict(t, &t->law.list[worst]);
@@ -822,7 +827,7 @@ int main(int count, char** words) {
   FILE* out = convicted > 0 ? stderr : stdout;
   if (convicted > 0) fprintf(out, "convicted: %d of %d cases", convicted, judged);
   else fprintf(out, "acquitted: %d cases", judged);
-  if (exactly) fprintf(out, ", their laws within 1e-6");
+  if (exactly) fprintf(out, ", their laws within 1e-6 (%d by samples)", exact.by_samples);
   else
     fprintf(out, ", up to %d samples each; a right engine is convicted with probability %g at most", samples,
             false_alarms);
