@@ -369,6 +369,8 @@ class Number:
     def compared(self, value, below, or_equal):
         if getattr(value, "ndim", 0):
             return numpy.array([self.compared(x, below, or_equal) for x in value])
+        if value is self:  # numpy.searchsorted asks this
+            return or_equal
         return self.is_below(value, or_equal) if below else not self.is_below(value, not or_equal)
 
     __lt__, __le__ = lambda self, value: self.compared(value, True, False), lambda self, value: self.compared(value, True, True)
@@ -384,7 +386,7 @@ def constant(value):
     if isinstance(value, Number):
         raise Broken("a random number is compared with another one, or added to it: try --numbers plain")
     if not isinstance(value, Fraction):
-        value = Fraction(operator.index(value)) if isinstance(value, int) or hasattr(value, "bit_count") else float(value)
+        value = Fraction(value) if isinstance(value, int) else float(value)
     if value != value:
         raise Broken("a random number is compared with NaN")
     return value
@@ -600,11 +602,12 @@ def report(runner):
     if runner.options.mode != "exact":
         print(f"A right engine is convicted in one or more of them with probability {runner.options.false_alarms:g} at most.")
     total = sum(statuses.values(), collections.Counter())
-    print(f"CONVICTED in {total['convicted']} cases" if total["convicted"] else "BROKEN" if total["broken"] else "ACQUITTED: nothing was found")
+    print("CONVICTED" if total["convicted"] else "BROKEN" if total["broken"] else "ACQUITTED: nothing was found" if total["acquitted"] else
+          "NOTHING WAS JUDGED")
     for mistake in runner.vectors["mistakes"]:
         if fits[mistake["name"]] and mistake["name"] not in others:
-            print(f"A known mistake explains {fits[mistake['name']]} of them, and contradicts none: {mistake['name']}. {mistake['is']}")
-    return 1 if total["convicted"] else 2 if total["broken"] else 0
+            print(f"{fits[mistake['name']]} convictions have the law of a known mistake, and none contradicts it: {mistake['name']}. {mistake['is']}")
+    return 1 if total["convicted"] else 0 if total["acquitted"] and not total["broken"] else 2
 
 
 def main():
