@@ -52,7 +52,7 @@ struct RatioUpsideDown {
   }
 };
 
-// Block verification with w of the right size for the coins, but with a residual (p - q)+.
+// Block verification whose coins are right. But the replacement is drawn from (p - q)+, not from (w p - q)+.
 struct ForgetsWeight {
   Verdict judge(const auto& drafted, auto& chance) const {
     std::vector<double> w{1};
@@ -100,9 +100,9 @@ inline const std::vector<std::string> telling_cases{"token/by-hand",
                                                     "token/coin-and-draw",
                                                     "token/short-draft-vocabulary"};
 inline const std::vector<std::string> tiled_cases{"token/65-ids", "token/129-ids", "token/1025-ids"};
-inline const std::vector<std::string> telling_blocks{"block/weight-of-the-first", "block/weight-is-capped",
-                                                     "block/weight-in-the-residual", "block/weights-of-three",
-                                                     "block/rows-of-three-places"};
+inline const std::vector<std::string> telling_blocks{
+    "block/weight-of-the-first",    "block/weight-is-capped", "block/weight-is-capped-twice",
+    "block/weight-in-the-residual", "block/weights-of-three", "block/rows-of-three-places"};
 inline const std::vector<std::string> telling_steps{
     "greedy_block/memory", "greedy_block/memory-of-two-tokens", "greedy_block/longer-memory"};
 

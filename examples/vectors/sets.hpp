@@ -115,8 +115,8 @@ inline std::vector<Case> k_seq_cases() {
 }
 
 inline std::vector<Case> trunk_and_spares_cases() {
-  std::vector<Case> out = for_rule("trunk_and_spares", independent_trees(),
-                                   {"context-only", "line", "pair-below-the-second"});
+  std::vector<Case> out =
+      for_rule("trunk_and_spares", independent_trees(), {"context-only", "line", "pair-below-the-second"});
   append(out, for_rule("trunk_and_spares", spare_trees()));
   return out;
 }
