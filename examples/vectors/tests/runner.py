@@ -3,6 +3,7 @@
 """Tests of check_engine.py: right rules are acquitted, mistakes convicted, and broken engines named."""
 
 import contextlib
+import importlib.util
 import io
 import itertools
 import math
@@ -96,10 +97,19 @@ class Right(unittest.TestCase):
             status, printed, found = checked(engine(verify_uniforms=rule), "--mode", "exact", "--case", "token/r")
             self.assertEqual((status, statuses(found)), (0, {"acquitted"}), printed)
 
+    def test_torch(self):
+        """The rejection sampler of examples/engine/python, and PyTorch's own sampler."""
+        if check_engine.numpy is None or not importlib.util.find_spec("torch"):
+            self.skipTest("needs numpy and torch")
+        import torch_engine
+        for options in ("--case", "token/r"), ("--case", "match/"), ("--mode", "batched"):
+            status, printed, found = checked(torch_engine, "--samples", "100", *options)
+            self.assertEqual((status, statuses(found)), (0, {"acquitted"}), printed)
+
     def test_another_rule(self):
         """An engine with a rule of its own offers "any"."""
-        status, printed, found = checked(engine(RULES=["any"], verify=lambda case, seed: right_rules.token(case, right_rules.numbers_of(seed))),
-                                         "--samples", "300")
+        own = engine(RULES=["any"], verify=lambda case, seed: right_rules.token(case, right_rules.numbers_of(seed)))
+        status, printed, found = checked(own, "--samples", "300")
         self.assertEqual((status, {f.rule for f in found}), (0, {"any"}), printed)
 
 
@@ -210,11 +220,12 @@ class BrokenEngines(unittest.TestCase):
         self.assertRegex(printed, r"BROKEN ragged-token\n  the answer is \[\(0, 0\)\], expected \d+ verdicts, with the seeds \d+, ")
 
     def test_exact(self):
+        count = itertools.count()
         for words, rule in (
                 ("wants a plain number", lambda case, u: (0, int(next(u) * 2))),
                 ("compared with another one", lambda case, u: (int(next(u) < next(u)), 0)),
                 ("compared with NaN", lambda case, u: (int(next(u) < math.nan), 0)),
-                ("other things with the same random numbers", lambda case, u, count=itertools.count(): (int(next(u) < Fraction(1, 2 + next(count))), 0))):
+                ("other things with the same random numbers", lambda case, u: (int(next(u) < Fraction(1, 2 + next(count))), 0))):
             status, printed, _ = checked(engine(verify_uniforms=rule), "--mode", "exact", "--case", "token/by-hand")
             self.assertEqual(status, 2, printed)
             self.assertIn(words, printed)
@@ -348,7 +359,8 @@ class Alone(unittest.TestCase):
                 self.assertIn(words, done.stderr)
             shutil.copy(FOLDER / "vectors.json", folder)
             for words, given in (("which rules has this engine?", ("no_rules.py",)), ("has no verify,", ("no_door.py",)),
-                                 ("no case for the rules tokens", ("other.py",)), ("cannot import the engine: ModuleNotFoundError", ("raises.py",)),
+                                 ("no case for the rules tokens", ("other.py",)),
+                                 ("cannot import the engine: ModuleNotFoundError", ("raises.py",)),
                                  ("is no file of Python", ("nothing.py",)), ("has no verify_batch", ("other.py", "--mode", "batched")),
                                  ("1 or more", ("other.py", "--samples", "0"))):
                 done = self.run_in(folder, *given)
