@@ -258,7 +258,8 @@ def restarted(case, seed):
     """The request is preempted after each second token, and its generator made from its seed again."""
     text = []
     while len(text) < case.max_new_tokens and not (text and text[-1] in case.stop_tokens):
-        rest = types.SimpleNamespace(**{**vars(case), "prompt": [*case.prompt, *text], "max_new_tokens": min(2, case.max_new_tokens - len(text))})
+        left = min(2, case.max_new_tokens - len(text))
+        rest = types.SimpleNamespace(**{**vars(case), "prompt": [*case.prompt, *text], "max_new_tokens": left})
         rest.target_row, rest.draft_row = case.target_row, case.draft_row
         text += right_rules.generate(rest, seed)
     return text

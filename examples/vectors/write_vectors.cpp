@@ -39,7 +39,8 @@ const std::vector<std::pair<std::string, std::string>> rules{
      "Greedy block verification with its modified target: Sun et al., arXiv:2403.10444, appendix, Algorithms "
      "4 to 6."},
     {"argmax",
-     "Argmax verification, temperature 0: a token is kept as long as it is the target's argmax, among equals the lowest id; Leviathan, Kalman, Matias, arXiv:2211.17192, section 2.2."},
+     "Argmax verification, temperature 0: a token is kept as long as it is the target's argmax, among equals "
+     "the lowest id; Leviathan, Kalman, Matias, arXiv:2211.17192, section 2.2."},
     {"match",
      "Sample and match: the target draws a token at each place; a drafted token is kept as long as it is the "
      "drawn one. The rule of engines that verify with the target's own sampler; no paper."},

@@ -30,7 +30,8 @@ class Gambles:
             values = list(view.law)
             place = numpy.array([values.index(part(outcome)) for outcome in outcomes])
             p = numpy.array([view.law[value] for value in values])
-            self.views.append((place, p, numpy.zeros((runs, len(values)), numpy.int32), numpy.ones((len(check_engine.CONCENTRATIONS), runs))))
+            wealth = numpy.ones((len(check_engine.CONCENTRATIONS), runs))
+            self.views.append((place, p, numpy.zeros((runs, len(values)), numpy.int32), wealth))
 
     def draw(self, random):
         self.add(numpy.minimum(numpy.searchsorted(self.ends, random.random(len(self.each)), "right"), len(self.ends) - 1))

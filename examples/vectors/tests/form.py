@@ -243,7 +243,7 @@ class Form(unittest.TestCase):
                 with self.subTest(mistake=mistake["name"], case=name):
                     right = {json.dumps(outcome): float(fractions.Fraction(text)) for outcome, text in cases[name]["law"]}
                     wrong = {json.dumps(outcome): probability for outcome, probability in law}
-                    self.assertAlmostEqual(sum(wrong.values()), 1, delta=2e-8)
+                    self.assertAlmostEqual(sum(wrong.values()), 1, delta=1e-8)
                     self.assertGreater(max(abs(right.get(o, 0) - wrong.get(o, 0)) for o in {*right, *wrong}), 1e-9)
 
 
