@@ -32,6 +32,7 @@ def check_contents(wheel):
     for name in wanted:
         assert name in names, f"{wheel} has no {name}: {names}"
     assert any(name.endswith("/LICENSE") for name in names), f"{wheel} has no licence: {names}"
+    assert (HERE / "LICENSE").read_bytes() == (HERE.parents[2] / "LICENSE").read_bytes(), "LICENSE is not the repository's"
 
 
 def check_installed(wheel, environment):

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Compiles the Python module for a wheel. EIGEN_INCLUDE and PYBIND11_INCLUDE name the folders of these headers, if they are elsewhere."""
 
+import atexit
 import os
 import pathlib
 import re
+import shutil
 import tempfile
 
 from setuptools import Extension, setup
@@ -23,13 +25,14 @@ def folders():
 
 
 made = tempfile.mkdtemp()  # nothing is written into the sources
+atexit.register(shutil.rmtree, made)
 setup(
     version=".".join(VERSION),
-    ext_modules=[Extension("specdec", [str(ROOT / "examples/engine/python/specdec.cpp")], include_dirs=folders(), language="c++",
-                           extra_compile_args=["-std=c++20", "-O2", "-fvisibility=hidden", "-w"])],
+    ext_modules=[Extension("specdec", ["specdec.cpp"], include_dirs=folders(), language="c++",
+                           extra_compile_args=["-std=c++20", "-O2", "-g0", "-fvisibility=hidden", "-w"])],
     packages=["specdec-stubs", "specdec_vectors"],
     package_dir={"specdec_vectors": str(ROOT / "examples/vectors")},
     package_data={"specdec-stubs": ["__init__.pyi"], "specdec_vectors": ["vectors.json", "schema.json", "check_engine.c"]},
-    license_files=[str(ROOT / "LICENSE")],
+    license_files=["LICENSE"],
     options={"build": {"build_base": made}, "egg_info": {"egg_base": made}},
 )
