@@ -371,6 +371,16 @@ static void prepare_views(struct trial* t) {
   }
 }
 
+static void check_law(const struct trial* t) {
+  const struct vector_case* c = t->given;
+  for (int k = 0; k < t->law.count; ++k) {
+    const struct outcome* o = &t->law.list[k];
+    if (t->any ? o->size != c->gamma + 1 : o->size < 2) expected("outcomes as the rule has them");
+    for (int i = 0; t->any && i < o->size; ++i)
+      if (o->values[i] >= c->vocab_size) expected("outcomes with tokens of the vocabulary");
+  }
+}
+
 static uint64_t read_seed(void) {
   peek();
   const uint64_t seed = strtoull(file.at, NULL, 10);
@@ -404,6 +414,7 @@ static void read_case(void) {
   if (c->id == NULL || t.shows == NULL || t.law.count == 0) expected("a case with id, shows and law");
   for (int s = 0; s < c->steps; ++s) t.verdicts[s].path = grown(NULL, c[s].gamma, sizeof(int));
   t.latest.values = grown(NULL, c[0].gamma + c[1].gamma + 8, sizeof(int));
+  check_law(&t);
   prepare_views(&t);
   trials = grown(trials, trial_count + 1, sizeof t);
   trials[trial_count++] = t;
@@ -831,7 +842,7 @@ int main(int count, char** words) {
   else
     fprintf(out, ", up to %d samples each; a right engine is convicted with probability %g at most", samples,
             false_alarms);
-  fprintf(out, not_had > 0 ? "; %d cases are of rules that the engine has not\n" : "\n", not_had);
+  fprintf(out, not_had > 0 ? "; not judged, as the engine has no such rule: %d\n" : "\n", not_had);
   return convicted > 0;
 }
 #endif
