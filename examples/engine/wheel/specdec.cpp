@@ -1,0 +1,3 @@
+// The Python module, as a source of the wheel's own folder: setuptools takes no others.
+// SPDX-License-Identifier: MIT
+#include "../python/specdec.cpp"

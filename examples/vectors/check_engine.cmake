@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: MIT
+# The runner in C, check_engine.c, with engines that it must acquit, convict or call broken.
+set(specdec_vectors ${CMAKE_CURRENT_LIST_DIR})
+
+# specdec_engine(name engine definition ...): a program that holds engines/<engine>.h to vectors.json.
+function(specdec_engine name engine)
+  specdec_program_in_c(${name} ${specdec_vectors}/check_engine.c)
+  target_compile_definitions(${name} PRIVATE "ENGINE=\"engines/${engine}.h\"" ${ARGN})
+endfunction()
+
+if(NOT CMAKE_C_COMPILER)
+  specdec_skips(example/vectors/c "a C compiler")
+  return()
+endif()
+set(file --vectors ${specdec_vectors}/vectors.json)
+specdec_engine(engine_specdec specdec_c)
+specdec_expects(example/vectors/c_interface engine_specdec OUTPUT "^acquitted: [0-9]+ cases, " ARGUMENTS ${file} --samples 4000)
+specdec_engine(engine_token token_rule)
+specdec_expects(example/vectors/c_token engine_token OUTPUT "^acquitted: [0-9]+ cases, " ARGUMENTS ${file} --samples 4000)
+specdec_expects(example/vectors/c_token_exact engine_token OUTPUT "^acquitted: [0-9]+ cases, their laws within 1e-6 .0 by samples."
+  ARGUMENTS ${file} --mode exact)
+
+# Three mistakes. The last one is too small for some thousand samples, and plain where the law is computed.
+specdec_engine(engine_next_row token_rule MISTAKE=NEXT_ROW)
+specdec_expects(example/vectors/c_next_row engine_next_row OUTPUT "^convicted: " STATUS 1 ARGUMENTS ${file})
+specdec_engine(engine_one_number token_rule MISTAKE=ONE_NUMBER)
+specdec_expects(example/vectors/c_one_number engine_one_number OUTPUT "^convicted: " STATUS 1 ARGUMENTS ${file})
+specdec_engine(engine_smoothed token_rule MISTAKE=SMOOTHED_RATIO)
+specdec_expects(example/vectors/c_smoothed engine_smoothed OUTPUT "^convicted: " STATUS 1 ARGUMENTS ${file} --mode exact)
+
+specdec_engine(engine_broken broken)
+specdec_expects(example/vectors/c_broken engine_broken OUTPUT "broken: case .* token [0-9]+ of a vocabulary of" STATUS 2
+  ARGUMENTS ${file})
+specdec_expects(example/vectors/c_no_file engine_broken OUTPUT "no_such_file: cannot be opened" STATUS 2
+  ARGUMENTS --vectors no_such_file)

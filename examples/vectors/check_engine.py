@@ -1,0 +1,629 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Holds an engine's verification of drafts to the exact laws of vectors.json. See examples/prove/vectors.md of the library specdec.
+
+    check_engine.py my_engine.py                    samples each case, and stops a case as soon as it convicts
+    check_engine.py my_engine.py --mode exact       hands in the random numbers, and so computes the engine's law
+    check_engine.py my_engine.py --mode batched     several cases in one call, each held to its own law
+
+Copy this file and vectors.json into your tree: Python 3.9 is enough, and with numpy rows are float32 arrays. my_engine.py has
+RULES = ["token", ...] and verify(case, seed) -> (tau, token), for a tree (path, token). It may have verify_uniforms(case, uniforms) for the
+exact mode, verify_batch(cases, seeds) for the batched one, generate(case, seed) -> tokens for whole texts. NotImplementedError: the
+engine does not take this case. Ends with 0 if all are acquitted, 1 if one is convicted, 2 for wrong usage or a broken engine.
+"""
+
+import argparse
+import collections
+import copy
+import heapq
+import importlib.util
+import itertools
+import json
+import math
+import operator
+import pathlib
+import random
+import sys
+import traceback
+from fractions import Fraction
+
+try:
+    import numpy
+except ImportError:
+    numpy = None
+
+RULES_FOR_ANY = "any", "token", "block", "match"  # lossless rules for lines without a memory
+CONCENTRATIONS = 2.0, 16.0, 128.0, 1024.0  # of the gamblers: see Seat
+AFTER_CONVICTION = 500  # more samples: they show what the engine does, and which mistake does it
+Finding = collections.namedtuple("Finding", "rule label status samples words fits", defaults=[0, (), {}])
+
+
+class Usage(Exception):
+    """The runner was called wrongly, or its files do not fit."""
+
+
+class Broken(Exception):
+    """The engine raised an exception, or returned what is no outcome."""
+
+
+# ---- Cases
+
+class Case:
+    """A case as the engine gets it. Rows of `target` and `draft` are probabilities: float32 arrays if numpy is there, else tuples of
+    floats, or of Fractions. target[i] stands after i drafted tokens; in a tree target[0] after the context, target[k + 1] after tokens[k].
+    chosen[k]: tokens[k] was not drawn, and draft[k] is one-hot. A row of zeros is a dead end. A case may have `steps` in place of rows."""
+
+    def __init__(self, given, rule=None, fractions=False):
+        self.id, self.rule, self.shows, self.vocab_size = given["id"], rule or given["rule"], given["shows"], given["vocab_size"]
+        self.draft_vocab_size = given.get("draft_vocab_size", self.vocab_size)
+        for name in "tokens", "parents", "seed", "position", "prompt", "max_new_tokens", "stop_tokens":
+            setattr(self, name, given.get(name))
+        self.is_drawn_here = given["rule"] == "any"
+        self.steps = [Case({**given, **step, "steps": None}, rule, fractions) for step in given.get("steps") or []]
+        if self.steps:
+            return
+        target, draft = given["target"], given.get("draft", [None] * len(self.tokens or []))
+        if self.rule == "text":  # tables: one row, or one for each last token
+            self.orders, target, draft = (target["order"], draft["order"]), target["rows"], draft["rows"]
+        self.gamma, self.chosen = given.get("gamma", len(draft)), [row is None for row in draft]
+        draft = [{"ids": [self.tokens[k]], "weights": [1]} if row is None else row for k, row in enumerate(draft)]
+        self.target_weights = [dense(row, self.vocab_size) for row in target]
+        self.draft_weights = [dense(row, self.draft_vocab_size) for row in draft]
+        share = Fraction if fractions else operator.truediv
+        self.target, self.draft = (rows_of(weights, size, lambda w, total: w and share(w, total), fractions) for weights, size in (
+            (self.target_weights, self.vocab_size), (self.draft_weights, self.draft_vocab_size)))
+
+    target_logits = property(lambda self: rows_of(self.target_weights, self.vocab_size, logit))
+    draft_logits = property(lambda self: rows_of(self.draft_weights, self.draft_vocab_size, logit))
+
+    def target_row(self, text):
+        """Of a case for texts: the row after the prompt and all tokens that were written or drafted so far."""
+        return self.target[text[-1] if self.orders[0] else 0]
+
+    def draft_row(self, text):
+        return self.draft[text[-1] if self.orders[1] else 0]
+
+
+def dense(row, size):
+    if isinstance(row, list):
+        return row
+    weights = dict(zip(row["ids"], row["weights"]))
+    return [weights.get(token, 0) for token in range(size)]
+
+
+def logit(weight, _):
+    return math.log(weight) if weight else -math.inf
+
+
+def rows_of(weights, size, entry, plain=False):
+    rows = tuple(tuple(entry(w, total) for w in row) for row, total in zip(weights, map(sum, weights)))
+    if plain or numpy is None:
+        return rows
+    array = numpy.array(rows, numpy.float32).reshape(len(rows), size)
+    array.flags.writeable = False
+    return array
+
+
+def read_vectors(path):
+    """The file, with its cases by id, and laws as {outcome: probability}."""
+    def law(pairs, number):
+        return {frozen(outcome): number(p) for outcome, p in pairs}
+
+    try:
+        read = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise Usage(f"cannot read {path}: {error}") from None
+    found = read.get("format"), read.get("version")
+    if found != ("specdec-vectors", 1):
+        raise Usage(f"{path} has format and version {found}, and this runner reads ('specdec-vectors', 1)")
+    read["cases"] = {case["id"]: {**case, "law": law(case["law"], Fraction)} for case in read["cases"]}
+    for case in read["cases"].values():
+        if sum(case["law"].values()) != 1:
+            raise Usage(f"{path} is damaged: the law of {case['id']} does not sum to 1")
+    for mistake in read["mistakes"]:
+        mistake["laws"] = {name: law(pairs, float) for name, pairs in mistake["laws"].items()}
+    return read
+
+
+def frozen(value):
+    return tuple(map(frozen, value)) if isinstance(value, list) else value
+
+
+# ---- What an engine returns
+
+def called(door, *given):
+    try:
+        return door(*given)
+    except (Broken, NotImplementedError):
+        raise
+    except Exception as error:
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        raise Broken(f"{door.__name__} raised {type(error).__name__}: {error} ({pathlib.Path(where.filename).name}:{where.lineno})")
+
+
+def whole(value, name, size):
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise Broken(f"{name} is {value!r}, which is no integer") from None
+    if not 0 <= number < size:
+        raise Broken(f"{name} is {number}, outside 0..{size - 1}")
+    return number
+
+
+def parts(answer, expected, count=None):
+    try:
+        found = list(answer)
+    except TypeError:
+        found = None
+    if found is None or (count is not None and len(found) != count):
+        raise Broken(f"the answer is {answer!r}, expected {expected}")
+    return found
+
+
+def outcome_of(case, answer):
+    """An outcome as laws have it, from what the engine returned."""
+    if case.rule == "text":
+        return tuple(whole(x, "a token of the text", case.vocab_size) for x in parts(answer, "the tokens of a text"))
+    if case.steps:
+        return tuple(map(outcome_of, case.steps, parts(answer, f"{len(case.steps)} verdicts", len(case.steps))))
+    first, token = parts(answer, "(tau, token)" if case.parents is None else "(path, token)", 2)
+    token = whole(token, "token", case.vocab_size)
+    if case.parents is None:
+        return whole(first, "tau", case.gamma + 1), token
+    path = tuple(whole(k, "an index of the path", case.gamma) for k in parts(first, "a path of indices"))
+    if any(case.parents[k] != above for above, k in zip((-1, *path), path)):
+        raise Broken(f"{list(path)} is no path from the context down: parents is {case.parents}")
+    return path, token
+
+
+def lines(case):
+    """(a case with tokens, its probability). If the runner draws the tokens: all that may come."""
+    for line in itertools.product(*map(support, case.draft_weights)) if case.is_drawn_here else [None]:
+        drawn = copy.copy(case)
+        drawn.tokens = case.tokens if line is None else [token for token, _ in line]
+        yield drawn, 1 if line is None else math.prod(p for _, p in line)
+
+
+def filled(drawn, outcome):
+    """(outcome, probability). If the runner drew the tokens, what was emitted is filled up from the target's rows: the law of the gamma + 1
+    tokens is then the target's, whatever the rule."""
+    if not drawn.is_drawn_here:
+        return [(outcome, 1)]
+    tau, token = outcome
+    return [((*drawn.tokens[:tau], token, *(x for x, _ in rest)), math.prod(p for _, p in rest))
+            for rest in itertools.product(*map(support, drawn.target_weights[tau + 1:]))]
+
+
+def support(weights):
+    return [(token, Fraction(weight, sum(weights))) for token, weight in enumerate(weights) if weight]
+
+
+def pick(weights, source):
+    return source.choices(range(len(weights)), weights)[0]
+
+
+def views(case):
+    """(name, function): what is bet on. The outcome, and parts of it that take few values: they make a bias plain sooner."""
+    everything = operator.itemgetter(slice(None))
+    if case.rule == "text" or case.is_drawn_here:
+        return [("tokens", everything), *((name, operator.itemgetter(slice(*ends))) for name, *ends in (
+            ("first token", 1), ("first two tokens", 2), ("last token", -1, None)))]
+    names = ("first verdict", "second verdict") if case.steps else ("tau" if case.parents is None else "path", "token")
+    return [(f"({', '.join(names)})", everything)] + [(name, operator.itemgetter(i)) for i, name in enumerate(names)]
+
+
+# ---- Bets: the sampled and the batched mode
+
+class View:
+    """Bets on a part of the outcome. The gambler of concentration A begins with A imagined samples that have the law, and predicts by them
+    and by what has come (a Dirichlet prior): a small A learns fast, a large one finds small biases."""
+
+    def __init__(self, name, part, law):
+        self.name, self.part, self.law, self.seen, self.samples = name, part, collections.defaultdict(float), collections.Counter(), 0
+        for outcome, p in law.items():
+            self.law[part(outcome)] += float(p)
+        self.wealth = [1.0] * len(CONCENTRATIONS)
+
+    def add(self, outcome, bets=True):
+        value = self.part(outcome)
+        p, came, before = self.law.get(value, 0.0), self.seen[value], self.samples
+        if bets:
+            self.wealth = [w * (came + a * p) / ((before + a) * p) if p else math.inf for w, a in zip(self.wealth, CONCENTRATIONS)]
+        self.seen[value] += 1
+        self.samples += 1
+
+    def surprises(self):
+        """(how far above what is expected in standard deviations, how often it came, in words)"""
+        for value in {*self.seen, *self.law}:
+            came, expected = self.seen[value], self.samples * self.law.get(value, 0.0)
+            words = f"{self.name} = {json.dumps(value)} came {came} times in {self.samples}"
+            yield ((came - expected) / math.sqrt(expected), came, f"{words}, expected {expected:.1f}") if expected else (
+                math.inf, came, f"{words}, which the law rules out")
+
+
+class Seat:
+    """A case in one place of a call, and bets against its law. If the law is right, their wealth has mean 1 at any time, and ever reaches
+    x with probability 1/x at most (Ville 1939): so one may stop as soon as it convicts."""
+
+    def __init__(self, case, law, bound, samples):
+        self.case, self.bound, self.wealth, self.convicted_at = case, bound, 1.0, None
+        self.limit = samples if len(law) > 1 else min(samples, 64)  # an outcome that is certain comes at once, or not at all
+        self.views = [View(*view, law) for view in views(case)]
+
+    def add(self, outcome):
+        for view in self.views:
+            view.add(outcome, bets=not self.convicted_at)
+        if not self.convicted_at:
+            each = [w for view in self.views for w in view.wealth]
+            self.wealth = sum(each) / len(each)
+            if self.wealth >= self.bound:
+                self.convicted_at = self.views[0].samples
+                self.limit = self.convicted_at + min(self.limit, AFTER_CONVICTION)
+
+    def is_done(self):
+        return self.views[0].samples >= self.limit
+
+    def finding(self, label, mistakes):
+        if not self.convicted_at:
+            return Finding(self.case.rule, label, "acquitted", self.views[0].samples)
+        by = "an outcome that the law rules out" if math.isinf(self.wealth) else f"a wealth of 10^{math.log10(self.wealth):.1f}"
+        often, rarely = (f([s for view in self.views for s in view.surprises()]) for f in (max, min))
+        fits = {mistake["name"]: self.is_law(law) for mistake, law in laws_of(mistakes, self.case)}
+        return Finding(self.case.rule, label, "convicted", self.convicted_at, [
+            f"it shows: {self.case.shows}", f"convicted after {self.convicted_at} samples, by {by}", f"too often: {often[2]}",
+            *([f"too rarely: {rarely[2]}"] if rarely[0] < 0 else []), *in_words(fits)], fits)
+
+    def is_law(self, law):
+        """Whether bets against this law would have won nothing from the samples that came."""
+        view, seen = View(*views(self.case)[0], law), self.views[0].seen
+        for outcome in seen.elements():  # what is won does not depend on the order
+            view.add(outcome)
+        return sum(view.wealth) < 10 * len(view.wealth)
+
+
+def laws_of(mistakes, case):
+    return [] if case.is_drawn_here else [(mistake, mistake["laws"][case.id]) for mistake in mistakes if case.id in mistake["laws"]]
+
+
+def in_words(fits):
+    names = [name for name, fit in fits.items() if fit]
+    return [f"this is the law of a known mistake: {', or: '.join(names)}"] if names else []
+
+
+# ---- The exact mode: the runner hands in random numbers of which nothing is known yet
+
+class Cut(BaseException):
+    """This path is not followed any further. It passes through the engine."""
+
+
+class Path:
+    """One way through the engine's comparisons. New ones take the rarer side first: so a loop that repeats by chance ends, too."""
+
+    def __init__(self, decisions):
+        self.given, self.taken, self.mass, self.others = decisions, [], Fraction(1), []
+
+    def choose(self, p):
+        """Whether something of probability p happens. With p = 0 it happens only if a number is equal to a threshold."""
+        if len(self.taken) < len(self.given):
+            side, before = self.given[len(self.taken)]
+            if before != p:
+                raise Broken("the engine does other things with the same random numbers")
+        else:
+            if 0 < self.mass < 1e-12 or len(self.taken) > 2000:
+                raise Cut
+            side = 0 < p <= 0.5
+            if self.mass:
+                self.others.append((self.mass * (1 - p if side else p), (*self.taken, (not side, p))))
+        self.mass *= p if side else 1 - p
+        self.taken.append((side, p))
+        return side
+
+    def numbers(self):
+        while True:
+            yield Number(Unknown(self))
+
+
+class Unknown:
+    """A number of [low, high), of which no more is known."""
+
+    def __init__(self, path):
+        self.path, self.low, self.high, self.has_low = path, Fraction(0), Fraction(1), True
+
+    def is_below(self, bound, or_equal):
+        if self.low == self.high:
+            return self.low <= bound if or_equal else self.low < bound
+        if bound >= self.high or bound < self.low or (bound == self.low and not (or_equal and self.has_low)):
+            return bound >= self.high
+        side = self.path.choose((bound - self.low) / (self.high - self.low))
+        if side:
+            self.high = bound
+        else:
+            self.low, self.has_low = bound, not or_equal
+        return side
+
+
+class Number:
+    """scale * u + shift of an unknown u. A comparison with a constant takes both sides, each with its probability."""
+
+    __array_ufunc__ = None  # numpy leaves comparisons to this class
+
+    def __init__(self, of, scale=Fraction(1), shift=Fraction(0)):
+        self.of, self.scale, self.shift = of, scale, shift
+
+    def __mul__(self, value):
+        return Number(self.of, self.scale * constant(value), self.shift * constant(value))
+
+    def __add__(self, value):
+        return Number(self.of, self.scale, self.shift + constant(value))
+
+    __rmul__, __radd__, __neg__ = __mul__, __add__, lambda self: self * -1
+    __truediv__ = lambda self, value: self * (1 / constant(value))  # noqa: E731
+    __sub__, __rsub__ = lambda self, value: self + -constant(value), lambda self, value: -self + value
+
+    def is_below(self, value, or_equal):
+        value = constant(value)
+        if self.scale == 0:
+            return self.shift <= value if or_equal else self.shift < value
+        bound = (value - self.shift) / self.scale
+        return self.of.is_below(bound, or_equal) if self.scale > 0 else not self.of.is_below(bound, not or_equal)
+
+    def compared(self, value, below, or_equal):
+        if getattr(value, "ndim", 0):
+            return numpy.array([self.compared(x, below, or_equal) for x in value])
+        if value is self:  # numpy.searchsorted asks this
+            return or_equal
+        return self.is_below(value, or_equal) if below else not self.is_below(value, not or_equal)
+
+    __lt__, __le__ = lambda self, value: self.compared(value, True, False), lambda self, value: self.compared(value, True, True)
+    __gt__, __ge__ = lambda self, value: self.compared(value, False, False), lambda self, value: self.compared(value, False, True)
+
+    def __float__(self):
+        raise Broken("the engine wants a plain number, and not one to compare: try --numbers plain")
+
+    __int__ = __bool__ = __float__
+
+
+def constant(value):
+    if isinstance(value, Number):
+        raise Broken("a random number is compared with another one, or added to it: try --numbers plain")
+    if not isinstance(value, Fraction):
+        value = Fraction(value) if isinstance(value, int) else float(value)
+    if value != value:
+        raise Broken("a random number is compared with NaN")
+    return value
+
+
+def law_of(run, most):
+    """The law of run(numbers), and the probability of what was not followed, with `most` runs."""
+    law, left, runs, order, waiting = {}, 0, 0, itertools.count(1), [(-1, 0, ())]
+    while waiting and runs < most:
+        path, runs = Path(heapq.heappop(waiting)[2]), runs + 1
+        try:
+            outcome = run(path.numbers())
+            law[outcome] = law.get(outcome, 0) + path.mass
+        except Cut:
+            left += path.mass
+        for mass, decisions in path.others:
+            heapq.heappush(waiting, (-mass, next(order), decisions))
+    return law, left - sum(mass for mass, *_ in waiting)
+
+
+def law_by_bisection(run, most, grid=32, probes=8):
+    """As law_of, with plain numbers. Where the engine begins to act otherwise is found to 2^-40: all such places, if it compares a number
+    with thresholds or searches it in cumulative sums; else an interval shorter than 1/grid may be missed."""
+    law, left, runs, order, waiting = {}, 0.0, 0, itertools.count(1), [(-1.0, 0, ())]
+
+    def acts(*fixed):
+        """(outcome, how many numbers it took) with these first numbers, and several ways to go on."""
+        for probe in range(probes):
+            more = random.Random(probe)
+            numbers = iter([*fixed, *(more.random() for _ in range(100))])
+            yield run(numbers), len(fixed) + 100 - operator.length_hint(numbers)
+
+    def edges(low, at_low, high, at_high, at):
+        if at_low != at_high:
+            if high - low < 2.0**-40:
+                return [high]
+            middle = (low + high) / 2
+            at_middle = at(middle)
+            return edges(low, at_low, middle, at_middle, at) + edges(middle, at_middle, high, at_high, at)
+        return []
+
+    while waiting:
+        (mass, _, fixed), runs = heapq.heappop(waiting), runs + 1
+        found = list(acts(*fixed))
+        if all(used <= len(fixed) for _, used in found):
+            law[found[0][0]] = law.get(found[0][0], 0.0) - mass
+        elif runs > most:
+            left -= mass
+        else:
+            points = [(u, list(acts(*fixed, u))) for u in [k / grid for k in range(grid)] + [1 - 2.0**-53]]
+            cuts = sum((edges(*a, *b, lambda u: list(acts(*fixed, u))) for a, b in zip(points, points[1:])), [])
+            for low, high in zip([0.0, *cuts], [*cuts, 1.0]):
+                heapq.heappush(waiting, (mass * (high - low), next(order), (*fixed, (low + high) / 2)))
+    return law, left
+
+
+def compared(case, law, found, left, tolerance, mistakes):
+    """(status, words, fits) of a law that was computed."""
+    exact = not left and not any(isinstance(p, float) for p in found.values())
+    room, name = 0 if exact else tolerance + left, views(case)[0][0]
+    off = {outcome: abs(found.get(outcome, 0) - law.get(outcome, 0)) for outcome in {*found, *law}}
+    edges = [outcome for outcome, p in found.items() if p == 0 and outcome not in law]
+    worst = edges[0] if edges and max(off.values()) <= room else max(off, key=off.get)
+    if off[worst] <= room and not edges and left > tolerance:
+        return "left open", [f"paths of probability {float(left):.2g} were not followed"], {}
+    if off[worst] <= room and not edges:
+        return "acquitted", (), {}
+    words = [f"it shows: {case.shows}", f"{name} = {json.dumps(worst)} has probability {float(found.get(worst, 0)):.9g}, expected "
+             f"{float(law.get(worst, 0)):.9g}"]
+    if worst in edges:
+        words.append("it comes where a random number is equal to a threshold: is there <= in the place of <, and 0 among the numbers?")
+    fits = {mistake["name"]: all(abs(found.get(o, 0) - other.get(o, 0)) <= 1e-6 + left for o in {*found, *other})
+            for mistake, other in laws_of(mistakes, case)}
+    return "convicted", words + in_words(fits), fits
+
+
+# ---- The runner
+
+class Runner:
+    """Findings about an engine, case by case, or batch by batch."""
+
+    def __init__(self, vectors, engine, options):
+        self.vectors, self.engine, self.options = vectors, engine, options
+        self.rules, door = options.rule or getattr(engine, "RULES", None), MODES[options.mode]
+        if self.rules is None:
+            raise Usage(f"which rules has this engine? Give it RULES = [...], or say --rule. Known are {', '.join(vectors['rules'])}")
+        if not hasattr(engine, door) and not (options.mode == "sampled" and hasattr(engine, "generate")):
+            raise Usage(f"the engine has no {door}, which --mode {options.mode} calls")
+        self.numbers = options.numbers or getattr(engine, "NUMBERS", "floats")
+        items = self.batches() if options.mode == "batched" else self.singles()
+        self.chosen = [item for item in items if item[0].startswith(options.case)]
+        if not self.chosen:
+            raise Usage(f"no case for the rules {', '.join(self.rules)} begins with '{options.case}'")
+        self.bound = sum(len(cases) for _, cases, _ in self.chosen) / options.false_alarms
+
+    def singles(self):
+        """(label, cases of one call, rule)"""
+        for name, case in self.vectors["cases"].items():
+            rule = case["rule"]
+            if rule == "any":
+                yield from ((f"{name} by {by}", [case], by) for by in self.rules if by in RULES_FOR_ANY)
+            elif rule in self.rules or (rule == "text" and hasattr(self.engine, "generate") and self.options.mode == "sampled"):
+                yield name, [case], rule
+
+    def batches(self):
+        for batch in self.vectors["batches"]:
+            cases = [self.vectors["cases"][name] for name in batch["cases"]]
+            if cases[0]["rule"] in self.rules:
+                yield batch["id"], cases, cases[0]["rule"]
+
+    def findings(self):
+        for label, cases, rule in self.chosen:
+            try:
+                yield from (self.exact if self.options.mode == "exact" else self.sampled)(label, cases, rule)
+            except NotImplementedError:
+                yield Finding(rule, label, "not taken")
+            except Broken as error:
+                yield Finding(rule, label, "broken", 0, [str(error)])
+
+    def sampled(self, label, given, rule):
+        cases, source = [Case(one, rule) for one in given], random.Random(f"{self.options.seed} {label}")
+        seats = [Seat(case, one["law"], self.bound, self.options.samples) for case, one in zip(cases, given)]
+        while not all(seat.is_done() for seat in seats):
+            seeds = [source.getrandbits(32) for _ in cases]
+            try:
+                outcomes = self.outcomes(cases, seeds)
+            except Broken as error:
+                raise Broken(f"{error}, with the seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}") from None
+            for seat, outcome in zip(seats, outcomes):
+                if not seat.is_done():
+                    seat.add(outcome)
+        labels = [label] if self.options.mode == "sampled" else [f"{label}, {case.id}" for case in cases]
+        return [seat.finding(one, self.vectors["mistakes"]) for seat, one in zip(seats, labels)]
+
+    def outcomes(self, cases, seeds):
+        if self.options.mode == "batched":
+            answers = parts(called(self.engine.verify_batch, cases, seeds), f"{len(cases)} verdicts", len(cases))
+            return [outcome_of(case, answer) for case, answer in zip(cases, answers)]
+        case, seed = cases[0], seeds[0]
+        door = self.engine.generate if case.rule == "text" else self.engine.verify
+        if not case.is_drawn_here:
+            return [outcome_of(case, called(door, case, seed))]
+        own, drawn = random.Random(f"runner {seed}"), copy.copy(case)  # not the numbers that the engine makes of its seed
+        drawn.tokens = [pick(row, own) for row in case.draft_weights]
+        tau, token = outcome_of(drawn, called(door, drawn, seed))
+        return [(*drawn.tokens[:tau], token, *(pick(row, own) for row in case.target_weights[tau + 1:]))]
+
+    def exact(self, label, given, rule):
+        case, found, left = Case(given[0], rule, self.numbers == "fractions"), {}, 0
+        for drawn, p in lines(case):
+            law, more = (law_by_bisection if self.numbers == "plain" else law_of)(
+                lambda numbers: outcome_of(drawn, called(self.engine.verify_uniforms, drawn, numbers)), self.options.runs)
+            left += p * more
+            for outcome, share in law.items():
+                for text, rest in filled(drawn, outcome):
+                    found[text] = found.get(text, 0) + p * share * rest
+        status, words, fits = compared(case, given[0]["law"], found, left, self.options.tolerance, self.vectors["mistakes"])
+        return [Finding(rule, label, status, 0, words, fits)]
+
+
+MODES = {"sampled": "verify", "exact": "verify_uniforms", "batched": "verify_batch"}
+
+
+# ---- From the command line
+
+def load(path):
+    """The engine, as a module."""
+    path = pathlib.Path(path).resolve()
+    spec = importlib.util.spec_from_file_location(path.stem, path) if path.is_file() else None
+    if spec is None:
+        raise Usage(f"{path} is no file of Python")
+    sys.path.insert(0, str(path.parent))
+    engine = importlib.util.module_from_spec(spec)
+    try:
+        called(spec.loader.exec_module, engine)
+    except Broken as error:
+        raise Usage(f"cannot import the engine: {str(error).replace('exec_module raised ', '')}") from None
+    return engine
+
+
+def arguments(given=None):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("engine", help="a file of Python")
+    parser.add_argument("--mode", choices=MODES, default="sampled")
+    parser.add_argument("--rule", action="append", help="only this rule; may be given again. Default: the engine's RULES")
+    parser.add_argument("--case", default="", metavar="ID", help="only cases and batches whose id begins so")
+    parser.add_argument("--samples", type=int, default=4000, help="the most samples of a case (default 4000)")
+    parser.add_argument("--false-alarms", type=float, default=1e-4, metavar="P", help="of all cases together (default 1e-4)")
+    parser.add_argument("--seed", default="1", help="of the seeds that the engine gets")
+    parser.add_argument("--numbers", choices=("fractions", "floats", "plain"), help="exact mode: rows of fractions; rows of floats; or "
+                        "random numbers of floats, too. Default: the engine's NUMBERS, or floats")
+    parser.add_argument("--tolerance", type=float, default=1e-6, help="exact mode with floats: of a probability (default 1e-6)")
+    parser.add_argument("--runs", type=int, default=20_000, help="exact mode: the most calls for a case")
+    parser.add_argument("--vectors", default=pathlib.Path(__file__).resolve().with_name("vectors.json"), metavar="FILE")
+    options = parser.parse_args(given)
+    if options.samples < 1 or options.runs < 1 or not 0 < options.false_alarms < 1:
+        parser.error("--samples and --runs are 1 or more, and --false-alarms is between 0 and 1")
+    return options
+
+
+def report(runner):
+    """Prints what was found, and returns the exit status."""
+    statuses, columns = collections.defaultdict(collections.Counter), ("acquitted", "convicted", "broken", "left open", "not taken")
+    fits, others = collections.Counter(), set()
+    for finding in runner.findings():
+        fits.update(name for name, fit in finding.fits.items() if fit)
+        others.update(name for name, fit in finding.fits.items() if not fit)
+        if finding.words:
+            print(f"{finding.status.upper()} {finding.label}", *finding.words, sep="\n  ", flush=True)
+        statuses[finding.rule].update({finding.status: 1, "samples": finding.samples})
+    print("".join(f"{word:>11}" for word in ("cases", "samples", *columns)).replace("      cases", f"{'rule':<20}cases"))
+    for rule, count in statuses.items():
+        print(f"{rule:<19}{sum(count[c] for c in columns):>6}" + "".join(f"{count[c]:>11}" for c in ("samples", *columns)))
+    missing = {case["rule"] for case in runner.vectors["cases"].values()} - {"any", *statuses}
+    if missing:
+        print("not offered:", ", ".join(sorted(missing)))
+    if runner.options.mode != "exact":
+        print(f"A right engine is convicted in one or more of them with probability {runner.options.false_alarms:g} at most.")
+    total = sum(statuses.values(), collections.Counter())
+    print("CONVICTED" if total["convicted"] else "BROKEN" if total["broken"] else "ACQUITTED: nothing was found" if total["acquitted"] else
+          "NOTHING WAS JUDGED")
+    for name, words in ((mistake["name"], mistake["is"]) for mistake in runner.vectors["mistakes"]):
+        if fits[name] and name not in others:
+            print(f"{fits[name]} convictions have the law of a known mistake, and none contradicts it: {name}. {words}")
+    return 1 if total["convicted"] else 0 if total["acquitted"] and not total["broken"] else 2
+
+
+def main():
+    options = arguments()
+    try:
+        return report(Runner(read_vectors(options.vectors), load(options.engine), options))
+    except Usage as error:
+        print(f"check_engine.py: {error}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,389 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Tests of check_engine.py: right rules are acquitted, mistakes convicted, and broken engines named."""
+
+import contextlib
+import importlib.util
+import io
+import itertools
+import math
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import types
+import unittest
+from fractions import Fraction
+
+HERE = pathlib.Path(__file__).resolve().parent
+FOLDER = HERE.parent
+sys.path[:0] = [str(HERE), str(FOLDER)]
+if "--without-numpy" in sys.argv:
+    sys.argv.remove("--without-numpy")
+    sys.modules["numpy"] = None
+
+import check_engine  # noqa: E402
+import mistakes  # noqa: E402
+import right_rules  # noqa: E402
+
+VECTORS = check_engine.read_vectors(FOLDER / "vectors.json")
+
+
+def engine(**doors):
+    return types.SimpleNamespace(**{"RULES": ["token"], **doors})
+
+
+def checked(what, *options):
+    """(exit status, what was printed, findings)"""
+    runner, found = check_engine.Runner(VECTORS, what, check_engine.arguments(["", *options])), []
+    findings = runner.findings
+    runner.findings = lambda: (found.append(finding) or finding for finding in findings())
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        status = check_engine.report(runner)
+    return status, printed.getvalue(), found
+
+
+def statuses(findings):
+    return {finding.status for finding in findings}
+
+
+class Right(unittest.TestCase):
+    def test_laws_in_fractions(self):
+        """The independent proof of vectors.json: the papers' rules have its laws, to the last digit."""
+        status, printed, found = checked(right_rules, "--mode", "exact")
+        self.assertEqual((status, statuses(found)), (0, {"acquitted"}), printed)
+        self.assertLessEqual({case["rule"] for case in VECTORS["cases"].values()} - {"any", "text"}, {f.rule for f in found})
+
+    def test_nothing_is_rounded_in_fractions(self):
+        for name in "token/by-hand", "block/top-k-zeros", "traversal/pair":
+            given = VECTORS["cases"][name]
+            case = check_engine.Case(given, fractions=True)
+            found, left = check_engine.law_of(lambda u: check_engine.outcome_of(case, right_rules.verify_uniforms(case, u)), 10_000)
+            self.assertEqual((found, left), (given["law"], 0))
+
+    def test_samples(self):
+        status, printed, found = checked(right_rules, "--samples", "200")
+        self.assertEqual(status, 0, printed)
+        self.assertEqual(statuses(found), {"acquitted"})
+        self.assertIn("ACQUITTED", printed)
+
+    def test_batches(self):
+        status, printed, found = checked(right_rules, "--mode", "batched", "--samples", "200")
+        self.assertEqual((status, statuses(found)), (0, {"acquitted"}), printed)
+
+    def test_floats(self):
+        """Thresholds of floats, and plain numbers whose thresholds are found by bisection."""
+        for numbers in "floats", "plain":
+            status, printed, found = checked(right_rules, "--mode", "exact", "--numbers", numbers, "--rule", "token", "--case", "token/t")
+            self.assertEqual((status, statuses(found)), (0, {"acquitted"}), printed)
+
+    def test_numpy(self):
+        """Engines that hand whole arrays to numpy, also with numbers of which nothing is known yet."""
+        numpy = check_engine.numpy
+        if numpy is None:
+            self.skipTest("needs numpy")
+        for token_at in (lambda sums, u: numpy.searchsorted(sums, u, side="right"), lambda sums, u: (sums > u).argmax(),
+                         lambda sums, u: (u >= sums).sum()):
+            def rule(case, u, token_at=token_at):
+                coins, number = [next(u) for _ in case.tokens], next(u)
+                for i, (coin, x) in enumerate(zip(coins, case.tokens)):
+                    if not coin < case.target[i, x] / case.draft[i, x]:
+                        q = numpy.pad(case.draft[i], (0, case.vocab_size - case.draft_vocab_size))
+                        rest = numpy.maximum(case.target[i] - q, 0, dtype=float)
+                        return i, token_at(rest.cumsum() / rest.sum(), number)
+                return case.gamma, token_at(case.target[-1].cumsum(), number)
+            status, printed, found = checked(engine(verify_uniforms=rule), "--mode", "exact", "--case", "token/r")
+            self.assertEqual((status, statuses(found)), (0, {"acquitted"}), printed)
+
+    def test_torch(self):
+        """The rejection sampler of examples/engine/python, and PyTorch's own sampler."""
+        if check_engine.numpy is None or not importlib.util.find_spec("torch"):
+            self.skipTest("needs numpy and torch")
+        import torch_engine
+        for options in ("--case", "token/r"), ("--case", "match/"), ("--mode", "batched"):
+            status, printed, found = checked(torch_engine, "--samples", "100", *options)
+            self.assertEqual((status, statuses(found)), (0, {"acquitted"}), printed)
+
+    def test_another_rule(self):
+        """An engine with a rule of its own offers "any"."""
+        own = engine(RULES=["any"], verify=lambda case, seed: right_rules.token(case, right_rules.numbers_of(seed)))
+        status, printed, found = checked(own, "--samples", "300")
+        self.assertEqual((status, {f.rule for f in found}), (0, {"any"}), printed)
+
+
+class Wrong(unittest.TestCase):
+    def test_every_mistake_is_convicted(self):
+        for name, what in mistakes.ENGINES.items():
+            with self.subTest(name):
+                self.assertEqual(self.first_conviction(what).status, "convicted")
+
+    def first_conviction(self, what):
+        """Looks at all cases shortly, and then for long: most mistakes need few samples in some case."""
+        for samples in "250", "2500":
+            for finding in check_engine.Runner(VECTORS, what, check_engine.arguments(["", "--samples", samples])).findings():
+                if finding.status != "acquitted":
+                    return finding
+        return finding
+
+    def test_mistakes_are_named(self):
+        """By their laws, which are in the file, and so are not those of the rules in mistakes.py."""
+        self.assertLessEqual({mistake["name"] for mistake in VECTORS["mistakes"]}, set(mistakes.ENGINES))
+        for mistake in VECTORS["mistakes"]:
+            with self.subTest(mistake["name"]):
+                status, printed, found = checked(mistakes.ENGINES[mistake["name"]], "--mode", "exact")
+                self.assertRegex(printed, f"law of a known mistake, and none contradicts it: {re.escape(mistake['name'])}[.]")
+                self.assertEqual({finding.label for finding in found if finding.fits.get(mistake["name"])}, set(mistake["laws"]))
+
+    def test_mistakes_are_named_by_samples(self):
+        for name in "u is always 0", "the replacement from the next row", "a block that stops at the first failed coin":
+            with self.subTest(name):
+                mistake = next(mistake for mistake in VECTORS["mistakes"] if mistake["name"] == name)
+                case = max(mistake["laws"], key=lambda one: distance(mistake["laws"][one], VECTORS["cases"][one]["law"]))
+                _, printed, _ = checked(mistakes.ENGINES[name], "--samples", "2000", "--case", case)
+                self.assertRegex(printed, f"this is the law of a known mistake: (.*, or: )?{re.escape(name)}[,\n]")
+
+    def test_exactly(self):
+        for name in "u is always 0", "p/(q + 1e-5)", "one number for coin and replacement", "the acceptance product is not capped":
+            with self.subTest(name):
+                status, printed, _ = checked(mistakes.ENGINES[name], "--mode", "exact")
+                self.assertEqual(status, 1, printed)
+
+    def test_names_of_the_gallery(self):
+        gallery = FOLDER.parent / "prove" / "field_bugs.md"
+        if gallery.exists():
+            text = gallery.read_text(encoding="utf-8")
+            for name in list(mistakes.ENGINES)[:21]:
+                self.assertIn(f"\n{name[:43]} ", text)
+
+    def test_rows_of_neighbours(self):
+        status, printed, _ = checked(mistakes.IN_BATCHES, "--mode", "batched")
+        self.assertEqual(status, 1, printed)
+
+    def test_a_number_that_is_a_threshold(self):
+        """u <= p/q accepts a token with p = 0 if u is 0: no sampling finds this."""
+        rule = mistakes.token_with(accepts=lambda u, p, q: u * q <= p)
+        status, printed, _ = checked(mistakes.judging(rule, "token"), "--mode", "exact")
+        self.assertEqual(status, 1)
+        self.assertIn("equal to a threshold", printed)
+        self.assertEqual(checked(mistakes.judging(rule, "token"), "--samples", "200")[0], 0)
+
+    def test_words(self):
+        _, printed, _ = checked(engine(verify=lambda case, seed: (case.gamma, 0)), "--case", "token/by-hand")
+        self.assertRegex(printed, r"CONVICTED token/by-hand\n  it shows: .*\n  convicted after \d+ samples, by a wealth of 10\^\d")
+        self.assertRegex(printed, r"too often: .* came \d+ times in \d+, expected \d+\.\d\n  too rarely: .* = .* came 0 times")
+        self.assertIn("\nCONVICTED\n", printed)
+
+
+def distance(law, other):
+    return sum(abs(law.get(o, 0) - float(other.get(o, 0))) for o in {*law, *other})
+
+
+class BrokenEngines(unittest.TestCase):
+    def named(self, words, verify, *options):
+        status, printed, found = checked(engine(verify=verify), "--case", "token/by-hand", *options)
+        self.assertEqual((status, statuses(found)), (2, {"broken"}), printed)
+        self.assertRegex(printed, r"BROKEN token/by-hand\n  " + words + r", with the seed \d+\n")
+
+    def test_answers(self):
+        self.named(r"the answer is None, expected \(tau, token\)", lambda *_: None)
+        self.named(r"the answer is \(1, 0, 0\), expected \(tau, token\)", lambda *_: (1, 0, 0))
+        self.named(r"tau is 0\.5, which is no integer", lambda *_: (0.5, 0))
+        self.named(r"token is nan, which is no integer", lambda *_: (0, math.nan))
+        self.named(r"tau is 2, outside 0\.\.1", lambda *_: (2, 0))
+        self.named(r"tau is -1, outside 0\.\.1", lambda *_: (-1, 0))
+        self.named(r"token is 2, outside 0\.\.1", lambda *_: (0, 2))
+
+    def test_exceptions(self):
+        self.named(r"<lambda> raised ZeroDivisionError: .* \(runner\.py:\d+\)", lambda *_: 1 // 0)
+
+    def test_rows_cannot_be_written_to(self):
+        def writes(case, seed):
+            case.target[0][0] = 0.5
+        self.named(r"writes raised (TypeError|ValueError): .*", writes)
+
+    def test_a_dead_end(self):
+        status, printed, _ = checked(mistakes.FAILING, "--samples", "100")
+        self.assertEqual(status, 2)
+        self.assertIn("raised RuntimeError: no token is allowed (mistakes.py:", printed)
+
+    def test_paths(self):
+        for path, words in (((1,), "is no path"), ((0, 9), "index of the path is 9"), (3, "expected a path of indices")):
+            status, printed, _ = checked(engine(RULES=["traversal"], verify=lambda case, seed: (path, 0)), "--case", "traversal/line")
+            self.assertEqual(status, 2)
+            self.assertIn(words, printed)
+
+    def test_batches(self):
+        status, printed, _ = checked(engine(verify_batch=lambda cases, seeds: [(0, 0)]), "--mode", "batched")
+        self.assertEqual(status, 2)
+        self.assertRegex(printed, r"BROKEN ragged-token\n  the answer is \[\(0, 0\)\], expected \d+ verdicts, with the seeds \d+, ")
+
+    def test_exact(self):
+        count = itertools.count()
+        for words, rule in (
+                ("wants a plain number", lambda case, u: (0, int(next(u) * 2))),
+                ("compared with another one", lambda case, u: (int(next(u) < next(u)), 0)),
+                ("compared with NaN", lambda case, u: (int(next(u) < math.nan), 0)),
+                ("other things with the same random numbers", lambda case, u: (int(next(u) < Fraction(1, 2 + next(count))), 0))):
+            status, printed, _ = checked(engine(verify_uniforms=rule), "--mode", "exact", "--case", "token/by-hand")
+            self.assertEqual(status, 2, printed)
+            self.assertIn(words, printed)
+
+    def test_a_conviction_stays_one(self):
+        def verify(case, seed):
+            return None if case.id == "token/by-hand" else (0, 0)
+        self.assertEqual(checked(engine(verify=verify), "--case", "token")[0], 1)
+
+    def test_cases_that_are_not_taken(self):
+        def verify(case, seed):
+            if case.vocab_size > 4:
+                raise NotImplementedError
+            return right_rules.verify(case, seed)
+        status, printed, found = checked(engine(verify=verify), "--samples", "100")
+        self.assertEqual((status, statuses(found)), (0, {"acquitted", "not taken"}), printed)
+
+
+class Exact(unittest.TestCase):
+    def law(self, run):
+        return check_engine.law_of(run, 1000)
+
+    def test_arithmetic(self):
+        half, third = Fraction(1, 2), Fraction(1, 3)
+        for question, p in ((lambda u: u < third, third), (lambda u: u * 2 <= third, third / 2), (lambda u: 1 - u < third, third),
+                            (lambda u: third > u, third), (lambda u: -u >= -third, third), (lambda u: u / 2 + 1 > half + 1, 0),
+                            (lambda u: 3 * (u - half) > 1, half - third), (lambda u: u * 0 < 1, 1), (lambda u: u < 2, 1)):
+            found, left = self.law(lambda numbers: question(next(numbers)))
+            self.assertEqual(({answer: share for answer, share in found.items() if share}, left),
+                             ({answer: share for answer, share in ((True, p), (False, 1 - p)) if share}, 0))
+
+    def test_one_number_twice(self):
+        def run(numbers):
+            u = next(numbers)
+            return u < Fraction(1, 2), u < Fraction(3, 4)
+        self.assertEqual(self.law(run)[0], {(True, True): Fraction(1, 2), (False, True): Fraction(1, 4), (False, False): Fraction(1, 4)})
+
+    def test_loops(self):
+        """A loop that repeats by chance: most is followed, and the rest is said."""
+        for again in Fraction(1, 10), Fraction(9, 10):
+            def run(numbers):
+                return sum(1 for _ in itertools.takewhile(lambda u: u < again, numbers))
+            found, left = self.law(run)
+            self.assertEqual(found[2], again**2 * (1 - again))
+            self.assertEqual(sum(found.values()) + left, 1)
+            self.assertLess(left, 1e-9)
+
+    def test_bisection(self):
+        def run(numbers):
+            return next(numbers) < 0.3 and next(numbers) < 1e-5
+        found, left = check_engine.law_by_bisection(run, 1000)
+        self.assertAlmostEqual(found[True], 0.3e-5, delta=1e-11)
+        self.assertAlmostEqual(found[True] + found[False], 1, delta=1e-11)
+        self.assertEqual(left, 0)
+
+    def test_too_few_runs(self):
+        status, printed, found = checked(right_rules, "--mode", "exact", "--runs", "1", "--rule", "token", "--case", "token/by-hand")
+        self.assertEqual((status, statuses(found)), (2, {"left open"}))
+        self.assertIn("NOTHING WAS JUDGED", printed)
+        self.assertIn("were not followed", printed)
+
+
+class Bets(unittest.TestCase):
+    CASE = "token/by-hand"
+
+    def seat(self, bound=math.inf):
+        given = VECTORS["cases"][self.CASE]
+        return check_engine.Seat(check_engine.Case(given), given["law"], bound, 10_000), given["law"]
+
+    def test_wealth_has_mean_1(self):
+        _, law = self.seat()
+        mean = 0
+        for text in itertools.product(law, repeat=5):
+            seat, _ = self.seat()
+            for outcome in text:
+                seat.add(outcome)
+            mean += float(math.prod(law[outcome] for outcome in text)) * seat.wealth
+        self.assertAlmostEqual(mean, 1, delta=1e-12)
+
+    def test_stops_at_the_bound(self):
+        seat, law = self.seat(bound=1000.0)
+        rarest = min(law, key=law.get)
+        while not seat.is_done():
+            seat.add(rarest)
+        self.assertGreaterEqual(seat.wealth, 1000)
+        self.assertEqual(seat.views[0].samples, seat.convicted_at + check_engine.AFTER_CONVICTION)
+
+    def test_false_alarms(self):
+        """Drawn from the laws, by many runs at once: as many as the bound says, or fewer, and as the runner has them."""
+        if check_engine.numpy is None:
+            self.skipTest("needs numpy")
+        import false_alarms
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            self.assertEqual(false_alarms.main(["100", "--samples", "30"]), 0)
+        self.assertIn("100 right runs of", printed.getvalue())
+        seat, law = self.seat()
+        gambles = false_alarms.Gambles(seat.case, law, 2)
+        for k in 0, 1, 1, 0, 2, 1:
+            gambles.add(check_engine.numpy.array([k, 0]))
+            seat.add(list(law)[k])
+            self.assertAlmostEqual(gambles.wealth()[0], seat.wealth, delta=1e-12)
+
+
+class Alone(unittest.TestCase):
+    def run_in(self, folder, *given, python=(sys.executable, "-I")):
+        return subprocess.run([*python, "check_engine.py", *given], cwd=folder, capture_output=True, text=True, check=False)
+
+    def test_copies_in_an_empty_folder(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name in "check_engine.py", "vectors.json":
+                shutil.copy(FOLDER / name, folder)
+            pathlib.Path(folder, "my_engine.py").write_text(ENGINE, encoding="utf-8")
+            done = self.run_in(folder, "my_engine.py", "--samples", "300")
+            self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+            self.assertIn("not offered: argmax, block", done.stdout)
+            pathlib.Path(folder, "my_engine.py").write_text(ENGINE.replace("p[x] / q[x]", "1"), encoding="utf-8")
+            self.assertEqual(self.run_in(folder, "my_engine.py").returncode, 1)
+
+    def test_usage(self):
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copy(FOLDER / "check_engine.py", folder)
+            for name, text in (("no_rules.py", "def verify(case, seed): pass"), ("no_door.py", "RULES = ['token']"),
+                               ("other.py", "RULES = ['tokens']\ndef verify(case, seed): pass"), ("raises.py", "import nothing_like_this")):
+                pathlib.Path(folder, name).write_text(text, encoding="utf-8")
+            pathlib.Path(folder, "old.json").write_text("{}", encoding="utf-8")
+            pathlib.Path(folder, "bad.json").write_text("{", encoding="utf-8")
+            for words, given in (("cannot read", ("no_door.py",)), ("cannot read", ("no_door.py", "--vectors", "bad.json")),
+                                 ("this runner reads", ("no_door.py", "--vectors", "old.json"))):
+                done = self.run_in(folder, *given)
+                self.assertEqual(done.returncode, 2)
+                self.assertIn(words, done.stderr)
+            shutil.copy(FOLDER / "vectors.json", folder)
+            for words, given in (("which rules has this engine?", ("no_rules.py",)), ("has no verify,", ("no_door.py",)),
+                                 ("no case for the rules tokens", ("other.py",)),
+                                 ("cannot import the engine: ModuleNotFoundError", ("raises.py",)),
+                                 ("is no file of Python", ("nothing.py",)), ("has no verify_batch", ("other.py", "--mode", "batched")),
+                                 ("1 or more", ("other.py", "--samples", "0"))):
+                done = self.run_in(folder, *given)
+                self.assertEqual((done.returncode, done.stdout), (2, ""), given)
+                self.assertIn(words, done.stderr)
+
+
+ENGINE = """
+import random
+
+RULES = ["token"]
+
+
+def verify(case, seed):
+    source = random.Random(seed)
+    for i, x in enumerate(case.tokens):
+        p, q = case.target[i], case.draft[i]
+        if source.random() >= p[x] / q[x]:
+            q = [*q, *[0] * (len(p) - len(q))]
+            return i, source.choices(range(len(p)), [max(a - b, 0) for a, b in zip(p, q)])[0]
+    return case.gamma, source.choices(range(case.vocab_size), case.target[-1])[0]
+"""
+
+
+if __name__ == "__main__":
+    unittest.main()
