@@ -153,9 +153,12 @@ int main() {
                "                                     flat    sharp     flat    sharp\n"
             << std::fixed << std::setprecision(3);
   for (const Row& row : rows) {
+    if (!row.accepted) {
+      std::cout << row.name << "\n";
+      continue;
+    }
     std::cout << std::left << std::setw(32) << row.name << std::right;
     for (const std::vector<Pair>& of_quality : models) {
-      if (!row.accepted) break;
       double sum = 0;
       for (const Pair& pair : of_quality) sum += row.accepted(pair);
       std::cout << std::setw(9) << 1 + sum / pairs;
@@ -174,5 +177,5 @@ int main() {
   print("  recursive rejection", &OfSiblings::rejection);
   print("  greedy multi-path block", &OfSiblings::selected);
   print("  no rule can do better than", &OfSiblings::best);
-  print("  drawn first, any such rule", &OfSiblings::drawn_first);
+  print("  drawn first, traversal", &OfSiblings::drawn_first);
 }
