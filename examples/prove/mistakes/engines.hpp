@@ -99,6 +99,7 @@ inline std::vector<NamedEngine> engines_with_mistakes(const TextModels& models) 
           {"the replacement from the next row", with_rule(NextRow{})},
           {"a residual without its last tile", with_rule(MissesLastTile{})},
           {"a miss is judged greedily", with_rule(GreedyAtMiss{})},
+          {"branches with negative probabilities", with_rule(NegativeBranches{})},
           {"the bonus token from the draft's row", with_rule(BonusFromDraft{})},
           {"lists subtracted by index", listing_engine(models.target)},
           {"relaxed acceptance", with_rule(RelaxedAcceptance{})},

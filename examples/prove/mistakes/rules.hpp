@@ -68,6 +68,35 @@ struct GreedyAtMiss {
   }
 };
 
+// A choice of two, by weights that sum to 1. On paper the second may be negative. A generator then chooses the first.
+struct Branches {
+  double first;
+
+  Index vocab_size() const { return 2; }
+  double probability(Token x) const { return x == 0 ? first : 1 - first; }
+  auto sampler() const {
+    return [first = first](double u) { return u < first ? Token{0} : Token{1}; };
+  }
+};
+
+// Accepts with weight p/q, and replaces with weight 1 − p/q by a token of p. Accepted tokens have the weight q·p/q = p. The weights of
+// the replacements sum to Σ q·(1 − p/q) = 0, if the draft may hold any token. So on paper the law is right, whatever replaces.
+struct NegativeBranches {
+  Verdict judge(const auto& drafted, auto& chance) const {
+    for (Index i = 0; i < drafted.gamma(); ++i)
+      if (chance.draw(Branches{drafted.ratio(i)}) == 1) return {i, drafted.draw(chance, i)};
+    return {drafted.gamma(), drafted.draw(chance, drafted.gamma())};
+  }
+};
+// As a generator runs it.
+struct NegativeBranchesRun {
+  Verdict judge(const auto& drafted, auto& chance) const {
+    for (Index i = 0; i < drafted.gamma(); ++i)
+      if (!chance.coin(drafted.ratio(i))) return {i, drafted.draw(chance, i)};
+    return {drafted.gamma(), drafted.draw(chance, drafted.gamma())};
+  }
+};
+
 // Draws the bonus token from the last row of the draft.
 struct BonusFromDraft {
   Verdict judge(const auto& drafted, auto& chance) const {
