@@ -417,9 +417,8 @@ def law_by_bisection(run, most, grid=32, probes=8):
     def acts(*fixed):
         """(outcome, how many numbers it took) with these first numbers, and several ways to go on."""
         for probe in range(probes):
-            more = random.Random(probe)
-            numbers = iter([*fixed, *(more.random() for _ in range(100))])
-            yield run(numbers), len(fixed) + 100 - operator.length_hint(numbers)
+            used, more = itertools.count(), iter(random.Random(probe).random, None)
+            yield run(u for u, _ in zip(itertools.chain(fixed, more), used)), next(used)
 
     def edges(low, at_low, high, at_high, at):
         if at_low != at_high:
@@ -435,7 +434,7 @@ def law_by_bisection(run, most, grid=32, probes=8):
         found = list(acts(*fixed))
         if all(used <= len(fixed) for _, used in found):
             law[found[0][0]] = law.get(found[0][0], 0.0) - mass
-        elif runs > most:
+        elif runs > most or -mass < 1e-10:
             left -= mass
         else:
             points = [(u, list(acts(*fixed, u))) for u in [k / grid for k in range(grid)] + [1 - 2.0**-53]]
@@ -473,10 +472,13 @@ class Runner:
     def __init__(self, vectors, engine, options):
         self.vectors, self.engine, self.options = vectors, engine, options
         self.rules, door = options.rule or getattr(engine, "RULES", None), MODES[options.mode]
-        if self.rules is None:
-            raise Usage(f"which rules has this engine? Give it RULES = [...], or say --rule. Known are {', '.join(vectors['rules'])}")
-        if not hasattr(engine, door) and not (options.mode == "sampled" and hasattr(engine, "generate")):
-            raise Usage(f"the engine has no {door}, which --mode {options.mode} calls")
+        if self.rules is None or set(self.rules) - set(vectors["rules"]):
+            raise Usage(f"which rules has this engine? RULES or --rule is {self.rules}; known are {', '.join(vectors['rules'])}")
+        self.writes = options.mode == "sampled" and hasattr(engine, "generate") and "text" in (options.rule or ["text"])
+        if not hasattr(engine, door):
+            if not self.writes:
+                raise Usage(f"the engine has no {door}, which --mode {options.mode} calls")
+            self.rules = []
         self.numbers = options.numbers or getattr(engine, "NUMBERS", "floats")
         items = self.batches() if options.mode == "batched" else self.singles()
         self.chosen = [item for item in items if item[0].startswith(options.case)]
@@ -490,7 +492,7 @@ class Runner:
             rule = case["rule"]
             if rule == "any":
                 yield from ((f"{name} by {by}", [case], by) for by in self.rules if by in RULES_FOR_ANY)
-            elif rule in self.rules or (rule == "text" and hasattr(self.engine, "generate") and self.options.mode == "sampled"):
+            elif self.writes if rule == "text" else rule in self.rules:
                 yield name, [case], rule
 
     def batches(self):
@@ -581,7 +583,7 @@ def arguments(given=None):
     parser.add_argument("--numbers", choices=("fractions", "floats", "plain"), help="exact mode: rows of fractions; rows of floats; or "
                         "random numbers of floats, too. Default: the engine's NUMBERS, or floats")
     parser.add_argument("--tolerance", type=float, default=1e-6, help="exact mode with floats: of a probability (default 1e-6)")
-    parser.add_argument("--runs", type=int, default=20_000, help="exact mode: the most calls for a case")
+    parser.add_argument("--runs", type=int, default=20_000, help="exact mode: the most ways through the engine, for a case")
     parser.add_argument("--vectors", default=pathlib.Path(__file__).resolve().with_name("vectors.json"), metavar="FILE")
     options = parser.parse_args(given)
     if options.samples < 1 or options.runs < 1 or not 0 < options.false_alarms < 1:

@@ -79,6 +79,12 @@ class Right(unittest.TestCase):
             status, printed, found = checked(right_rules, "--mode", "exact", "--numbers", numbers, "--rule", "token", "--case", "token/t")
             self.assertEqual((status, statuses(found)), (0, {"acquitted"}), printed)
 
+    def test_only_texts(self):
+        """An engine that cannot be asked for one verification."""
+        status, printed, found = checked(engine(generate=right_rules.generate), "--samples", "100")
+        self.assertEqual((status, {f.rule for f in found}), (0, {"text"}), printed)
+        self.assertEqual({f.rule for f in checked(right_rules, "--samples", "1", "--rule", "match")[2]}, {"match"})
+
     def test_numpy(self):
         """Engines that hand whole arrays to numpy, also with numbers of which nothing is known yet."""
         numpy = check_engine.numpy
@@ -281,6 +287,11 @@ class Exact(unittest.TestCase):
         self.assertAlmostEqual(found[True] + found[False], 1, delta=1e-11)
         self.assertEqual(left, 0)
 
+    def test_bisection_of_a_loop(self):
+        found, left = check_engine.law_by_bisection(lambda numbers: sum(1 for _ in itertools.takewhile(lambda u: u < 0.25, numbers)), 1000)
+        self.assertAlmostEqual(found[3], 0.25**3 * 0.75, delta=1e-9)
+        self.assertLess(left, 1e-9)
+
     def test_too_few_runs(self):
         status, printed, found = checked(right_rules, "--mode", "exact", "--runs", "1", "--rule", "token", "--case", "token/by-hand")
         self.assertEqual((status, statuses(found)), (2, {"left open"}))
@@ -348,7 +359,7 @@ class Alone(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             shutil.copy(FOLDER / "check_engine.py", folder)
             for name, text in (("no_rules.py", "def verify(case, seed): pass"), ("no_door.py", "RULES = ['token']"),
-                               ("other.py", "RULES = ['tokens']\ndef verify(case, seed): pass"), ("raises.py", "import nothing_like_this")):
+                               ("other.py", "RULES = ['token', 'blok']\ndef verify(case, seed): pass"), ("raises.py", "import nothing_like_this")):
                 pathlib.Path(folder, name).write_text(text, encoding="utf-8")
             pathlib.Path(folder, "old.json").write_text("{}", encoding="utf-8")
             pathlib.Path(folder, "bad.json").write_text("{", encoding="utf-8")
@@ -359,9 +370,10 @@ class Alone(unittest.TestCase):
                 self.assertIn(words, done.stderr)
             shutil.copy(FOLDER / "vectors.json", folder)
             for words, given in (("which rules has this engine?", ("no_rules.py",)), ("has no verify,", ("no_door.py",)),
-                                 ("no case for the rules tokens", ("other.py",)),
+                                 ("no case for the rules token begins with 'x'", ("other.py", "--rule", "token", "--case", "x")),
+                                 ("RULES or --rule is ['token', 'blok']; known are token, block,", ("other.py",)),
                                  ("cannot import the engine: ModuleNotFoundError", ("raises.py",)),
-                                 ("is no file of Python", ("nothing.py",)), ("has no verify_batch", ("other.py", "--mode", "batched")),
+                                 ("is no file of Python", ("nothing.py",)), ("has no verify_batch", ("other.py", "--rule", "token", "--mode", "batched")),
                                  ("1 or more", ("other.py", "--samples", "0"))):
                 done = self.run_in(folder, *given)
                 self.assertEqual((done.returncode, done.stdout), (2, ""), given)
