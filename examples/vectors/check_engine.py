@@ -319,28 +319,20 @@ class Path:
         self.taken.append((side, p))
         return side
 
+    def is_below(self, known, bound, or_equal):
+        """Whether a number u is below a bound. Of u is known that it is in [low, high), and whether it may be low itself."""
+        low, high, has_low = known
+        if low == high:
+            return low <= bound if or_equal else low < bound
+        if bound >= high or bound < low or (bound == low and not (or_equal and has_low)):
+            return bound >= high
+        side = self.choose((bound - low) / (high - low))
+        known[:] = (low, bound, has_low) if side else (bound, high, not or_equal)
+        return side
+
     def numbers(self):
         while True:
-            yield Number(Unknown(self))
-
-
-class Unknown:
-    """A number of [low, high), of which no more is known."""
-
-    def __init__(self, path):
-        self.path, self.low, self.high, self.has_low = path, Fraction(0), Fraction(1), True
-
-    def is_below(self, bound, or_equal):
-        if self.low == self.high:
-            return self.low <= bound if or_equal else self.low < bound
-        if bound >= self.high or bound < self.low or (bound == self.low and not (or_equal and self.has_low)):
-            return bound >= self.high
-        side = self.path.choose((bound - self.low) / (self.high - self.low))
-        if side:
-            self.high = bound
-        else:
-            self.low, self.has_low = bound, not or_equal
-        return side
+            yield Number(self, [Fraction(0), Fraction(1), True])
 
 
 class Number:
@@ -348,32 +340,30 @@ class Number:
 
     __array_ufunc__ = None  # numpy leaves comparisons to this class
 
-    def __init__(self, of, scale=Fraction(1), shift=Fraction(0)):
-        self.of, self.scale, self.shift = of, scale, shift
+    def __init__(self, path, known, scale=Fraction(1), shift=Fraction(0)):
+        self.path, self.known, self.scale, self.shift = path, known, scale, shift
 
     def __mul__(self, value):
-        return Number(self.of, self.scale * constant(value), self.shift * constant(value))
+        return Number(self.path, self.known, self.scale * constant(value), self.shift * constant(value))
 
     def __add__(self, value):
-        return Number(self.of, self.scale, self.shift + constant(value))
+        return Number(self.path, self.known, self.scale, self.shift + constant(value))
 
     __rmul__, __radd__, __neg__ = __mul__, __add__, lambda self: self * -1
     __truediv__ = lambda self, value: self * (1 / constant(value))  # noqa: E731
     __sub__, __rsub__ = lambda self, value: self + -constant(value), lambda self, value: -self + value
-
-    def is_below(self, value, or_equal):
-        value = constant(value)
-        if self.scale == 0:
-            return self.shift <= value if or_equal else self.shift < value
-        bound = (value - self.shift) / self.scale
-        return self.of.is_below(bound, or_equal) if self.scale > 0 else not self.of.is_below(bound, not or_equal)
 
     def compared(self, value, below, or_equal):
         if getattr(value, "ndim", 0):
             return numpy.array([self.compared(x, below, or_equal) for x in value])
         if value is self:  # numpy.searchsorted asks this
             return or_equal
-        return self.is_below(value, or_equal) if below else not self.is_below(value, not or_equal)
+        distance = constant(value) - self.shift
+        if self.scale == 0:
+            return or_equal if distance == 0 else (distance > 0) == below
+        if (self.scale > 0) == below:
+            return self.path.is_below(self.known, distance / self.scale, or_equal)
+        return not self.path.is_below(self.known, distance / self.scale, not or_equal)
 
     __lt__, __le__ = lambda self, value: self.compared(value, True, False), lambda self, value: self.compared(value, True, True)
     __gt__, __ge__ = lambda self, value: self.compared(value, False, False), lambda self, value: self.compared(value, False, True)

@@ -258,7 +258,8 @@ class Exact(unittest.TestCase):
         half, third = Fraction(1, 2), Fraction(1, 3)
         for question, p in ((lambda u: u < third, third), (lambda u: u * 2 <= third, third / 2), (lambda u: 1 - u < third, third),
                             (lambda u: third > u, third), (lambda u: -u >= -third, third), (lambda u: u / 2 + 1 > half + 1, 0),
-                            (lambda u: 3 * (u - half) > 1, half - third), (lambda u: u * 0 < 1, 1), (lambda u: u < 2, 1)):
+                            (lambda u: 3 * (u - half) > 1, half - third), (lambda u: u * 0 < 1, 1), (lambda u: u < 2, 1),
+                            (lambda u: u * 0 <= 0, 1), (lambda u: u * 0 > 0, 0), (lambda u: u * 0 - 1 >= 0, 0)):
             found, left = self.law(lambda numbers: question(next(numbers)))
             self.assertEqual(({answer: share for answer, share in found.items() if share}, left),
                              ({answer: share for answer, share in ((True, p), (False, 1 - p)) if share}, 0))
