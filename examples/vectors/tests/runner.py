@@ -25,6 +25,7 @@ if "--without-numpy" in sys.argv:
     sys.modules["numpy"] = None
 
 import check_engine  # noqa: E402
+import mistaken_rules  # noqa: E402
 import mistakes  # noqa: E402
 import right_rules  # noqa: E402
 
@@ -169,7 +170,7 @@ class Wrong(unittest.TestCase):
 
     def test_a_number_that_is_a_threshold(self):
         """u <= p/q accepts a token with p = 0 if u is 0: no sampling finds this."""
-        rule = mistakes.token_with(accepts=lambda u, p, q: u * q <= p)
+        rule = mistaken_rules.token_with(accepts=lambda u, p, q: u * q <= p)
         status, printed, _ = checked(mistakes.judging(rule, "token"), "--mode", "exact")
         self.assertEqual(status, 1)
         self.assertIn("equal to a threshold", printed)
@@ -212,7 +213,7 @@ class BrokenEngines(unittest.TestCase):
     def test_a_dead_end(self):
         status, printed, _ = checked(mistakes.FAILING, "--samples", "100")
         self.assertEqual(status, 2)
-        self.assertIn("raised RuntimeError: no token is allowed (mistakes.py:", printed)
+        self.assertIn("raised RuntimeError: no token is allowed (mistaken_rules.py:", printed)
 
     def test_paths(self):
         for path, words in (((1,), "is no path"), ((0, 9), "index of the path is 9"), (3, "expected a path of indices")):
