@@ -19,7 +19,7 @@ from fractions import Fraction
 
 HERE = pathlib.Path(__file__).resolve().parent
 FOLDER = HERE.parent
-sys.path[:0] = [str(HERE), str(FOLDER)]
+sys.path[:0] = [str(HERE), str(FOLDER), str(FOLDER / "engines")]
 if "--without-numpy" in sys.argv:
     sys.argv.remove("--without-numpy")
     sys.modules["numpy"] = None
