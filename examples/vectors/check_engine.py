@@ -265,21 +265,22 @@ class Seat:
         return self.views[0].samples >= self.limit
 
     def finding(self, label, mistakes):
+        fits = {mistake["name"]: self.may_be(law) for mistake, law in laws_of(mistakes, self.case)}
         if not self.convicted_at:
-            return Finding(self.case.rule, label, "acquitted", self.views[0].samples)
+            return Finding(self.case.rule, label, "acquitted", self.views[0].samples, (), fits)
         by = "an outcome that the law rules out" if math.isinf(self.wealth) else f"a wealth of 10^{math.log10(self.wealth):.1f}"
         often, rarely = (f([s for view in self.views for s in view.surprises()]) for f in (max, min))
-        fits = {mistake["name"]: self.is_law(law) for mistake, law in laws_of(mistakes, self.case)}
         return Finding(self.case.rule, label, "convicted", self.convicted_at, [
             f"it shows: {self.case.shows}", f"convicted after {self.convicted_at} samples, by {by}", f"too often: {often[2]}",
             *([f"too rarely: {rarely[2]}"] if rarely[0] < 0 else []), *in_words(fits)], fits)
 
-    def is_law(self, law):
-        """Whether bets against this law would have won nothing from the samples that came."""
-        view, seen = View(*views(self.case)[0], law), self.views[0].seen
-        for outcome in seen.elements():  # what is won does not depend on the order
-            view.add(outcome)
-        return sum(view.wealth) < 10 * len(view.wealth)
+    def may_be(self, law):
+        """Whether bets against this law would have won nothing from the samples that came. What they win does not depend on the order."""
+        seen, n = self.views[0].seen, self.views[0].samples
+        return all(law.get(outcome) for outcome in seen) and all(
+            math.lgamma(a) - math.lgamma(n + a) + sum(
+                math.lgamma(k + a * law[outcome]) - math.lgamma(a * law[outcome]) - k * math.log(law[outcome]) for outcome, k in seen.items())
+            < math.log(20) for a in CONCENTRATIONS)
 
 
 def laws_of(mistakes, case):
@@ -441,16 +442,16 @@ def compared(case, law, found, left, tolerance, mistakes):
     off = {outcome: abs(found.get(outcome, 0) - law.get(outcome, 0)) for outcome in {*found, *law}}
     edges = [outcome for outcome, p in found.items() if p == 0 and outcome not in law]
     worst = edges[0] if edges and max(off.values()) <= room else max(off, key=off.get)
+    fits = {mistake["name"]: all(abs(found.get(o, 0) - other.get(o, 0)) <= 1e-6 + left for o in {*found, *other})
+            for mistake, other in laws_of(mistakes, case)}
     if off[worst] <= room and not edges and left > tolerance:
         return "left open", [f"paths of probability {float(left):.2g} were not followed"], {}
     if off[worst] <= room and not edges:
-        return "acquitted", (), {}
+        return "acquitted", (), fits
     words = [f"it shows: {case.shows}", f"{name} = {json.dumps(worst)} has probability {float(found.get(worst, 0)):.9g}, expected "
              f"{float(law.get(worst, 0)):.9g}"]
     if worst in edges:
         words.append("it comes where a random number is equal to a threshold: is there <= in the place of <, and 0 among the numbers?")
-    fits = {mistake["name"]: all(abs(found.get(o, 0) - other.get(o, 0)) <= 1e-6 + left for o in {*found, *other})
-            for mistake, other in laws_of(mistakes, case)}
     return "convicted", words + in_words(fits), fits
 
 
@@ -586,7 +587,7 @@ def report(runner):
     statuses, columns = collections.defaultdict(collections.Counter), ("acquitted", "convicted", "broken", "left open", "not taken")
     fits, others = collections.Counter(), set()
     for finding in runner.findings():
-        fits.update(name for name, fit in finding.fits.items() if fit)
+        fits.update(name for name, fit in finding.fits.items() if fit and finding.status == "convicted")
         others.update(name for name, fit in finding.fits.items() if not fit)
         if finding.words:
             print(f"{finding.status.upper()} {finding.label}", *finding.words, sep="\n  ", flush=True)
@@ -604,7 +605,7 @@ def report(runner):
           "NOTHING WAS JUDGED")
     for name, words in ((mistake["name"], mistake["is"]) for mistake in runner.vectors["mistakes"]):
         if fits[name] and name not in others:
-            print(f"{fits[name]} convictions have the law of a known mistake, and none contradicts it: {name}. {words}")
+            print(f"{fits[name]} convictions have the law of a known mistake, and no case contradicts it: {name}. {words}")
     return 1 if total["convicted"] else 0 if total["acquitted"] and not total["broken"] else 2
 
 

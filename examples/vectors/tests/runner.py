@@ -140,15 +140,23 @@ class Wrong(unittest.TestCase):
         for mistake in VECTORS["mistakes"]:
             with self.subTest(mistake["name"]):
                 status, printed, found = checked(mistakes.ENGINES[mistake["name"]], "--mode", "exact")
-                self.assertRegex(printed, f"law of a known mistake, and none contradicts it: {re.escape(mistake['name'])}[.]")
+                self.assertIn(mistake["name"], re.findall("law of a known mistake, and no case contradicts it: (.*?)[.] ", printed))
                 self.assertEqual({finding.label for finding in found if finding.fits.get(mistake["name"])}, set(mistake["laws"]))
+                for finding in found:
+                    if finding.label in mistake["laws"]:
+                        self.assertEqual(named(finding), near(mistake, finding.label, 4e-6))
+        # Two mistakes with one law in eleven cases. In the twelfth u = 0 has the right law, which is not that of the other mistake.
+        for options in ("--mode", "exact"), ("--samples", "300"):
+            _, printed, _ = checked(mistakes.ENGINES["u is always 0"], *options, "--rule", "token")
+            self.assertEqual(re.findall("no case contradicts it: (.*?)[.] ", printed), ["u is always 0"])
 
     def test_mistakes_are_named_by_samples(self):
         for name in "u is always 0", "the replacement from the next row", "a block that stops at the first failed coin":
             with self.subTest(name):
                 mistake = next(mistake for mistake in VECTORS["mistakes"] if mistake["name"] == name)
                 case = max(mistake["laws"], key=lambda one: distance(mistake["laws"][one], VECTORS["cases"][one]["law"]))
-                _, printed, _ = checked(mistakes.ENGINES[name], "--samples", "2000", "--case", case)
+                _, printed, found = checked(mistakes.ENGINES[name], "--samples", "2000", "--case", case)
+                self.assertLessEqual(named(found[0]), near(mistake, case, 0.2))
                 self.assertRegex(printed, f"this is the law of a known mistake: (.*, or: )?{re.escape(name)}[,\n]")
 
     def test_exactly(self):
@@ -181,6 +189,16 @@ class Wrong(unittest.TestCase):
         self.assertRegex(printed, r"CONVICTED token/by-hand\n  it shows: .*\n  convicted after \d+ samples, by a wealth of 10\^\d")
         self.assertRegex(printed, r"too often: .* came \d+ times in \d+, expected \d+\.\d\n  too rarely: .* = .* came 0 times")
         self.assertIn("\nCONVICTED\n", printed)
+
+
+def named(finding):
+    return {name for name, fit in finding.fits.items() if fit}
+
+
+def near(mistake, case, most):
+    """The mistakes whose law of a case differs from that of this one by `most` at most."""
+    return {other["name"] for other in VECTORS["mistakes"] if case in other["laws"]
+            and distance(other["laws"][case], mistake["laws"][case]) <= most}
 
 
 def distance(law, other):
@@ -271,6 +289,13 @@ class Exact(unittest.TestCase):
             return u < Fraction(1, 2), u < Fraction(3, 4)
         self.assertEqual(self.law(run)[0], {(True, True): Fraction(1, 2), (False, True): Fraction(1, 4), (False, False): Fraction(1, 4)})
 
+    def test_what_is_known_of_a_number(self):
+        """A number that is not <= 1/2 is not 1/2 either, so nothing is left to chance. One that is not < 1/2 may be."""
+        half = Fraction(1, 2)
+        for run, answers in ((lambda u: (u <= half, u <= half), {(True, True): half, (False, False): half}),
+                             (lambda u: (u < half, u <= half), {(True, True): half, (False, False): half, (False, True): 0})):
+            self.assertEqual(self.law(lambda numbers: run(next(numbers)))[0], answers)
+
     def test_loops(self):
         """A loop that repeats by chance: most is followed, and the rest is said."""
         for again in Fraction(1, 10), Fraction(9, 10):
@@ -325,6 +350,19 @@ class Bets(unittest.TestCase):
             seat.add(rarest)
         self.assertGreaterEqual(seat.wealth, 1000)
         self.assertEqual(seat.views[0].samples, seat.convicted_at + check_engine.AFTER_CONVICTION)
+
+    def test_the_bound_counts_all_cases(self):
+        runner = check_engine.Runner(VECTORS, right_rules, check_engine.arguments(["", "--false-alarms", "0.01"]))
+        lines = [case for case in VECTORS["cases"].values() if case["rule"] == "any"]
+        self.assertEqual(runner.bound, 100 * (len(VECTORS["cases"]) + 2 * len(lines)))  # each of them by token, block and match
+        runner = check_engine.Runner(VECTORS, right_rules, check_engine.arguments(["", "--false-alarms", "0.01", "--mode", "batched"]))
+        self.assertEqual(runner.bound, 100 * sum(len(batch["cases"]) for batch in VECTORS["batches"]))
+
+    def test_a_run_can_be_repeated(self):
+        what, options = mistakes.ENGINES["the replacement from the next row"], ("--case", "token/relaxed")
+        printed = checked(what, *options)[1]
+        self.assertEqual(checked(what, *options)[1], printed)
+        self.assertNotEqual(checked(what, *options, "--seed", "2")[1], printed)
 
     def test_false_alarms(self):
         """Drawn from the laws, by many runs at once: as many as the bound says, or fewer, and as the runner has them."""
