@@ -4,15 +4,14 @@
     check_engine.py right_rules.py
     check_engine.py right_rules.py --mode exact        in fractions: each law of vectors.json, to the last digit
 
-A rule takes a case and uniform random numbers u, and compares them with `u < ...`. It works for rows of floats and of Fractions. K-SEQ
-alone needs floats, as its rho is found by bisection.
+A rule compares uniform random numbers u with `u < ...`. Rows are floats or Fractions. K-SEQ finds its rho by bisection, in floats.
 """
 
 import itertools
 import math
 import random
 
-NUMBERS = "fractions"  # check_engine.py --mode exact: the rows that it is given
+NUMBERS = "fractions"  # the rows in check_engine.py --mode exact
 
 
 def draw(row, u):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """An engine for check_engine.py: the rejection sampler of examples/engine/python, and the sampler of PyTorch itself.
 
-    check_engine.py torch_engine.py
-    check_engine.py torch_engine.py --mode batched
+    check_engine.py engines/torch_engine.py
+    check_engine.py engines/torch_engine.py --mode batched
 """
 
 import itertools
@@ -12,7 +12,7 @@ import sys
 import numpy
 import torch
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "engine" / "python"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "engine" / "python"))
 
 from rejection_sampler import rejection_sampler  # noqa: E402
 
