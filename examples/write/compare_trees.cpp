@@ -3,9 +3,10 @@
 // counted, so the noise that is left is that of the places and of the drafts. The places are common to all kinds, so most of their
 // noise cancels in the difference of two kinds.
 //
-//   compare_trees 60 2         60 places after each of the 20 prompts, 2 drafts of each kind at each place
-//   compare_trees 60 2 half    weights of half precision
+//   compare_trees 60 2         60 places in each of 20 texts, 2 drafts of each kind at each place
 //   compare_trees 60 2 sizes   trees of 4 to 32 tokens
+//
+// The weights are stored in half precision, so models that keep halves would give equal rows.
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cmath>
@@ -14,6 +15,7 @@
 #include <iomanip>
 #include <iostream>
 #include <memory>
+#include <numeric>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -51,6 +53,7 @@ std::vector<Kind> by_calls(paired::Pair& pair) {
       kinds.drawn("`drawn-first`, by hand", TreeShape{-1, -1, -1, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 10},
                   specdec::DrawnThenLikeliest{});
     if (calls < 5) kinds.confident(16, calls);
+    if (calls == 4) kinds.confident_by_sharper_rows(16, calls);
     kinds.drawn_confident(16, calls);
     kinds.sequoia(16, calls);
   }
@@ -78,25 +81,32 @@ std::vector<Kind> by_size(paired::Pair& pair, std::string_view family) {
 
 // ---- The table ----------------------------------------------------------------------------------------
 
+double mean(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
 // A mean over the places, with its standard error.
-std::string mean(const std::vector<double>& values, std::string_view plus = "") {
+std::string with_error(const std::vector<double>& values, std::string_view plus = "") {
   const auto n = static_cast<double>(values.size());
-  double sum = 0, squares = 0;
-  for (const double value : values) sum += value;
-  for (const double value : values) squares += std::pow(value - sum / n, 2);
+  const double average = mean(values);
+  double squares = 0;
+  for (const double value : values) squares += std::pow(value - average, 2);
   std::ostringstream text;
-  text << std::fixed << std::setprecision(2) << (sum < 0 ? "−" : plus) << std::abs(sum / n) << " ± "
+  text << std::fixed << std::setprecision(2) << (average < -0.005 ? "−" : plus) << std::abs(average) << " ± "
        << std::sqrt(squares / (n * (n - 1)));
   return text.str();
 }
 
-// Tokens a target call; then how many more than with the line.
+// Tokens a target call; how many more than with the line; and how many times as many.
 std::string cell(const Measured& kind, const Measured& line) {
   if (kind.tokens.empty()) return "–";
-  if (&kind == &line) return mean(kind.tokens);
+  if (&kind == &line) return with_error(kind.tokens);
   std::vector<double> more;
   for (std::size_t i = 0; i < kind.tokens.size(); ++i) more.push_back(kind.tokens[i] - line.tokens[i]);
-  return mean(kind.tokens) + ", " + mean(more, "+");
+  std::ostringstream text;
+  text << with_error(kind.tokens) << ", " << with_error(more, "+") << ", " << std::fixed
+       << std::setprecision(2) << mean(kind.tokens) / mean(line.tokens);
+  return text.str();
 }
 
 // What stands below the head of a table's column.
@@ -146,6 +156,7 @@ struct Work {
 void compare_kinds(const Work& work) {
   std::vector<Column> columns;
   std::vector<std::string> left;
+  std::vector<double> drafted;
   for (const double temperature : {0.0, 0.8, 1.0}) {
     paired::Pair pair(*work.target, *work.draft, temperature);
     const auto texts = paired::written(pair.target, work.prompts, work.places);
@@ -153,10 +164,13 @@ void compare_kinds(const Work& work) {
     std::ostringstream head;
     head << "T = " << temperature;
     columns.push_back(column(head.str(), kinds, texts, work.drafts));
+    drafted.resize(kinds.size());
     left.clear();
-    for (std::size_t k = 0; k < kinds.size(); ++k)  // above 0 there are all kinds
+    for (std::size_t k = 0; k < kinds.size(); ++k) {
+      drafted[k] = std::max(drafted[k], columns.back().drafted[k]);  // 0 where there is no such kind
       left.push_back(std::to_string(kinds[k].calls) + " | " + kinds[k].title + " | " +
-                     std::to_string(std::lround(columns.back().drafted[k])));
+                     std::to_string(std::lround(drafted[k])));
+    }
   }
   print("calls | draft | tokens", left, columns);
 }
@@ -172,26 +186,25 @@ void compare_sizes(const Work& work) {
   print("tokens", left, columns);
 }
 
-template <class Scalar>
 std::shared_ptr<generate::Model> model(const std::string& file) {
-  return generate::erased(std::make_shared<transformer::Transformer<Scalar>>(file));
+  return generate::erased(std::make_shared<transformer::Transformer<float>>(file));
 }
 
 int main(int count, char** arguments) {
   const Index places = count > 1 ? std::atoll(arguments[1]) : 1;
   const Index drafts = count > 2 ? std::atoll(arguments[2]) : 1;
   const std::string_view option = count > 3 ? arguments[3] : "";
-  if (places < 1 || drafts < 1 || !(option.empty() || option == "half" || option == "sizes")) {
-    std::cerr << "compare_trees: wanted are two positive numbers, of places and of drafts, and perhaps half "
-                 "or sizes\n";
+  const bool by_sizes = option == "sizes";
+  if (places < 1 || drafts < 1 || (!option.empty() && !by_sizes)) {
+    std::cerr
+        << "compare_trees: wanted are two positive numbers, of places and of drafts, and perhaps sizes\n";
     return 2;
   }
   const std::string weights = SPECDEC_EXAMPLES "/transformer/weights/";
-  const auto read = option == "half" ? model<Eigen::half> : model<float>;
-  Work work{read(weights + "target.bin"), read(weights + "draft.bin"), {}, places, drafts};
+  Work work{model(weights + "target.bin"), model(weights + "draft.bin"), {}, places, drafts};
   const transformer::Tokenizer tokenizer(weights + "tokenizer.bin", work.target->vocab_size());
   std::ifstream lines(SPECDEC_EXAMPLES "/data/prompts.txt");
   for (std::string line; std::getline(lines, line);) work.prompts.push_back(tokenizer.encode(line));
-  if (option == "sizes") compare_sizes(work);
+  if (by_sizes) compare_sizes(work);
   else compare_kinds(work);
 }

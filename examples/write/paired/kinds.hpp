@@ -22,18 +22,20 @@
 
 namespace paired {
 
-/// The two models at one temperature. At temperature 0 the draft model's rows have temperature 1: the tokens of trees are
-/// then chosen by them.
+/// The two models at one temperature. At temperature 0 a row has only one token, so the tokens of trees are chosen by the draft
+/// model's rows at temperature 1. They say too little of the likeliest token: it is the target's likeliest more often. So there
+/// are sharper rows, too.
 struct Pair {
   Pair(generate::Model& large, generate::Model& small, double temperature)
       : draws(temperature > 0),
         target(large, temperature),
         draft(small, draws ? temperature : 1.0),
+        sharper(small, 0.5),
         judge(target) {}
   Pair(const Pair&) = delete;
 
   bool draws;
-  Softmax target, draft;
+  Softmax target, draft, sharper;
   Judge judge;
 };
 
@@ -81,19 +83,19 @@ class NumbersOfDraft {
 };
 
 template <class Strategy, class Rule>
-Measured measured(Pair& pair, const Strategy& strategy, const Rule& rule, std::span<const Text> texts,
-                  Index drafts) {
+Measured measured(Judge& judge, Softmax& draft_model, const Strategy& strategy, const Rule& rule,
+                  std::span<const Text> texts, Index drafts) {
   Measured all;
-  specdec::ModelDrafter drafter{pair.draft, strategy};
+  specdec::ModelDrafter drafter{draft_model, strategy};
   for (std::size_t t = 0; t < texts.size(); ++t) {
-    pair.judge.begin_text();
+    judge.begin_text();
     for (Index place = 0; place < texts[t].places(); ++place) {
       const auto context = texts[t].before(place);
       double tokens = 0;
       for (Index n = 0; n < drafts; ++n) {
         NumbersOfDraft rng(t, place, n, drafts);
         const auto draft = drafter.draft(context, {}, rng);
-        const Rows& rows = pair.judge.rows(context, draft.tokens, draft.parents);
+        const Rows& rows = judge.rows(context, draft.tokens, draft.parents);
         tokens += 1 + expected_accepted(rule, rows, draft.rows, draft.tokens, draft.parents);
         all.drafted += static_cast<double>(std::ssize(draft.tokens));
       }
@@ -135,6 +137,11 @@ class Kinds {
   void confident(Index nodes, Index calls) {
     chosen("`confident`", calls, specdec::ConfidentTree{.width = 8, .depth = calls, .nodes = nodes});
   }
+  /// At temperature 0 alone.
+  void confident_by_sharper_rows(Index nodes, Index calls) {
+    add("`confident`, by sharper rows", calls, !pair_.draws,
+        specdec::ConfidentTree{.width = 8, .depth = calls, .nodes = nodes}, OfChosen{}, pair_.sharper);
+  }
   void drawn_confident(Index nodes, Index calls) {
     add("`drawn-confident`", calls, pair_.draws,
         specdec::DrawnConfidentTree{.width = nodes / calls, .depth = calls}, specdec::TraversalVerifier{});
@@ -151,11 +158,17 @@ class Kinds {
   }
   template <class Strategy, class Rule>
   void add(const std::string& title, Index calls, bool exists, const Strategy& strategy, const Rule& rule) {
+    add(title, calls, exists, strategy, rule, pair_.draft);
+  }
+  template <class Strategy, class Rule>
+  void add(const std::string& title, Index calls, bool exists, const Strategy& strategy, const Rule& rule,
+           Softmax& draft) {
     Kind kind{title, calls, {}};
     if (exists)
-      kind.measure = [&pair = pair_, strategy, rule](std::span<const Text> texts, Index drafts) {
+      kind.measure = [judge = &pair_.judge, &draft, strategy, rule](std::span<const Text> texts,
+                                                                    Index drafts) {
         constexpr bool all_chosen = std::same_as<Rule, OfChosen>;  // then all drafts at a place are equal
-        return measured(pair, strategy, rule, texts, all_chosen ? 1 : drafts);
+        return measured(*judge, draft, strategy, rule, texts, all_chosen ? 1 : drafts);
       };
     kinds_.push_back(std::move(kind));
   }

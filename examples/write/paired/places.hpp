@@ -57,25 +57,28 @@ class Softmax {
   Rows rows_;
 };
 
-/// A text that a model has written. A place is before each of its tokens.
+/// Places of a text are so many tokens apart: neighbours are much alike.
+inline constexpr Index tokens_apart = 3;
+
+/// A text that a model has written, and places in it.
 struct Text {
   Tokens all;    ///< the prompt, and what was written
   Index prompt;  ///< how many tokens the prompt has
 
-  Index places() const { return std::ssize(all) - prompt; }
-  /// The context at a place.
+  Index places() const { return (std::ssize(all) - prompt) / tokens_apart; }
+  /// The context at a place. The first place is after the prompt.
   std::span<const Token> before(Index place) const {
-    return std::span(all).first(static_cast<std::size_t>(prompt + place));
+    return std::span(all).first(static_cast<std::size_t>(prompt + place * tokens_apart));
   }
 };
 
-/// Texts of `places` tokens that the model writes alone.
+/// Texts with so many places, which the model writes alone.
 inline std::vector<Text> written(Softmax& model, std::span<const Tokens> prompts, Index places) {
   std::vector<Text> texts;
   specdec::SplitMix64 rng{1};
+  const specdec::Options options{.max_new_tokens = places * tokens_apart};
   for (const Tokens& prompt : prompts) {
-    const auto result =
-        specdec::autoregressive<specdec::TokenVerifier>(model, prompt, {.max_new_tokens = places}, rng);
+    const auto result = specdec::autoregressive<specdec::TokenVerifier>(model, prompt, options, rng);
     texts.push_back({prompt, std::ssize(prompt)});
     texts.back().all.insert(texts.back().all.end(), result.tokens.begin(), result.tokens.end());
   }
