@@ -97,7 +97,35 @@ class Batch:
         save(fig, self.file, self.title, self.shown)
 
 
-pictures = [SpeedUp(), Batch()]
+class Trees:
+    """Tokens a target call by the number of drafted tokens, for kinds of trees."""
+
+    file = FOLDER / "trees.svg"
+    title = "Tokens per target call by the number of drafted tokens, for kinds of trees"
+    looks = {"drawn-confident": (BLUE, "s", "-"), "sequoia": (GREEN, "^", "-"), "spares": (ORANGE, "o", "--"), "confident": (PINK, "D", "--")}
+
+    def __init__(self):
+        head, line, *rows = tables("write/trees.md", "### Tokens per target call")[1]
+        numbers = [[[float(number) for number in re.findall(r"[\d.]+", cell)] for cell in row] for row in (line, *rows)]
+        self.line = numbers[0][1][0]
+        self.curves = {name.strip("`"): [(row[0][0], *row[k][:2]) for row in numbers[1:]] for k, name in enumerate(head[1:], 1)}
+        self.shown = f"Tokens per target call. A line of 4 tokens: {self.line:.2f}. Trees, by their tokens: " + "; ".join(
+            f"{name}: " + ", ".join(f"{nodes:.0f} {tokens:.2f}" for nodes, tokens, _ in points) for name, points in self.curves.items()) + "."
+
+    def draw(self):
+        fig, axes = figure(1, 4.7)
+        for name, points in self.curves.items():
+            colour, marker, dashes = self.looks[name]
+            nodes, tokens, errors = zip(*points)
+            axes.errorbar(nodes, tokens, errors, label=name, color=colour, marker=marker, linestyle=dashes, capsize=2.5, elinewidth=1.2)
+        axes.axhline(self.line, color=INK, linewidth=1.4, label="a line of 4 tokens")
+        axes.set(xlabel="drafted tokens", ylabel="tokens per target call", xticks=nodes)
+        finish(fig, axes, 3, "The shipped pair of transformers, T = 0.8, four calls of the draft model, one after another, at places of "
+               "texts that the target writes. Bars: one standard error; most of it is common to all curves.")
+        save(fig, self.file, self.title, self.shown)
+
+
+pictures = [SpeedUp(), Batch(), Trees()]
 if sys.argv[1:] == ["--check"]:
     old = [picture.file.name for picture in pictures if not picture.file.is_file() or
            f"<desc>{escape(picture.shown)}</desc>" not in picture.file.read_text(encoding="utf-8")]
