@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Holds an engine's verification of drafts to the exact laws of vectors.json. See examples/prove/vectors.md of the library specdec.
+"""Holds an engine's verification of drafts to the exact laws of vectors.json. See examples/prove/check_engine.md of the library specdec.
 
     check_engine.py my_engine.py                    samples each case, and stops a case as soon as it convicts
     check_engine.py my_engine.py --mode exact       hands in the random numbers, and so computes the engine's law
