@@ -97,15 +97,15 @@ std::string with_error(const std::vector<double>& values, std::string_view plus 
   return text.str();
 }
 
-// Tokens a target call; how many more than with the line; and how many times as many.
-std::string cell(const Measured& kind, const Measured& line) {
+// Tokens a target call; how many more than with the line; and, if that is wanted, how many times as many.
+std::string cell(const Measured& kind, const Measured& line, bool ratio) {
   if (kind.tokens.empty()) return "–";
   if (&kind == &line) return with_error(kind.tokens);
   std::vector<double> more;
   for (std::size_t i = 0; i < kind.tokens.size(); ++i) more.push_back(kind.tokens[i] - line.tokens[i]);
   std::ostringstream text;
-  text << with_error(kind.tokens) << ", " << with_error(more, "+") << ", " << std::fixed
-       << std::setprecision(2) << mean(kind.tokens) / mean(line.tokens);
+  text << with_error(kind.tokens) << ", " << with_error(more, "+");
+  if (ratio) text << ", " << std::fixed << std::setprecision(2) << mean(kind.tokens) / mean(line.tokens);
   return text.str();
 }
 
@@ -118,13 +118,13 @@ struct Column {
 
 // Each kind is compared with the last line before it.
 Column column(const std::string& head, const std::vector<Kind>& kinds, const std::vector<paired::Text>& texts,
-              Index drafts) {
+              Index drafts, bool ratios) {
   Column column{head, {}, {}};
   std::vector<Measured> all;
   for (const Kind& kind : kinds) all.push_back(kind.measure ? kind.measure(texts, drafts) : Measured{});
   for (std::size_t k = 0, line = 0; k < all.size(); ++k) {
     if (kinds[k].title == "a line") line = k;
-    column.cells.push_back(cell(all[k], all[line]));
+    column.cells.push_back(cell(all[k], all[line], ratios));
     column.drafted.push_back(all[k].drafted);
   }
   return column;
@@ -163,7 +163,7 @@ void compare_kinds(const Work& work) {
     const auto kinds = by_calls(pair);
     std::ostringstream head;
     head << "T = " << temperature;
-    columns.push_back(column(head.str(), kinds, texts, work.drafts));
+    columns.push_back(column(head.str(), kinds, texts, work.drafts, true));
     drafted.resize(kinds.size());
     left.clear();
     for (std::size_t k = 0; k < kinds.size(); ++k) {
@@ -180,7 +180,7 @@ void compare_sizes(const Work& work) {
   const auto texts = paired::written(pair.target, work.prompts, work.places);
   std::vector<Column> columns;
   for (const std::string_view family : families)
-    columns.push_back(column(std::string(family), by_size(pair, family), texts, work.drafts));
+    columns.push_back(column(std::string(family), by_size(pair, family), texts, work.drafts, false));
   std::vector<std::string> left{"a line of 4"};
   for (const Index nodes : sizes) left.push_back(std::to_string(nodes));
   print("tokens", left, columns);
