@@ -271,7 +271,7 @@ class Seat:
         by = "an outcome that the law rules out" if math.isinf(self.wealth) else f"a wealth of 10^{math.log10(self.wealth):.1f}"
         often, rarely = (f([s for view in self.views for s in view.surprises()]) for f in (max, min))
         return Finding(self.case.rule, label, "convicted", self.convicted_at, [
-            f"it shows: {self.case.shows}", f"convicted after {self.convicted_at} samples, by {by}", f"too often: {often[2]}",
+            *shown(self.case), f"convicted after {self.convicted_at} samples, by {by}", f"too often: {often[2]}",
             *([f"too rarely: {rarely[2]}"] if rarely[0] < 0 else []), *in_words(fits)], fits)
 
     def may_be(self, law):
@@ -285,6 +285,13 @@ class Seat:
 
 def laws_of(mistakes, case):
     return [] if case.is_drawn_here else [(mistake, mistake["laws"][case.id]) for mistake in mistakes if case.id in mistake["laws"]]
+
+
+def shown(case):
+    """What a case is, and its rows if they are short."""
+    rows = [] if case.steps or case.rule == "text" or case.vocab_size > 8 else [
+        f"weights of the rows: target {case.target_weights}, draft {case.draft_weights}" + ("" if case.is_drawn_here else f", tokens {case.tokens}")]
+    return [f"it shows: {case.shows}", *rows]
 
 
 def in_words(fits):
@@ -441,15 +448,15 @@ def compared(case, law, found, left, tolerance, mistakes):
     room, name = 0 if exact else tolerance + left, views(case)[0][0]
     off = {outcome: abs(found.get(outcome, 0) - law.get(outcome, 0)) for outcome in {*found, *law}}
     edges = [outcome for outcome, p in found.items() if p == 0 and outcome not in law]
-    worst = edges[0] if edges and max(off.values()) <= room else max(off, key=off.get)
+    worst = edges[0] if edges and max(off.values()) <= room else max(off, key=lambda o: (o not in law and off[o] > room, off[o]))
     fits = {mistake["name"]: all(abs(found.get(o, 0) - other.get(o, 0)) <= 1e-6 + left for o in {*found, *other})
             for mistake, other in laws_of(mistakes, case)}
     if off[worst] <= room and not edges and left > tolerance:
         return "left open", [f"paths of probability {float(left):.2g} were not followed"], {}
     if off[worst] <= room and not edges:
         return "acquitted", (), fits
-    words = [f"it shows: {case.shows}", f"{name} = {json.dumps(worst)} has probability {float(found.get(worst, 0)):.9g}, expected "
-             f"{float(law.get(worst, 0)):.9g}"]
+    words = [*shown(case), f"{name} = {json.dumps(worst)} has probability {float(found.get(worst, 0)):.9g}, expected "
+             f"{float(law.get(worst, 0)):.9g}: {float(found.get(worst, 0) - law.get(worst, 0)):+.2g}"]
     if worst in edges:
         words.append("it comes where a random number is equal to a threshold: is there <= in the place of <, and 0 among the numbers?")
     return "convicted", words + in_words(fits), fits
@@ -470,7 +477,7 @@ class Runner:
             if not self.writes:
                 raise Usage(f"the engine has no {door}, which --mode {options.mode} calls")
             self.rules = []
-        self.numbers = options.numbers or getattr(engine, "NUMBERS", "floats")
+        self.numbers, self.in_floats = options.numbers or getattr(engine, "NUMBERS", "floats"), 0
         items = self.batches() if options.mode == "batched" else self.singles()
         self.chosen = [item for item in items if item[0].startswith(options.case)]
         if not self.chosen:
@@ -538,6 +545,7 @@ class Runner:
             for outcome, share in law.items():
                 for text, rest in filled(drawn, outcome):
                     found[text] = found.get(text, 0) + p * share * rest
+        self.in_floats += any(isinstance(p, float) for p in found.values())
         status, words, fits = compared(case, given[0]["law"], found, left, self.options.tolerance, self.vectors["mistakes"])
         return [Finding(rule, label, status, 0, words, fits)]
 
@@ -598,14 +606,18 @@ def report(runner):
     missing = {case["rule"] for case in runner.vectors["cases"].values()} - {"any", *statuses}
     if missing:
         print("not offered:", ", ".join(sorted(missing)))
+    if runner.numbers == "fractions" and runner.in_floats:
+        print(f"In {runner.in_floats} cases the engine computed with floats: these are compared to {runner.options.tolerance:g}.")
     if runner.options.mode != "exact":
         print(f"A right engine is convicted in one or more of them with probability {runner.options.false_alarms:g} at most.")
     total = sum(statuses.values(), collections.Counter())
     print("CONVICTED" if total["convicted"] else "BROKEN" if total["broken"] else "ACQUITTED: nothing was found" if total["acquitted"] else
           "NOTHING WAS JUDGED")
-    for name, words in ((mistake["name"], mistake["is"]) for mistake in runner.vectors["mistakes"]):
-        if fits[name] and name not in others:
-            print(f"{fits[name]} convictions have the law of a known mistake, and no case contradicts it: {name}. {words}")
+    explaining = [mistake for mistake in runner.vectors["mistakes"] if fits[mistake["name"]] and mistake["name"] not in others]
+    for name, words in ((mistake["name"], mistake["is"]) for mistake in explaining):
+        print(f"{fits[name]} convictions have the law of a known mistake, and no case contradicts it: {name}. {words}")
+    if total["convicted"] and not explaining:
+        print("No known mistake explains these convictions and fits all other cases.")
     return 1 if total["convicted"] else 0 if total["acquitted"] and not total["broken"] else 2
 
 

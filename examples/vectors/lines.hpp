@@ -119,6 +119,14 @@ inline std::vector<Case> telling_lines() {
        "p(x) = 2^-17 and q(x) = 2^-16: kept half of the time. A small number that is added to q is seen "
        "here.",
        {{{1, (1 << 17) - 1}, {1, 3}}, {{1, (1 << 16) - 1}}, {0}}},
+      {"small-residual",
+       "Half of the time the token is rejected, and its residual has the mass 2^-8: only one id can replace "
+       "it. A residual that is too small is not to be replaced by the target's row.",
+       {{{1, 128, 127}, {1, 1, 2}}, {{2, 128, 126}}, {0}}},
+      {"smaller-residual",
+       "Half of the time the token is rejected, and its residual has the mass 2^-14: only one id can replace "
+       "it.",
+       {{{1, 1 << 13, (1 << 13) - 1}, {1, 1, 2}}, {{2, 1 << 13, (1 << 13) - 2}}, {0}}},
       {"relaxed",
        "The drafted token is one of the target's likeliest, and still must be rejected half of the time.",
        {{{3, 3, 2}, {3, 2, 3}, {4, 2, 2}}, {{6, 1, 1}, {1, 1, 6}}, {0, 2}}},

@@ -60,6 +60,8 @@ inline std::vector<Case> block_cases() {
                                     "chosen-then-drawn",
                                     "short-draft-vocabulary",
                                     "tiny",
+                                    "small-residual",
+                                    "smaller-residual",
                                     "relaxed",
                                     "65-ids",
                                     "129-ids",

@@ -186,7 +186,7 @@ class Wrong(unittest.TestCase):
 
     def test_words(self):
         _, printed, _ = checked(engine(verify=lambda case, seed: (case.gamma, 0)), "--case", "token/by-hand")
-        self.assertRegex(printed, r"CONVICTED token/by-hand\n  it shows: .*\n  convicted after \d+ samples, by a wealth of 10\^\d")
+        self.assertRegex(printed, r"CONVICTED token/by-hand\n  it shows: .*\n  weights of the rows: target .*, draft .*, tokens .*\n  convicted after \d+ samples, by a wealth of 10\^\d")
         self.assertRegex(printed, r"too often: .* came \d+ times in \d+, expected \d+\.\d\n  too rarely: .* = .* came 0 times")
         self.assertIn("\nCONVICTED\n", printed)
 
