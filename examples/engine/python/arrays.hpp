@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <span>
 #include <specdec/specdec.hpp>
@@ -82,26 +83,26 @@ using Temperatures = std::vector<double>;
 template <class S>
 class LogitsOf {
  public:
-  LogitsOf(const MatrixInMemory<S>& logits, Temperatures temperatures, Index rows_of_draft)
+  LogitsOf(const MatrixInMemory<S>& logits, const Temperatures& temperatures, Index rows_of_draft)
       : logits_(specdec::numbers(logits)),
-        temperatures_(std::move(temperatures)),
+        temperatures_(std::make_shared<const Temperatures>(temperatures)),
         rows_of_draft_(rows_of_draft) {
-    for (std::size_t i = 0; i < temperatures_.size(); ++i)
-      if (!(temperatures_[i] >= 0 && temperatures_[i] <= std::numeric_limits<double>::max()))
-        refuse("temperature", temperatures_.size() > 1 ? "[" + std::to_string(i) + "]" : "", " = ",
-               temperatures_[i], " is not a finite number >= 0");
+    for (std::size_t i = 0; i < temperatures.size(); ++i)
+      if (!(temperatures[i] >= 0 && temperatures[i] <= std::numeric_limits<double>::max()))
+        refuse("temperature", temperatures.size() > 1 ? "[" + std::to_string(i) + "]" : "", " = ",
+               temperatures[i], " is not a finite number >= 0");
   }
 
   Index rows() const { return logits_.rows(); }
   Index vocab_size() const { return logits_.cols(); }
   auto row(Index i) const {
-    const std::size_t draft = temperatures_.size() > 1 ? static_cast<std::size_t>(i / rows_of_draft_) : 0;
-    return specdec::LogitsRow(logits_.row(i), temperatures_[draft]);
+    const std::size_t draft = temperatures_->size() > 1 ? static_cast<std::size_t>(i / rows_of_draft_) : 0;
+    return specdec::LogitsRow(logits_.row(i), (*temperatures_)[draft]);
   }
 
  private:
   specdec::NumbersOf<MatrixInMemory<S>> logits_;
-  Temperatures temperatures_;
+  std::shared_ptr<const Temperatures> temperatures_;  // copies of the rows share them
   Index rows_of_draft_;
 };
 
@@ -113,8 +114,9 @@ using AnyRows = specdec::VariantRows<ProbabilitiesOf<float>, ProbabilitiesOf<dou
 class Rows {
  public:
   // An array of more than two dimensions is a matrix of all its rows; the first one counts drafts.
-  Rows(const std::string& name, const py::object& given, Temperatures temperatures, Index dimensions = 2)
-      : array_(solid_array(name, given, dimensions)), rows_(of(name, std::move(temperatures))) {}
+  Rows(const std::string& name, const py::object& given, const Temperatures& temperatures,
+       Index dimensions = 2)
+      : array_(solid_array(name, given, dimensions)), rows_(of(name, temperatures)) {}
   Rows(const std::string& name, const py::object& given, std::optional<double> temperature,
        Index dimensions = 2)
       : Rows(name, given, temperature ? Temperatures{*temperature} : Temperatures{}, dimensions) {}
@@ -124,15 +126,15 @@ class Rows {
   std::string shape() const { return shape_of(array_); }
 
  private:
-  AnyRows of(const std::string& name, Temperatures temperatures) const {
-    if (py::isinstance<py::array_t<float>>(array_)) return of_type<float>(std::move(temperatures));
-    if (py::isinstance<py::array_t<double>>(array_)) return of_type<double>(std::move(temperatures));
+  AnyRows of(const std::string& name, const Temperatures& temperatures) const {
+    if (py::isinstance<py::array_t<float>>(array_)) return of_type<float>(temperatures);
+    if (py::isinstance<py::array_t<double>>(array_)) return of_type<double>(temperatures);
     refuse(name, " has numbers of type ", std::string(py::str(array_.dtype())),
            ", expected float32 or float64");
   }
 
   template <class S>
-  AnyRows of_type(Temperatures temperatures) const {
+  AnyRows of_type(const Temperatures& temperatures) const {
     constexpr std::size_t first = std::is_same_v<S, float> ? 0 : 1;  // see AnyRows
     const Index columns = array_.shape(array_.ndim() - 1);
     Index rows = 1;
@@ -140,7 +142,7 @@ class Rows {
     const MatrixInMemory<S> numbers(static_cast<const S*>(array_.data()), rows, columns);
     if (temperatures.empty()) return AnyRows(std::in_place_index<first>, ProbabilitiesOf<S>(numbers));
     return AnyRows(std::in_place_index<first + 2>,
-                   LogitsOf<S>(numbers, std::move(temperatures), rows / std::max<Index>(array_.shape(0), 1)));
+                   LogitsOf<S>(numbers, temperatures, rows / std::max<Index>(array_.shape(0), 1)));
   }
 
   py::array array_;
@@ -182,6 +184,7 @@ class DraftRows {
   }
 
   const AnyRows& view() const { return rows_ ? rows_->view() : one_hot_; }
+  const AnyRows& one_hot() const { return one_hot_; }
   const std::optional<Rows>& array() const { return rows_; }
 
  private:

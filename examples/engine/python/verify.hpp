@@ -182,6 +182,26 @@ inline Temperatures temperatures_for(Index drafts, const py::object& given) {
   return temperatures;
 }
 
+// Draft rows of drafts with rules of their own. A rule that does not look at them has one-hot rows: what stands there may be anything.
+template <class Judging>
+class DraftRowsByRule {
+ public:
+  DraftRowsByRule(const DraftRows& rows, std::span<const Judging> rules, Index rows_of_draft)
+      : rows_(&rows), rules_(rules), rows_of_draft_(rows_of_draft) {}
+
+  Index rows() const { return rows_->view().rows(); }
+  Index vocab_size() const { return rows_->view().vocab_size(); }
+  auto row(Index i) const {
+    const bool looks = rules_[static_cast<std::size_t>(i / rows_of_draft_)].looks_at_draft();
+    return (looks ? rows_->view() : rows_->one_hot()).row(i);
+  }
+
+ private:
+  const DraftRows* rows_;
+  std::span<const Judging> rules_;
+  Index rows_of_draft_;
+};
+
 // Many drafts, padded to one length: see specdec::PaddedDrafts. They are trees if the rules are for trees.
 template <class Judging>
 class PaddedBatch {
@@ -213,13 +233,12 @@ class PaddedBatch {
     {
       const py::gil_scoped_release others_may_run;
       const std::span verdicts(verdicts_);
-      const std::span rules(rules_);
+      const std::span<const Judging> rules(rules_);
+      const DraftRowsByRule draft(draft_, rules, tokens_.size(1));
       if constexpr (of_trees)
-        specdec::verify_batch(rules, target_.view(), draft_.view(), tokens_.view(), parents_->view(), layout_,
+        specdec::verify_batch(rules, target_.view(), draft, tokens_.view(), parents_->view(), layout_,
                               sources, verdicts);
-      else
-        specdec::verify_batch(rules, target_.view(), draft_.view(), tokens_.view(), layout_, sources,
-                              verdicts);
+      else specdec::verify_batch(rules, target_.view(), draft, tokens_.view(), layout_, sources, verdicts);
     }
     py::dict errors;
     for (std::size_t i = 0; i < verdicts_.size(); ++i)

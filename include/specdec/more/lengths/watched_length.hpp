@@ -21,7 +21,7 @@ namespace specdec::inline v0_2_0 {
 ///
 /// The first rest has 64 steps, or four times those in which the monitor tells that nothing is accepted, if these are more. If drafts
 /// fail again before as many steps, the next rest is twice as long, up to four times the first. So where nothing is accepted, one step
-/// in 17 drafts, and where drafts come back, this is noticed after that rest. (Acceptance a little below `least` costs little, and is
+/// in 17 drafts at most, and where drafts come back, this is noticed after that rest. (Acceptance a little below `least` costs little, and is
 /// told late.) One of an each() watches one text; one for all texts of a Batch watches what they accept together, and counts the
 /// steps of each.
 template <DraftLength Length = FixedLength>
