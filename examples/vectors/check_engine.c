@@ -466,10 +466,11 @@ static void read_file(void) {
 
 // ---- Random numbers. In the mode "exact" they are given.
 
-enum { DEPTH = 64 };
+enum { DEPTH = 64, MOST_TAKEN = 100000000 };
 static uint64_t state;  // of SplitMix64
 static struct {
-  int on, taken;
+  int on, taken;  // how many the engine took in this call
+  const char* id;
   double numbers[DEPTH];
 } fixed;
 static const double largest = 1 - 1.0 / (1 << 24);  // so that it is below 1 as a float, too
@@ -482,7 +483,10 @@ static uint64_t random_bits(void) {
 }
 
 double vector_uniform(void) {
-  if (fixed.on) return fixed.numbers[fixed.taken++ % DEPTH];
+  const int k = fixed.taken++;
+  if (k == MOST_TAKEN)
+    broken("the engine is broken: case %s: it took %d numbers, and has no verdict\n", fixed.id, k);
+  if (fixed.on && k < DEPTH) return fixed.numbers[k];
   return fmin(ldexp((double)(random_bits() >> 11), -53), largest);
 }
 
@@ -524,6 +528,8 @@ static void call_engine(struct trial* t) {
     t->verdicts[s].accepted = t->verdicts[s].token = -1;
     for (int i = 0; i < t->given[s].gamma; ++i) t->verdicts[s].path[i] = -1;
   }
+  fixed.taken = 0;
+  fixed.id = t->given->id;
   const int status = verify(t->given, fixed.on ? 0 : random_bits(), t->verdicts);
   t->not_had = status == VECTOR_NO_RULE;
   if (status == VECTOR_OK) take_verdict(t);
@@ -658,7 +664,6 @@ static void keep_impossible(void) {
 static void run_fixed(struct trial* t) {
   if (exact.trouble != NULL) return;
   fixed.on = 1;
-  fixed.taken = 0;
   call_engine(t);
   fixed.on = 0;
   if (fixed.taken > exact.most_taken) exact.most_taken = fixed.taken;
