@@ -4,7 +4,7 @@
 //
 // my_engine.h defines verify(), which is declared below. An engine in files of its own (in C or C++) defines VECTOR_TYPES_ONLY,
 // includes this file for the declarations, and is linked with it. Options: see `usage`. Exit status: 0 all cases are acquitted,
-// 1 some case is convicted, 2 the usage, the file or the engine is broken.
+// 1 some case is convicted, 2 the usage, the file or the engine (in some case) is broken.
 // SPDX-License-Identifier: MIT
 #ifndef VECTOR_TYPES
 #define VECTOR_TYPES
@@ -36,7 +36,8 @@ struct vector_verdict {
   int*
       path;  // of a tree: room for gamma numbers, the indices of the accepted tokens, from the context outward
 };
-enum vector_status { VECTOR_OK = 0, VECTOR_NO_RULE = 1 };  // any other status: the engine is broken
+// What verify() returns. Any other number: the engine is broken in this case.
+enum vector_status { VECTOR_OK = 0, VECTOR_NO_RULE = 1 };
 
 // The engine's. Verdicts of different seeds must be independent.
 int verify(const struct vector_case* to_judge, uint64_t seed, struct vector_verdict* verdict);
@@ -291,7 +292,8 @@ struct trial {
   struct vector_case given[2];  // one for each step
   struct vector_verdict verdicts[2];
   const char* shows;
-  int any, samples, convicted, not_had;
+  int any, samples, convicted;
+  int not_had, broken;  // the engine's latest answer was none
   struct law law;
   struct outcome latest;
   int *class_of[VIEWS], *counts[VIEWS];  // of each outcome: what is bet on
@@ -499,23 +501,41 @@ static int draw(const float* row, int size) {
 
 // ---- The engine's verdicts.
 
+// Ends a case in which the engine is broken.
+static void break_off(struct trial* t, const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  fflush(stdout);
+  fprintf(stderr, "the engine is broken: case %s: ", t->given->id);
+  vfprintf(stderr, format, arguments);
+  va_end(arguments);
+  t->broken = 1;
+}
+
+static int is_over(const struct trial* t) { return t->not_had || t->broken; }
+
 static void take_verdict(struct trial* t) {
   int *to = t->latest.values, size = 0;
   for (int s = 0; s < t->given->steps; ++s) {
     const struct vector_case* c = &t->given[s];
     const struct vector_verdict* v = &t->verdicts[s];
-    if (v->accepted < 0 || v->accepted > c->gamma)
-      broken("the engine is broken: case %s: %d tokens accepted of %d\n", c->id, v->accepted, c->gamma);
-    if (v->token < 0 || v->token >= c->vocab_size)
-      broken("the engine is broken: case %s: token %d of a vocabulary of %d\n", c->id, v->token,
-             c->vocab_size);
+    if (v->accepted < 0 || v->accepted > c->gamma) {
+      break_off(t, "%d tokens accepted of %d\n", v->accepted, c->gamma);
+      return;
+    }
+    if (v->token < 0 || v->token >= c->vocab_size) {
+      break_off(t, "token %d of a vocabulary of %d\n", v->token, c->vocab_size);
+      return;
+    }
     if (c->steps > 1) to[size++] = 2;
     if (!t->any) to[size++] = v->accepted;
     for (int i = 0; t->any && i < v->accepted; ++i) to[size++] = c->tokens[i];
     for (int i = 0, last = -1; c->parents != NULL && i < v->accepted; ++i) {
       const int k = v->path[i];
-      if (k < 0 || k >= c->gamma || c->parents[k] != last)
-        broken("the engine is broken: case %s: path[%d] = %d does not follow %d\n", c->id, i, k, last);
+      if (k < 0 || k >= c->gamma || c->parents[k] != last) {
+        break_off(t, "path[%d] = %d does not follow %d\n", i, k, last);
+        return;
+      }
       to[size++] = last = k;
     }
     to[size++] = v->token;
@@ -533,7 +553,7 @@ static void call_engine(struct trial* t) {
   const int status = verify(t->given, fixed.on ? 0 : random_bits(), t->verdicts);
   t->not_had = status == VECTOR_NO_RULE;
   if (status == VECTOR_OK) take_verdict(t);
-  else if (!t->not_had) broken("the engine is broken: case %s: verify returned %d\n", t->given->id, status);
+  else if (!t->not_had) break_off(t, "verify returned %d\n", status);
 }
 
 // Tokens of the rule "any" are drawn from the draft rows. Its outcome is the text: the target fills up what was not emitted.
@@ -541,7 +561,7 @@ static void sample(struct trial* t) {
   const struct vector_case* c = t->given;
   for (int i = 0; t->any && i < c->gamma; ++i) ((int*)c->tokens)[i] = draw(c->draft[i], c->vocab_size);
   call_engine(t);
-  for (struct outcome* o = &t->latest; t->any && !t->not_had && o->size <= c->gamma; ++o->size)
+  for (struct outcome* o = &t->latest; t->any && !is_over(t) && o->size <= c->gamma; ++o->size)
     o->values[o->size] = draw(c->target[o->size], c->vocab_size);
 }
 
@@ -586,7 +606,7 @@ static double mean_wealth(const struct trial* t) {
 static void judge_by_samples(struct trial* t) {
   while (t->samples < samples) {
     sample(t);
-    if (t->not_had) return;
+    if (is_over(t)) return;
     const int k = number_of(&t->law, &t->latest);
     if (k < 0) {
       convict(t, &t->latest);
@@ -619,6 +639,10 @@ static void name_mistakes(struct trial* t) {
     for (int k = 0; k <= law->count; ++k) seen[k] = 0;
     for (int n = 0, k; n < N; ++n) {
       sample(t);
+      if (is_over(t)) {
+        free(seen);
+        return;
+      }
       k = number_of(law, &t->latest);
       ++seen[k < 0 ? law->count : k];
     }
@@ -667,7 +691,7 @@ static void run_fixed(struct trial* t) {
   call_engine(t);
   fixed.on = 0;
   if (fixed.taken > exact.most_taken) exact.most_taken = fixed.taken;
-  if (t->not_had) exact.trouble = "the engine has no such rule";
+  if (is_over(t)) exact.trouble = "the engine has no verdict";
   else if (fixed.taken > DEPTH) exact.trouble = "the engine takes more than 64 numbers";
   else if (++exact.runs > 300000) exact.trouble = "there are too many thresholds";
   else if (exact.impossible_taken < 0 && !is_possible(t)) keep_impossible();
@@ -677,6 +701,7 @@ static void convict_of_impossible(struct trial* t) {
   memcpy(fixed.numbers, exact.impossible, sizeof exact.impossible);
   exact.trouble = NULL;
   run_fixed(t);
+  if (is_over(t)) return;
   convict(t, &t->latest);
   printf(" has probability 0, and comes with the numbers");
   for (int k = 0; k < exact.impossible_taken; ++k) printf(" %.8g", exact.impossible[k]);
@@ -778,7 +803,7 @@ static void judge_exactly(struct trial* t) {
   exact.found = grown(exact.found, t->law.count, sizeof(double));
   for (int k = 0; k < t->law.count; ++k) exact.found[k] = 0;
   explore_drafts(t, 0, 1);
-  if (t->not_had) return;
+  if (is_over(t)) return;
   if (exact.trouble == NULL && exact.most_taken == 0 && t->law.count > 1)
     exact.trouble = "the engine takes no number";
   int worst = 0;
@@ -796,7 +821,7 @@ static void judge_exactly(struct trial* t) {
     convict(t, &t->law.list[worst]);
     printf(" has probability %.7f, but %.7f is right\n", exact.found[worst], t->law.list[worst].probability);
   }
-  if (!t->convicted && exact.impossible_taken >= 0) convict_of_impossible(t);
+  if (!t->convicted && !is_over(t) && exact.impossible_taken >= 0) convict_of_impossible(t);
 }
 
 // ---- The program.
@@ -824,7 +849,7 @@ static void read_options(int count, char** words) {
 int main(int count, char** words) {
   read_options(count, words);
   read_file();
-  int judged = 0, convicted = 0, not_had = 0;
+  int judged = 0, convicted = 0, not_had = 0, is_broken = 0;
   const int exactly = strcmp(mode, "exact") == 0;
   for (int n = 0; n < trial_count; ++n) {
     struct trial* t = &trials[n];
@@ -833,21 +858,24 @@ int main(int count, char** words) {
     state = seed_of_run * 0xD1342543DE82EF95u + (uint64_t)n * 0x9FB21C651E98DF25u;
     if (exactly) judge_exactly(t);
     else judge_by_samples(t);
-    if (t->convicted) name_mistakes(t);
     judged += !t->not_had;
     not_had += t->not_had;
     convicted += t->convicted;
+    if (t->convicted) name_mistakes(t);
+    is_broken += t->broken;
   }
   if (judged == 0) broken("no case was judged: the engine has no such rule, or the file has no such case\n");
   fflush(stdout);
-  FILE* out = convicted > 0 ? stderr : stdout;
+  FILE* out = convicted + is_broken > 0 ? stderr : stdout;
   if (convicted > 0) fprintf(out, "convicted: %d of %d cases", convicted, judged);
-  else fprintf(out, "acquitted: %d cases", judged);
+  if (is_broken > 0)
+    fprintf(out, convicted > 0 ? ", broken: %d" : "broken: %d of %d cases", is_broken, judged);
+  if (convicted + is_broken == 0) fprintf(out, "acquitted: %d cases", judged);
   if (exactly) fprintf(out, ", their laws within 1e-6 (%d by samples)", exact.by_samples);
   else
     fprintf(out, ", up to %d samples each; a right engine is convicted with probability %g at most", samples,
             false_alarms);
   fprintf(out, not_had > 0 ? "; not judged, as the engine has no such rule: %d\n" : "\n", not_had);
-  return convicted > 0;
+  return convicted > 0 ? 1 : is_broken > 0 ? 2 : 0;
 }
 #endif
