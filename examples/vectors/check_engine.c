@@ -64,7 +64,8 @@ static const char usage[] =
     "                    [--false-alarms A] [--seed S]\n"
     "  sampled  draws verdicts, and bets on them against the law: an e-process for each case (the default)\n"
     "  exact    finds the thresholds of each number of vector_uniform(), and compares the whole law, to "
-    "1e-6\n";
+    "1e-6;\n"
+    "           then judges by samples, too\n";
 
 static const char *vectors = "vectors.json", *mode = "sampled", *only_rule = NULL, *only_case = NULL;
 static double false_alarms = 1e-4;
@@ -660,14 +661,16 @@ static void name_mistakes(struct trial* t) {
 }
 
 // ---- Mode "exact". The engine is a function of the numbers that it takes. The thresholds of each number, given the numbers before it,
-// are found by bisection, depth first; of each outcome there is one interval, or as many as a grid of 32 points shows.
+// are found by bisection, depth first; of each outcome there is one interval, or as many as a grid of 32 points shows. Random numbers,
+// `samples` of them in all, look for intervals between its points; if they find one, a grid of 1024 points is tried.
 
 static struct {
   double low[DEPTH], high[DEPTH], *found;
   double impossible[DEPTH];  // numbers that give an outcome of probability 0
   int impossible_taken;      // how many they are; -1: none were found
   double impossible_mass;    // with what probability such numbers come; 0: at single points, 0 above all
-  int by_samples;            // how many cases were judged so instead
+  int by_samples;            // how many cases were judged so alone
+  int grid, has_missed;      // the grid missed an interval, or a threshold is none
   int most_taken;            // 0: the engine took no number in any call
   long runs;
   const char* trouble;
@@ -706,7 +709,7 @@ static void convict_of_impossible(struct trial* t) {
   printf(" has probability 0, and comes with the numbers");
   for (int k = 0; k < exact.impossible_taken; ++k) printf(" %.8g", exact.impossible[k]);
   if (exact.impossible_mass > 0) printf(": probability %.3g in all\n", exact.impossible_mass);
-  else printf(", at this point alone (a float is 0 once in 2^24 draws)\n");
+  else printf(", at this point or in a short interval (a float is 0 once in 2^24 draws)\n");
 }
 
 // What becomes of the first numbers: a hash of the outcomes of a few ways to go on.
@@ -740,18 +743,21 @@ static void add_box(struct trial* t, int depth, double weight) {
   }
   int first[DEPTH + 8];
   memcpy(first, o.values, (size_t)(o.size < DEPTH ? o.size : DEPTH) * sizeof *first);
-  for (int n = 0; n < 8 && exact.trouble == NULL; ++n) {
+  const long runs = exact.runs;  // these are not counted
+  for (int n = 0; n < 8 + weight * samples && exact.trouble == NULL; ++n, exact.runs = runs) {
     for (int k = 0; k < depth; ++k)
       fixed.numbers[k] = exact.low[k] + (exact.high[k] - exact.low[k]) * vector_uniform();
     run_fixed(t);
-    if (t->latest.size != o.size ||
-        memcmp(t->latest.values, first, (size_t)(o.size < DEPTH ? o.size : DEPTH) * sizeof *first) != 0)
-      exact.trouble = "a threshold depends on the size of another number";
+    if (exact.trouble == NULL &&
+        (t->latest.size != o.size ||
+         memcmp(t->latest.values, first, (size_t)(o.size < DEPTH ? o.size : DEPTH) * sizeof *first) != 0)) {
+      exact.trouble = "a threshold depends on the size of another number, or an interval is too short";
+      exact.has_missed = 1;
+    }
   }
 }
 
 static void explore(struct trial* t, int depth, double weight) {
-  enum { GRID = 32 };
   run_fixed(t);
   if (exact.trouble != NULL) return;
   if (fixed.taken <= depth) {
@@ -760,14 +766,14 @@ static void explore(struct trial* t, int depth, double weight) {
   }
   double begin = 0, same = 0;  // the present interval begins at `begin`, and reaches to `same` at least
   uint64_t now = fate(t, depth, 0);
-  for (int g = 1; g <= GRID + 1 && exact.trouble == NULL;) {
-    double high = g < GRID ? (double)g / GRID : g == GRID ? largest : 1;
-    if (g <= GRID && fate(t, depth, high) == now) {
+  for (int g = 1; g <= exact.grid + 1 && exact.trouble == NULL;) {
+    double high = g < exact.grid ? (double)g / exact.grid : g == exact.grid ? largest : 1;
+    if (g <= exact.grid && fate(t, depth, high) == now) {
       same = high;
       ++g;
       continue;
     }
-    while (g <= GRID && high - same > 1e-12) {
+    while (g <= exact.grid && high - same > 1e-12) {
       const double middle = (same + high) / 2;
       if (fate(t, depth, middle) == now) same = middle;
       else high = middle;
@@ -779,7 +785,7 @@ static void explore(struct trial* t, int depth, double weight) {
       explore(t, depth + 1, weight * (high - begin));  // else a point, which fate() has seen
     for (int k = 0; k < depth; ++k) fixed.numbers[k] = (exact.low[k] + exact.high[k]) / 2;
     begin = same = high;
-    if (g <= GRID) now = fate(t, depth, begin);
+    if (g <= exact.grid) now = fate(t, depth, begin);
     else ++g;
   }
 }
@@ -794,7 +800,9 @@ static void explore_drafts(struct trial* t, int i, double weight) {
     }
 }
 
-static void judge_exactly(struct trial* t) {
+static void find_law(struct trial* t, int grid) {
+  exact.grid = grid;
+  exact.has_missed = 0;
   exact.trouble = NULL;
   exact.runs = 0;
   exact.impossible_taken = -1;
@@ -803,6 +811,11 @@ static void judge_exactly(struct trial* t) {
   exact.found = grown(exact.found, t->law.count, sizeof(double));
   for (int k = 0; k < t->law.count; ++k) exact.found[k] = 0;
   explore_drafts(t, 0, 1);
+}
+
+static void judge_exactly(struct trial* t) {
+  find_law(t, 32);
+  if (exact.has_missed) find_law(t, 1024);
   if (is_over(t)) return;
   if (exact.trouble == NULL && exact.most_taken == 0 && t->law.count > 1)
     exact.trouble = "the engine takes no number";
@@ -813,13 +826,15 @@ static void judge_exactly(struct trial* t) {
     if (off > most) worst = k, most = off;
   }
   if (exact.impossible_mass > 1e-6 && exact.most_taken > 0) convict_of_impossible(t);
-  else if (exact.trouble != NULL) {
-    printf("%s is judged by samples: %s\n", t->given->id, exact.trouble);
-    ++exact.by_samples;
-    judge_by_samples(t);
-  } else if (most > 1e-6) {
+  else if (exact.trouble == NULL && most > 1e-6) {
     convict(t, &t->law.list[worst]);
     printf(" has probability %.7f, but %.7f is right\n", exact.found[worst], t->law.list[worst].probability);
+  } else {
+    if (exact.trouble != NULL) {
+      printf("%s is judged by samples alone: %s\n", t->given->id, exact.trouble);
+      ++exact.by_samples;
+    }
+    judge_by_samples(t);
   }
   if (!t->convicted && !is_over(t) && exact.impossible_taken >= 0) convict_of_impossible(t);
 }
@@ -871,7 +886,11 @@ int main(int count, char** words) {
   if (is_broken > 0)
     fprintf(out, convicted > 0 ? ", broken: %d" : "broken: %d of %d cases", is_broken, judged);
   if (convicted + is_broken == 0) fprintf(out, "acquitted: %d cases", judged);
-  if (exactly) fprintf(out, ", their laws within 1e-6 (%d by samples)", exact.by_samples);
+  if (exactly)
+    fprintf(out,
+            ", by their laws to 1e-6 (%d by samples alone) and by up to %d samples each; an interval "
+            "shorter than %.2g may be missed",
+            exact.by_samples, samples, fmin(10.0 / samples, 1.0 / 32));
   else
     fprintf(out, ", up to %d samples each; a right engine is convicted with probability %g at most", samples,
             false_alarms);
