@@ -4,7 +4,7 @@
 //
 // my_engine.h defines verify(), which is declared below. An engine in files of its own (in C or C++) defines VECTOR_TYPES_ONLY,
 // includes this file for the declarations, and is linked with it. Options: see `usage`. Exit status: 0 all cases are acquitted,
-// 1 some case is convicted, 2 the usage, the file or the engine is broken.
+// 1 some case is convicted, 2 the usage, the file or the engine (in some case) is broken.
 // SPDX-License-Identifier: MIT
 #ifndef VECTOR_TYPES
 #define VECTOR_TYPES
@@ -36,7 +36,8 @@ struct vector_verdict {
   int*
       path;  // of a tree: room for gamma numbers, the indices of the accepted tokens, from the context outward
 };
-enum vector_status { VECTOR_OK = 0, VECTOR_NO_RULE = 1 };  // any other status: the engine is broken
+// What verify() returns. Any other number: the engine is broken in this case.
+enum vector_status { VECTOR_OK = 0, VECTOR_NO_RULE = 1 };
 
 // The engine's. Verdicts of different seeds must be independent.
 int verify(const struct vector_case* to_judge, uint64_t seed, struct vector_verdict* verdict);
@@ -63,7 +64,8 @@ static const char usage[] =
     "                    [--false-alarms A] [--seed S]\n"
     "  sampled  draws verdicts, and bets on them against the law: an e-process for each case (the default)\n"
     "  exact    finds the thresholds of each number of vector_uniform(), and compares the whole law, to "
-    "1e-6\n";
+    "1e-6;\n"
+    "           then judges by samples, too\n";
 
 static const char *vectors = "vectors.json", *mode = "sampled", *only_rule = NULL, *only_case = NULL;
 static double false_alarms = 1e-4;
@@ -291,7 +293,8 @@ struct trial {
   struct vector_case given[2];  // one for each step
   struct vector_verdict verdicts[2];
   const char* shows;
-  int any, samples, convicted, not_had;
+  int any, samples, convicted;
+  int not_had, broken;  // the engine's latest answer was none
   struct law law;
   struct outcome latest;
   int *class_of[VIEWS], *counts[VIEWS];  // of each outcome: what is bet on
@@ -466,10 +469,11 @@ static void read_file(void) {
 
 // ---- Random numbers. In the mode "exact" they are given.
 
-enum { DEPTH = 64 };
+enum { DEPTH = 64, MOST_TAKEN = 100000000 };
 static uint64_t state;  // of SplitMix64
 static struct {
-  int on, taken;
+  int on, taken;  // how many the engine took in this call
+  const char* id;
   double numbers[DEPTH];
 } fixed;
 static const double largest = 1 - 1.0 / (1 << 24);  // so that it is below 1 as a float, too
@@ -482,7 +486,10 @@ static uint64_t random_bits(void) {
 }
 
 double vector_uniform(void) {
-  if (fixed.on) return fixed.numbers[fixed.taken++ % DEPTH];
+  const int k = fixed.taken++;
+  if (k == MOST_TAKEN)
+    broken("the engine is broken: case %s: it took %d numbers, and has no verdict\n", fixed.id, k);
+  if (fixed.on && k < DEPTH) return fixed.numbers[k];
   return fmin(ldexp((double)(random_bits() >> 11), -53), largest);
 }
 
@@ -495,23 +502,41 @@ static int draw(const float* row, int size) {
 
 // ---- The engine's verdicts.
 
+// Ends a case in which the engine is broken.
+static void break_off(struct trial* t, const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  fflush(stdout);
+  fprintf(stderr, "the engine is broken: case %s: ", t->given->id);
+  vfprintf(stderr, format, arguments);
+  va_end(arguments);
+  t->broken = 1;
+}
+
+static int is_over(const struct trial* t) { return t->not_had || t->broken; }
+
 static void take_verdict(struct trial* t) {
   int *to = t->latest.values, size = 0;
   for (int s = 0; s < t->given->steps; ++s) {
     const struct vector_case* c = &t->given[s];
     const struct vector_verdict* v = &t->verdicts[s];
-    if (v->accepted < 0 || v->accepted > c->gamma)
-      broken("the engine is broken: case %s: %d tokens accepted of %d\n", c->id, v->accepted, c->gamma);
-    if (v->token < 0 || v->token >= c->vocab_size)
-      broken("the engine is broken: case %s: token %d of a vocabulary of %d\n", c->id, v->token,
-             c->vocab_size);
+    if (v->accepted < 0 || v->accepted > c->gamma) {
+      break_off(t, "%d tokens accepted of %d\n", v->accepted, c->gamma);
+      return;
+    }
+    if (v->token < 0 || v->token >= c->vocab_size) {
+      break_off(t, "token %d of a vocabulary of %d\n", v->token, c->vocab_size);
+      return;
+    }
     if (c->steps > 1) to[size++] = 2;
     if (!t->any) to[size++] = v->accepted;
     for (int i = 0; t->any && i < v->accepted; ++i) to[size++] = c->tokens[i];
     for (int i = 0, last = -1; c->parents != NULL && i < v->accepted; ++i) {
       const int k = v->path[i];
-      if (k < 0 || k >= c->gamma || c->parents[k] != last)
-        broken("the engine is broken: case %s: path[%d] = %d does not follow %d\n", c->id, i, k, last);
+      if (k < 0 || k >= c->gamma || c->parents[k] != last) {
+        break_off(t, "path[%d] = %d does not follow %d\n", i, k, last);
+        return;
+      }
       to[size++] = last = k;
     }
     to[size++] = v->token;
@@ -524,10 +549,12 @@ static void call_engine(struct trial* t) {
     t->verdicts[s].accepted = t->verdicts[s].token = -1;
     for (int i = 0; i < t->given[s].gamma; ++i) t->verdicts[s].path[i] = -1;
   }
+  fixed.taken = 0;
+  fixed.id = t->given->id;
   const int status = verify(t->given, fixed.on ? 0 : random_bits(), t->verdicts);
   t->not_had = status == VECTOR_NO_RULE;
   if (status == VECTOR_OK) take_verdict(t);
-  else if (!t->not_had) broken("the engine is broken: case %s: verify returned %d\n", t->given->id, status);
+  else if (!t->not_had) break_off(t, "verify returned %d\n", status);
 }
 
 // Tokens of the rule "any" are drawn from the draft rows. Its outcome is the text: the target fills up what was not emitted.
@@ -535,7 +562,7 @@ static void sample(struct trial* t) {
   const struct vector_case* c = t->given;
   for (int i = 0; t->any && i < c->gamma; ++i) ((int*)c->tokens)[i] = draw(c->draft[i], c->vocab_size);
   call_engine(t);
-  for (struct outcome* o = &t->latest; t->any && !t->not_had && o->size <= c->gamma; ++o->size)
+  for (struct outcome* o = &t->latest; t->any && !is_over(t) && o->size <= c->gamma; ++o->size)
     o->values[o->size] = draw(c->target[o->size], c->vocab_size);
 }
 
@@ -580,7 +607,7 @@ static double mean_wealth(const struct trial* t) {
 static void judge_by_samples(struct trial* t) {
   while (t->samples < samples) {
     sample(t);
-    if (t->not_had) return;
+    if (is_over(t)) return;
     const int k = number_of(&t->law, &t->latest);
     if (k < 0) {
       convict(t, &t->latest);
@@ -613,6 +640,10 @@ static void name_mistakes(struct trial* t) {
     for (int k = 0; k <= law->count; ++k) seen[k] = 0;
     for (int n = 0, k; n < N; ++n) {
       sample(t);
+      if (is_over(t)) {
+        free(seen);
+        return;
+      }
       k = number_of(law, &t->latest);
       ++seen[k < 0 ? law->count : k];
     }
@@ -630,14 +661,16 @@ static void name_mistakes(struct trial* t) {
 }
 
 // ---- Mode "exact". The engine is a function of the numbers that it takes. The thresholds of each number, given the numbers before it,
-// are found by bisection, depth first; of each outcome there is one interval, or as many as a grid of 32 points shows.
+// are found by bisection, depth first; of each outcome there is one interval, or as many as a grid of 32 points shows. Random numbers,
+// `samples` of them in all, look for intervals between its points; if they find one, a grid of 1024 points is tried.
 
 static struct {
   double low[DEPTH], high[DEPTH], *found;
   double impossible[DEPTH];  // numbers that give an outcome of probability 0
   int impossible_taken;      // how many they are; -1: none were found
   double impossible_mass;    // with what probability such numbers come; 0: at single points, 0 above all
-  int by_samples;            // how many cases were judged so instead
+  int by_samples;            // how many cases were judged so alone
+  int grid, has_missed;      // the grid missed an interval, or a threshold is none
   int most_taken;            // 0: the engine took no number in any call
   long runs;
   const char* trouble;
@@ -658,11 +691,10 @@ static void keep_impossible(void) {
 static void run_fixed(struct trial* t) {
   if (exact.trouble != NULL) return;
   fixed.on = 1;
-  fixed.taken = 0;
   call_engine(t);
   fixed.on = 0;
   if (fixed.taken > exact.most_taken) exact.most_taken = fixed.taken;
-  if (t->not_had) exact.trouble = "the engine has no such rule";
+  if (is_over(t)) exact.trouble = "the engine has no verdict";
   else if (fixed.taken > DEPTH) exact.trouble = "the engine takes more than 64 numbers";
   else if (++exact.runs > 300000) exact.trouble = "there are too many thresholds";
   else if (exact.impossible_taken < 0 && !is_possible(t)) keep_impossible();
@@ -672,11 +704,12 @@ static void convict_of_impossible(struct trial* t) {
   memcpy(fixed.numbers, exact.impossible, sizeof exact.impossible);
   exact.trouble = NULL;
   run_fixed(t);
+  if (is_over(t)) return;
   convict(t, &t->latest);
   printf(" has probability 0, and comes with the numbers");
   for (int k = 0; k < exact.impossible_taken; ++k) printf(" %.8g", exact.impossible[k]);
   if (exact.impossible_mass > 0) printf(": probability %.3g in all\n", exact.impossible_mass);
-  else printf(", at this point alone (a float is 0 once in 2^24 draws)\n");
+  else printf(", at this point or in a short interval (a float is 0 once in 2^24 draws)\n");
 }
 
 // What becomes of the first numbers: a hash of the outcomes of a few ways to go on.
@@ -710,18 +743,21 @@ static void add_box(struct trial* t, int depth, double weight) {
   }
   int first[DEPTH + 8];
   memcpy(first, o.values, (size_t)(o.size < DEPTH ? o.size : DEPTH) * sizeof *first);
-  for (int n = 0; n < 8 && exact.trouble == NULL; ++n) {
+  const long runs = exact.runs;  // these are not counted
+  for (int n = 0; n < 8 + weight * samples && exact.trouble == NULL; ++n, exact.runs = runs) {
     for (int k = 0; k < depth; ++k)
       fixed.numbers[k] = exact.low[k] + (exact.high[k] - exact.low[k]) * vector_uniform();
     run_fixed(t);
-    if (t->latest.size != o.size ||
-        memcmp(t->latest.values, first, (size_t)(o.size < DEPTH ? o.size : DEPTH) * sizeof *first) != 0)
-      exact.trouble = "a threshold depends on the size of another number";
+    if (exact.trouble == NULL &&
+        (t->latest.size != o.size ||
+         memcmp(t->latest.values, first, (size_t)(o.size < DEPTH ? o.size : DEPTH) * sizeof *first) != 0)) {
+      exact.trouble = "a threshold depends on the size of another number, or an interval is too short";
+      exact.has_missed = 1;
+    }
   }
 }
 
 static void explore(struct trial* t, int depth, double weight) {
-  enum { GRID = 32 };
   run_fixed(t);
   if (exact.trouble != NULL) return;
   if (fixed.taken <= depth) {
@@ -730,14 +766,14 @@ static void explore(struct trial* t, int depth, double weight) {
   }
   double begin = 0, same = 0;  // the present interval begins at `begin`, and reaches to `same` at least
   uint64_t now = fate(t, depth, 0);
-  for (int g = 1; g <= GRID + 1 && exact.trouble == NULL;) {
-    double high = g < GRID ? (double)g / GRID : g == GRID ? largest : 1;
-    if (g <= GRID && fate(t, depth, high) == now) {
+  for (int g = 1; g <= exact.grid + 1 && exact.trouble == NULL;) {
+    double high = g < exact.grid ? (double)g / exact.grid : g == exact.grid ? largest : 1;
+    if (g <= exact.grid && fate(t, depth, high) == now) {
       same = high;
       ++g;
       continue;
     }
-    while (g <= GRID && high - same > 1e-12) {
+    while (g <= exact.grid && high - same > 1e-12) {
       const double middle = (same + high) / 2;
       if (fate(t, depth, middle) == now) same = middle;
       else high = middle;
@@ -749,7 +785,7 @@ static void explore(struct trial* t, int depth, double weight) {
       explore(t, depth + 1, weight * (high - begin));  // else a point, which fate() has seen
     for (int k = 0; k < depth; ++k) fixed.numbers[k] = (exact.low[k] + exact.high[k]) / 2;
     begin = same = high;
-    if (g <= GRID) now = fate(t, depth, begin);
+    if (g <= exact.grid) now = fate(t, depth, begin);
     else ++g;
   }
 }
@@ -764,7 +800,9 @@ static void explore_drafts(struct trial* t, int i, double weight) {
     }
 }
 
-static void judge_exactly(struct trial* t) {
+static void find_law(struct trial* t, int grid) {
+  exact.grid = grid;
+  exact.has_missed = 0;
   exact.trouble = NULL;
   exact.runs = 0;
   exact.impossible_taken = -1;
@@ -773,7 +811,12 @@ static void judge_exactly(struct trial* t) {
   exact.found = grown(exact.found, t->law.count, sizeof(double));
   for (int k = 0; k < t->law.count; ++k) exact.found[k] = 0;
   explore_drafts(t, 0, 1);
-  if (t->not_had) return;
+}
+
+static void judge_exactly(struct trial* t) {
+  find_law(t, 32);
+  if (exact.has_missed) find_law(t, 1024);
+  if (is_over(t)) return;
   if (exact.trouble == NULL && exact.most_taken == 0 && t->law.count > 1)
     exact.trouble = "the engine takes no number";
   int worst = 0;
@@ -783,15 +826,17 @@ static void judge_exactly(struct trial* t) {
     if (off > most) worst = k, most = off;
   }
   if (exact.impossible_mass > 1e-6 && exact.most_taken > 0) convict_of_impossible(t);
-  else if (exact.trouble != NULL) {
-    printf("%s is judged by samples: %s\n", t->given->id, exact.trouble);
-    ++exact.by_samples;
-    judge_by_samples(t);
-  } else if (most > 1e-6) {
+  else if (exact.trouble == NULL && most > 1e-6) {
     convict(t, &t->law.list[worst]);
     printf(" has probability %.7f, but %.7f is right\n", exact.found[worst], t->law.list[worst].probability);
+  } else {
+    if (exact.trouble != NULL) {
+      printf("%s is judged by samples alone: %s\n", t->given->id, exact.trouble);
+      ++exact.by_samples;
+    }
+    judge_by_samples(t);
   }
-  if (!t->convicted && exact.impossible_taken >= 0) convict_of_impossible(t);
+  if (!t->convicted && !is_over(t) && exact.impossible_taken >= 0) convict_of_impossible(t);
 }
 
 // ---- The program.
@@ -819,7 +864,7 @@ static void read_options(int count, char** words) {
 int main(int count, char** words) {
   read_options(count, words);
   read_file();
-  int judged = 0, convicted = 0, not_had = 0;
+  int judged = 0, convicted = 0, not_had = 0, is_broken = 0;
   const int exactly = strcmp(mode, "exact") == 0;
   for (int n = 0; n < trial_count; ++n) {
     struct trial* t = &trials[n];
@@ -828,21 +873,28 @@ int main(int count, char** words) {
     state = seed_of_run * 0xD1342543DE82EF95u + (uint64_t)n * 0x9FB21C651E98DF25u;
     if (exactly) judge_exactly(t);
     else judge_by_samples(t);
-    if (t->convicted) name_mistakes(t);
     judged += !t->not_had;
     not_had += t->not_had;
     convicted += t->convicted;
+    if (t->convicted) name_mistakes(t);
+    is_broken += t->broken;
   }
   if (judged == 0) broken("no case was judged: the engine has no such rule, or the file has no such case\n");
   fflush(stdout);
-  FILE* out = convicted > 0 ? stderr : stdout;
+  FILE* out = convicted + is_broken > 0 ? stderr : stdout;
   if (convicted > 0) fprintf(out, "convicted: %d of %d cases", convicted, judged);
-  else fprintf(out, "acquitted: %d cases", judged);
-  if (exactly) fprintf(out, ", their laws within 1e-6 (%d by samples)", exact.by_samples);
+  if (is_broken > 0)
+    fprintf(out, convicted > 0 ? ", broken: %d" : "broken: %d of %d cases", is_broken, judged);
+  if (convicted + is_broken == 0) fprintf(out, "acquitted: %d cases", judged);
+  if (exactly)
+    fprintf(out,
+            ", by their laws to 1e-6 (%d by samples alone) and by up to %d samples each; an interval "
+            "shorter than %.2g may be missed",
+            exact.by_samples, samples, fmin(10.0 / samples, 1.0 / 32));
   else
     fprintf(out, ", up to %d samples each; a right engine is convicted with probability %g at most", samples,
             false_alarms);
   fprintf(out, not_had > 0 ? "; not judged, as the engine has no such rule: %d\n" : "\n", not_had);
-  return convicted > 0;
+  return convicted > 0 ? 1 : is_broken > 0 ? 2 : 0;
 }
 #endif

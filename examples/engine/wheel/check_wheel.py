@@ -6,6 +6,7 @@
 numpy is taken from the Python that runs this. Wanted: Debian's python3-pip, -venv, -setuptools, -wheel, -dev, -numpy, pybind11-dev.
 """
 
+import itertools
 import pathlib
 import subprocess
 import sys
@@ -35,13 +36,24 @@ def check_contents(wheel):
     assert (HERE / "LICENSE").read_bytes() == (HERE.parents[2] / "LICENSE").read_bytes(), "LICENSE is not the repository's"
 
 
+def count_acquitted(printed):
+    """Of all rules, in the table that check_engine.py prints."""
+    lines = [line.split() for line in printed.splitlines()]
+    head = next(k for k, words in enumerate(lines) if words[:2] == ["rule", "cases"])
+    column = lines[head].index("acquitted")
+    rows = itertools.takewhile(lambda words: len(words) > column and words[column].isdigit(), lines[head + 1:])
+    return sum(int(words[column]) for words in rows)
+
+
 def check_installed(wheel, environment):
     run(sys.executable, "-m", "venv", "--system-site-packages", environment)
     python = environment / "bin/python"
     run(python, "-m", "pip", "install", "--quiet", "--no-index", wheel)
     where = run(python, "-c", "import specdec; print(specdec.__file__)", cwd=environment, capture_output=True, text=True).stdout
     assert str(environment) in where, f"specdec is imported from {where}"
-    run(python, "-m", "specdec_vectors.check_engine", VECTORS / "engines/specdec_engine.py", "--samples", "300", cwd=environment)
+    judged = subprocess.run([python, "-m", "specdec_vectors.check_engine", VECTORS / "engines/specdec_engine.py", "--samples", "300"],
+                            cwd=environment, stdout=subprocess.PIPE, text=True)
+    assert judged.returncode == 0 and count_acquitted(judged.stdout) >= 180, judged.stdout  # a case may not be taken, and so not judged
 
 
 with tempfile.TemporaryDirectory() as temporary:

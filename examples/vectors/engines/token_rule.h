@@ -1,5 +1,5 @@
 // Token verification (Leviathan et al. 2022) as an engine may have it: floats, cumulative sums, no library. A number defined as
-// MISTAKE makes one of three mistakes.
+// MISTAKE makes one of four mistakes.
 // SPDX-License-Identifier: MIT
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +7,7 @@
 #define NEXT_ROW 1        // the replacement of token i is drawn from target row i + 1
 #define SMOOTHED_RATIO 2  // p/(q + 1e-5), so that nothing is divided by 0
 #define ONE_NUMBER 3      // the replacement is drawn by the number that the coin was tossed with
+#define HOLE 4            // the coin accepts in [0.51, 0.52), too: a grid of 32 points misses it
 #ifndef MISTAKE
 #define MISTAKE 0
 #endif
@@ -32,6 +33,7 @@ int verify(const struct vector_case* c, uint64_t seed, struct vector_verdict* ve
     const float p = c->target[i][c->tokens[i]], q = c->draft[i][c->tokens[i]];
     float u = (float)vector_uniform();
     if (u * (MISTAKE == SMOOTHED_RATIO ? q + 1e-5F : q) < p) continue;
+    if (MISTAKE == HOLE && p > 0 && u >= 0.51F && u < 0.52F) continue;
     float* residual = malloc((size_t)c->vocab_size * sizeof *residual);
     if (residual == NULL) return -1;
     const float* row = c->target[MISTAKE == NEXT_ROW ? i + 1 : i];
