@@ -63,7 +63,7 @@ class Case:
         if self.steps:
             return
         target, draft = given["target"], given.get("draft", [None] * len(self.tokens or []))
-        if self.rule == "text":  # tables: one row, or one for each last token
+        if self.rule == "text":  # tables: one row, or one for each last token, or for each two
             self.orders, target, draft = (target["order"], draft["order"]), target["rows"], draft["rows"]
         self.gamma, self.chosen = given.get("gamma", len(draft)), [row is None for row in draft]
         draft = [{"ids": [self.tokens[k]], "weights": [1]} if row is None else row for k, row in enumerate(draft)]
@@ -78,10 +78,13 @@ class Case:
 
     def target_row(self, text):
         """Of a case for texts: the row after the prompt and all tokens that were written or drafted so far."""
-        return self.target[text[-1] if self.orders[0] else 0]
+        return self.target[self.place(text, self.orders[0])]
 
     def draft_row(self, text):
-        return self.draft[text[-1] if self.orders[1] else 0]
+        return self.draft[self.place(text, self.orders[1])]
+
+    def place(self, text, order):
+        return sum(text[-k] * self.vocab_size ** (k - 1) for k in range(1, order + 1))
 
 
 def dense(row, size):

@@ -216,6 +216,14 @@ class Form(unittest.TestCase):
 
         self.for_each_case(check)
 
+    def test_tables_have_a_row_for_each_context_and_prompts_are_long_enough(self):
+        def check(case):
+            for table in (case["target"], case["draft"]) if case["rule"] == "text" else ():
+                self.assertEqual(len(table["rows"]), case["vocab_size"] ** table["order"])
+                self.assertGreaterEqual(len(case["prompt"]), table["order"])
+
+        self.for_each_case(check)
+
     def test_drafts_have_a_row_for_each_token_and_tokens_can_have_been_drawn(self):
         def check(case):
             if case["rule"] == "text":

@@ -113,6 +113,15 @@ class Right(unittest.TestCase):
             status, printed, found = checked(torch_engine, "--samples", "100", *options)
             self.assertEqual((status, statuses(found)), (0, {"acquitted"}), printed)
 
+    def test_rows_of_tables(self):
+        given = {**VECTORS["cases"]["text/both-depend-on-two-tokens"], "id": "text/x"}
+        case = check_engine.Case({**given, "draft": {"order": 0, "rows": [[1, 2, 1]]}}, fractions=True)
+        weights = given["target"]["rows"][2 * 3 + 1]
+        self.assertEqual(case.target_row([0, 2, 1]), tuple(Fraction(w, sum(weights)) for w in weights))
+        self.assertEqual(case.draft_row([0, 2, 1]), (Fraction(1, 4), Fraction(1, 2), Fraction(1, 4)))
+        with self.assertRaises(IndexError):
+            case.target_row([1])
+
     def test_another_rule(self):
         """An engine with a rule of its own offers "any"."""
         own = engine(RULES=["any"], verify=lambda case, seed: right_rules.token(case, right_rules.numbers_of(seed)))
@@ -169,8 +178,17 @@ class Wrong(unittest.TestCase):
         gallery = FOLDER.parent / "prove" / "field_bugs.md"
         if gallery.exists():
             text = gallery.read_text(encoding="utf-8")
-            for name in list(mistakes.ENGINES)[:21]:
+            for name in list(mistakes.ENGINES)[:22]:
                 self.assertIn(f"\n{name[:43]} ", text)
+
+    def test_a_cache_that_keeps_a_rejected_token(self):
+        """Only rows that depend on two tokens tell: after the emitted one the caches are alike again."""
+        _, printed, found = checked(mistakes.ENGINES["a rejected token stays in the cache"], "--samples", "1000")
+        convicted = {finding.label for finding in found if finding.status == "convicted"}
+        orders = {name: case["target"]["order"] for name, case in VECTORS["cases"].items() if case["rule"] == "text"}
+        self.assertEqual(convicted, {name for name, order in orders.items() if order == 2}, printed)
+        for name in convicted:
+            self.assertIn("cache", VECTORS["cases"][name]["shows"])
 
     def test_rows_of_neighbours(self):
         status, printed, _ = checked(mistakes.IN_BATCHES, "--mode", "batched")
