@@ -332,6 +332,45 @@ class Exact(unittest.TestCase):
         self.assertAlmostEqual(found[True] + found[False], 1, delta=1e-11)
         self.assertEqual(left, 0)
 
+    def test_bisection_of_numbers_that_matter_rarely(self):
+        """Engines that draw all numbers first: which ones count depends on later ones. Nothing is lost, or put in the wrong place."""
+        def one(numbers):
+            number, coin = next(numbers), next(numbers)
+            return (0, number < 0.5) if coin >= 0.999 else (1, 0)
+
+        def two(numbers):
+            number, first, second = next(numbers), next(numbers), next(numbers)
+            return "first" if first >= 0.9 else ("second", number < 0.98) if second >= 0.99 else "none"
+        for run, law in ((one, {(0, True): 0.0005, (0, False): 0.0005, (1, 0): 0.999}),
+                         (two, {"first": 0.1, "none": 0.891, ("second", True): 0.00882, ("second", False): 0.00018})):
+            found, left = check_engine.law_by_bisection(run, 1000)
+            self.assertLess(left, 1e-9)
+            self.assertEqual(set(found), set(law))
+            for outcome, p in law.items():
+                self.assertAlmostEqual(found[outcome], p, delta=1e-9)
+
+    def test_bisection_leaves_open_what_has_no_thresholds(self):
+        """A sum of numbers: where the one counts depends on the other everywhere."""
+        found, left = check_engine.law_by_bisection(lambda numbers: next(numbers) + next(numbers) < 1, 50)
+        self.assertGreater(left, 0.001)
+        for answer in True, False:
+            self.assertLessEqual(abs(found[answer] - 0.5), left)
+        right = engine(verify_uniforms=lambda case, u: (0, right_rules.draw(case.target[0], iter([(next(u) + next(u)) % 1]))))
+        options = "--mode", "exact", "--numbers", "plain", "--case", "token/gamma-0", "--runs", "50"
+        self.assertNotIn("convicted", statuses(checked(right, *options)[2]))
+
+    def test_bisection_of_an_engine_that_draws_first(self):
+        """Right, and acquitted: of tokens it draws the replacements before the coins, which reject rarely."""
+        def rule(case, u):
+            replacements, coins = [[next(u)] for _ in case.target], [next(u) for _ in case.tokens]
+            for i, (coin, x) in enumerate(zip(coins, case.tokens)):
+                if not coin * case.draft[i][x] < case.target[i][x]:
+                    return i, right_rules.draw(right_rules.residual(1, case.target[i], case.draft[i]), iter(replacements[i]))
+            return case.gamma, right_rules.draw(case.target[-1], iter(replacements[-1]))
+        for case in "token/rows-of", "token/coin-and-draw":
+            status, printed, found = checked(engine(verify_uniforms=rule), "--mode", "exact", "--numbers", "plain", "--case", case)
+            self.assertEqual((status, statuses(found)), (0, {"acquitted"}), printed)
+
     def test_bisection_of_a_loop(self):
         found, left = check_engine.law_by_bisection(lambda numbers: sum(1 for _ in itertools.takewhile(lambda u: u < 0.25, numbers)), 1000)
         self.assertAlmostEqual(found[3], 0.25**3 * 0.75, delta=1e-9)
