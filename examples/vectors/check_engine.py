@@ -57,18 +57,18 @@ class Case:
         self.id, self.rule, self.shows, self.vocab_size = given["id"], rule or given["rule"], given["shows"], given["vocab_size"]
         self.draft_vocab_size = given.get("draft_vocab_size", self.vocab_size)
         for name in "tokens", "parents", "seed", "position", "prompt", "max_new_tokens", "stop_tokens":
-            setattr(self, name, given.get(name))
+            setattr(self, name, frozen(given.get(name)))
         self.is_drawn_here = given["rule"] == "any"
-        self.steps = [Case({**given, **step, "steps": None}, rule, fractions) for step in given.get("steps") or []]
+        self.steps = tuple(Case({**given, **step, "steps": None}, rule, fractions) for step in given.get("steps") or ())
         if self.steps:
             return
         target, draft = given["target"], given.get("draft", [None] * len(self.tokens or []))
         if self.rule == "text":  # tables: one row, or one for each last token, or for each two
             self.orders, target, draft = (target["order"], draft["order"]), target["rows"], draft["rows"]
-        self.gamma, self.chosen = given.get("gamma", len(draft)), [row is None for row in draft]
+        self.gamma, self.chosen = given.get("gamma", len(draft)), tuple(row is None for row in draft)
         draft = [{"ids": [self.tokens[k]], "weights": [1]} if row is None else row for k, row in enumerate(draft)]
-        self.target_weights = [dense(row, self.vocab_size) for row in target]
-        self.draft_weights = [dense(row, self.draft_vocab_size) for row in draft]
+        self.target_weights = tuple(dense(row, self.vocab_size) for row in target)
+        self.draft_weights = tuple(dense(row, self.draft_vocab_size) for row in draft)
         share = Fraction if fractions else operator.truediv
         self.target, self.draft = (rows_of(weights, size, lambda w, total: w and share(w, total), fractions) for weights, size in (
             (self.target_weights, self.vocab_size), (self.draft_weights, self.draft_vocab_size)))
@@ -89,9 +89,9 @@ class Case:
 
 def dense(row, size):
     if isinstance(row, list):
-        return row
+        return tuple(row)
     weights = dict(zip(row["ids"], row["weights"]))
-    return [weights.get(token, 0) for token in range(size)]
+    return tuple(weights.get(token, 0) for token in range(size))
 
 
 def logit(weight, _):
@@ -176,7 +176,7 @@ def outcome_of(case, answer):
         return whole(first, "tau", case.gamma + 1), token
     path = tuple(whole(k, "an index of the path", case.gamma) for k in parts(first, "a path of indices"))
     if any(case.parents[k] != above for above, k in zip((-1, *path), path)):
-        raise Broken(f"{list(path)} is no path from the context down: parents is {case.parents}")
+        raise Broken(f"{list(path)} is no path from the context down: parents is {list(case.parents)}")
     return path, token
 
 
@@ -184,7 +184,7 @@ def lines(case):
     """(a case with tokens, its probability). If the runner draws the tokens: all that may come."""
     for line in itertools.product(*map(support, case.draft_weights)) if case.is_drawn_here else [None]:
         drawn = copy.copy(case)
-        drawn.tokens = case.tokens if line is None else [token for token, _ in line]
+        drawn.tokens = case.tokens if line is None else tuple(token for token, _ in line)
         yield drawn, 1 if line is None else math.prod(p for _, p in line)
 
 
@@ -293,7 +293,8 @@ def laws_of(mistakes, case):
 def shown(case):
     """What a case is, and its rows if they are short."""
     rows = [] if case.steps or case.rule == "text" or case.vocab_size > 8 else [
-        f"weights of the rows: target {case.target_weights}, draft {case.draft_weights}" + ("" if case.is_drawn_here else f", tokens {case.tokens}")]
+        f"weights of the rows: target {json.dumps(case.target_weights)}, draft {json.dumps(case.draft_weights)}"
+        + ("" if case.is_drawn_here else f", tokens {json.dumps(case.tokens)}")]
     return [f"it shows: {case.shows}", *rows]
 
 
@@ -569,7 +570,7 @@ class Runner:
         if not case.is_drawn_here:
             return [outcome_of(case, called(door, case, seed))]
         own, drawn = random.Random(f"runner {seed}"), copy.copy(case)  # not the numbers that the engine makes of its seed
-        drawn.tokens = [pick(row, own) for row in case.draft_weights]
+        drawn.tokens = tuple(pick(row, own) for row in case.draft_weights)
         tau, token = outcome_of(drawn, called(door, drawn, seed))
         return [(*drawn.tokens[:tau], token, *(pick(row, own) for row in case.target_weights[tau + 1:]))]
 

@@ -246,6 +246,21 @@ class BrokenEngines(unittest.TestCase):
             case.target[0][0] = 0.5
         self.named(r"writes raised (TypeError|ValueError): .*", writes)
 
+    def test_lists_cannot_be_written_to(self):
+        """Else what one call does to a list the next one would get, and the engine would be convicted of it."""
+        lists = {"tokens", "parents", "prompt", "stop_tokens", "chosen", "steps", "target_weights", "draft_weights"}
+        for given in VECTORS["cases"].values():
+            case = check_engine.Case(given, "token" if given["rule"] == "any" else None)
+            for one in (case, *case.steps, *(drawn for drawn, _ in check_engine.lines(case) if case.is_drawn_here)):
+                for name in lists & set(vars(one)):
+                    self.assertIsInstance(getattr(one, name), (tuple, type(None)), f"{name} of {case.id}")
+
+        def writes(case, seed):
+            case.tokens.append(0)
+        self.named(r"writes raised AttributeError: .*", writes)
+        drawn = checked(engine(verify=writes), "--case", "any/two-ids")[2]
+        self.assertEqual(statuses(drawn), {"broken"})
+
     def test_a_dead_end(self):
         status, printed, _ = checked(mistakes.FAILING, "--samples", "100")
         self.assertEqual(status, 2)
