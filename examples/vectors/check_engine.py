@@ -34,6 +34,7 @@ except ImportError:
 
 RULES_FOR_ANY = "any", "token", "block", "match"  # lossless rules for lines without a memory
 CONCENTRATIONS = 2.0, 16.0, 128.0, 1024.0  # of the gamblers: see Seat
+IMPOSSIBLE = 1e-12  # in the exact mode: an outcome that the law rules out convicts if it is likelier
 AFTER_CONVICTION = 500  # more samples: they show what the engine does, and which mistake does it
 Finding = collections.namedtuple("Finding", "rule label status samples words fits", defaults=[0, (), {}])
 
@@ -486,12 +487,14 @@ def compared(case, law, found, left, tolerance, mistakes):
     room, name = 0 if exact else tolerance + left, views(case)[0][0]
     off = {outcome: abs(found.get(outcome, 0) - law.get(outcome, 0)) for outcome in {*found, *law}}
     edges = [outcome for outcome, p in found.items() if p == 0 and outcome not in law]
-    worst = edges[0] if edges and max(off.values()) <= room else max(off, key=lambda o: (o not in law and off[o] > room, off[o]))
+    ruled_out = [outcome for outcome, p in found.items() if p > IMPOSSIBLE and outcome not in law]
+    worst = max(ruled_out, key=off.get) if ruled_out else edges[0] if edges and max(off.values()) <= room else max(off, key=off.get)
+    is_off = ruled_out or edges or off[worst] > room
     fits = {mistake["name"]: all(abs(found.get(o, 0) - other.get(o, 0)) <= 1e-6 + left for o in {*found, *other})
             for mistake, other in laws_of(mistakes, case)}
-    if off[worst] <= room and not edges and left > tolerance:
+    if not is_off and left > tolerance:
         return "left open", [f"paths of probability {float(left):.2g} were not followed, or not to where the engine acts otherwise"], {}
-    if off[worst] <= room and not edges:
+    if not is_off:
         return "acquitted", (), fits
     words = [*shown(case), f"{name} = {json.dumps(worst)} has probability {float(found.get(worst, 0)):.9g}, expected "
              f"{float(law.get(worst, 0)):.9g}: {float(found.get(worst, 0) - law.get(worst, 0)):+.2g}"]

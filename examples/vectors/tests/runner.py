@@ -202,6 +202,18 @@ class Wrong(unittest.TestCase):
         self.assertIn("equal to a threshold", printed)
         self.assertEqual(checked(mistakes.judging(rule, "token"), "--samples", "200")[0], 0)
 
+    def test_what_the_law_rules_out_convicts_however_rare_it_is(self):
+        """The tolerance is for what may come. Rounding makes nothing possible: a right rule in floats is acquitted."""
+        rule = mistaken_rules.token_with(accepts=lambda u, p, q: u * q < p + 1e-9)
+        for numbers in "floats", "plain":
+            options = "--mode", "exact", "--numbers", numbers, "--case", "token/ruled-out"
+            status, printed, _ = checked(mistakes.judging(rule, "token"), *options)
+            self.assertEqual(status, 1, printed)
+            self.assertRegex(printed, r"has probability [0-9.]+e-\d+, expected 0: ")
+        lines = [x for rule in right_rules.RULES[:6] for x in ("--rule", rule)]
+        status, printed, found = checked(right_rules, "--mode", "exact", "--numbers", "floats", *lines)
+        self.assertEqual((status, statuses(found)), (0, {"acquitted"}), printed)
+
     def test_words(self):
         _, printed, _ = checked(engine(verify=lambda case, seed: (case.gamma, 0)), "--case", "token/by-hand")
         self.assertRegex(printed, r"CONVICTED token/by-hand\n  it shows: .*\n  weights of the rows: target .*, draft .*, tokens .*\n  convicted after \d+ samples, by a wealth of 10\^\d")
