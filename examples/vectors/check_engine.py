@@ -141,8 +141,12 @@ def called(door, *given):
     except (Broken, NotImplementedError):
         raise
     except Exception as error:
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        raise Broken(f"{door.__name__} raised {type(error).__name__}: {error} ({pathlib.Path(where.filename).name}:{where.lineno})")
+        raise Broken(f"{door.__name__} raised {type(error).__name__}: {error} ({place_of(error)})")
+
+
+def place_of(error):
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{pathlib.Path(where.filename).name}:{where.lineno}"
 
 
 def whole(value, name, size):
@@ -227,13 +231,13 @@ class View:
         self.name, self.part, self.law, self.seen, self.samples = name, part, collections.defaultdict(float), collections.Counter(), 0
         for outcome, p in law.items():
             self.law[part(outcome)] += float(p)
-        self.wealth = [1.0] * len(CONCENTRATIONS)
+        self.wealth = [0.0] * len(CONCENTRATIONS)  # logarithms: a gambler that loses for long would have 0
 
     def add(self, outcome, bets=True):
         value = self.part(outcome)
         p, came, before = self.law.get(value, 0.0), self.seen[value], self.samples
         if bets:
-            self.wealth = [w * (came + a * p) / ((before + a) * p) if p else math.inf for w, a in zip(self.wealth, CONCENTRATIONS)]
+            self.wealth = [w + math.log((came + a * p) / ((before + a) * p)) if p else math.inf for w, a in zip(self.wealth, CONCENTRATIONS)]
         self.seen[value] += 1
         self.samples += 1
 
@@ -248,10 +252,10 @@ class View:
 
 class Seat:
     """A case in one place of a call, and bets against its law. If the law is right, their wealth has mean 1 at any time, and ever reaches
-    x with probability 1/x at most (Ville 1939): so one may stop as soon as it convicts."""
+    x with probability 1/x at most (Ville 1939): so one may stop as soon as it convicts. `cases`: how many are judged."""
 
-    def __init__(self, case, law, bound, samples):
-        self.case, self.bound, self.wealth, self.convicted_at = case, bound, 1.0, None
+    def __init__(self, case, law, bound, samples, cases=1):
+        self.case, self.bound, self.log_wealth, self.convicted_at, self.cases = case, math.log(bound), 0.0, None, cases
         self.limit = samples if len(law) > 1 else min(samples, 64)  # an outcome that is certain comes at once, or not at all
         self.views = [View(*view, law) for view in views(case)]
 
@@ -260,8 +264,9 @@ class Seat:
             view.add(outcome, bets=not self.convicted_at)
         if not self.convicted_at:
             each = [w for view in self.views for w in view.wealth]
-            self.wealth = sum(each) / len(each)
-            if self.wealth >= self.bound:
+            most = max(each)
+            self.log_wealth = most if most == math.inf else most + math.log(sum(math.exp(w - most) for w in each) / len(each))
+            if self.log_wealth >= self.bound:
                 self.convicted_at = self.views[0].samples
                 self.limit = self.convicted_at + min(self.limit, AFTER_CONVICTION)
 
@@ -272,19 +277,20 @@ class Seat:
         fits = {mistake["name"]: self.may_be(law) for mistake, law in laws_of(mistakes, self.case)}
         if not self.convicted_at:
             return Finding(self.case.rule, label, "acquitted", self.views[0].samples, (), fits)
-        by = "an outcome that the law rules out" if math.isinf(self.wealth) else f"a wealth of 10^{math.log10(self.wealth):.1f}"
+        by = "an outcome that the law rules out" if math.isinf(self.log_wealth) else f"a wealth of 10^{self.log_wealth / math.log(10):.1f}"
         often, rarely = (f([s for view in self.views for s in view.surprises()]) for f in (max, min))
         return Finding(self.case.rule, label, "convicted", self.convicted_at, [
             *shown(self.case), f"convicted after {self.convicted_at} samples, by {by}", f"too often: {often[2]}",
             *([f"too rarely: {rarely[2]}"] if rarely[0] < 0 else []), *in_words(fits)], fits)
 
     def may_be(self, law):
-        """Whether bets against this law would have won nothing from the samples that came. What they win does not depend on the order."""
+        """Whether bets against this law would have won little from the samples that came. What they win does not depend on the order. In
+        all cases together the true mistake is ruled out with probability 1/5 at most."""
         seen, n = self.views[0].seen, self.views[0].samples
         return all(law.get(outcome) for outcome in seen) and all(
             math.lgamma(a) - math.lgamma(n + a) + sum(
                 math.lgamma(k + a * law[outcome]) - math.lgamma(a * law[outcome]) - k * math.log(law[outcome]) for outcome, k in seen.items())
-            < math.log(20) for a in CONCENTRATIONS)
+            < math.log(20 * self.cases) for a in CONCENTRATIONS)
 
 
 def laws_of(mistakes, case):
@@ -523,7 +529,8 @@ class Runner:
         self.chosen = [item for item in items if item[0].startswith(options.case)]
         if not self.chosen:
             raise Usage(f"no case for the rules {', '.join(self.rules)} begins with '{options.case}'")
-        self.bound = sum(len(cases) for _, cases, _ in self.chosen) / options.false_alarms
+        self.cases = sum(len(cases) for _, cases, _ in self.chosen)
+        self.bound = self.cases / options.false_alarms
 
     def singles(self):
         """(label, cases of one call, rule)"""
@@ -544,14 +551,14 @@ class Runner:
         for label, cases, rule in self.chosen:
             try:
                 yield from (self.exact if self.options.mode == "exact" else self.sampled)(label, cases, rule)
-            except NotImplementedError:
-                yield Finding(rule, label, "not taken")
+            except NotImplementedError as error:
+                yield Finding(rule, label, "not taken", 0, [f"{(str(error) or 'NotImplementedError').splitlines()[0]} ({place_of(error)})"])
             except Broken as error:
                 yield Finding(rule, label, "broken", 0, [str(error)])
 
     def sampled(self, label, given, rule):
         cases, source = [Case(one, rule) for one in given], random.Random(f"{self.options.seed} {label}")
-        seats = [Seat(case, one["law"], self.bound, self.options.samples) for case, one in zip(cases, given)]
+        seats = [Seat(case, one["law"], self.bound, self.options.samples, self.cases) for case, one in zip(cases, given)]
         while not all(seat.is_done() for seat in seats):
             seeds = [source.getrandbits(32) for _ in cases]
             try:
@@ -634,17 +641,21 @@ def arguments(given=None):
 def report(runner):
     """Prints what was found, and returns the exit status."""
     statuses, columns = collections.defaultdict(collections.Counter), ("acquitted", "convicted", "broken", "left open", "not taken")
-    fits, others = collections.Counter(), set()
+    fits, others, not_taken = collections.Counter(), set(), collections.Counter()
     for finding in runner.findings():
         fits.update(name for name, fit in finding.fits.items() if fit and finding.status == "convicted")
         others.update(name for name, fit in finding.fits.items() if not fit)
-        if finding.words:
+        if finding.status == "not taken":
+            not_taken.update(finding.words)
+        elif finding.words:
             print(f"{finding.status.upper()} {finding.label}", *finding.words, sep="\n  ", flush=True)
         statuses[finding.rule].update({finding.status: 1, "samples": finding.samples})
     print("".join(f"{word:>11}" for word in ("cases", "samples", *columns)).replace("      cases", f"{'rule':<20}cases"))
     for rule, count in statuses.items():
         print(f"{rule:<19}{sum(count[c] for c in columns):>6}" + "".join(f"{count[c]:>11}" for c in ("samples", *columns)))
     missing = {case["rule"] for case in runner.vectors["cases"].values()} - {"any", *statuses}
+    for why, count in not_taken.items():
+        print(f"not taken, {count} case{'s' * (count > 1)}: {why}")
     if missing:
         print("not offered:", ", ".join(sorted(missing)))
     if runner.numbers == "fractions" and runner.in_floats:
