@@ -131,7 +131,7 @@ def weights(row, size):
     if isinstance(row, list):
         return row
     out = [0] * size
-    for x, weight in zip(row["ids"], row["weights"], strict=True):
+    for x, weight in zip(row["ids"], row["weights"]):
         out[x] = weight
     return out
 
@@ -202,6 +202,8 @@ class Form(unittest.TestCase):
             for row in rows:
                 if row is None:
                     continue
+                if isinstance(row, dict):
+                    self.assertEqual(len(row["ids"]), len(row["weights"]))
                 total = sum(weights(row, width))
                 self.assertEqual(len(weights(row, width)), width)
                 self.assertTrue(total & (total - 1) == 0 and 0 <= total <= 1 << 20, total)

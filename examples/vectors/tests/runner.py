@@ -488,14 +488,20 @@ class Bets(unittest.TestCase):
         self.assertNotEqual(checked(what, *options, "--seed", "2")[1], printed)
 
     def test_false_alarms(self):
-        """Drawn from the laws, by many runs at once: as many as the bound says, or fewer, and as the runner has them."""
+        """The bets of many runs at once: over all texts their mean wealth is 1, and they are those of the runner."""
         if check_engine.numpy is None:
             self.skipTest("needs numpy")
         import false_alarms
-        with contextlib.redirect_stdout(io.StringIO()) as printed:
-            self.assertEqual(false_alarms.main(["100", "--samples", "30"]), 0)
-        self.assertIn("100 right runs of", printed.getvalue())
         seat, law = self.seat()
+        texts = list(itertools.product(range(len(law)), repeat=5))
+        gambles = false_alarms.Gambles(seat.case, law, len(texts))
+        for outcomes in zip(*texts):
+            gambles.add(check_engine.numpy.array(outcomes))
+        chances = [float(math.prod(list(law.values())[k] for k in text)) for text in texts]
+        self.assertAlmostEqual(math.fsum(chances * gambles.wealth()), 1, delta=1e-12)
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            self.assertEqual(false_alarms.main(["2", "--samples", "2"]), 0)
+        self.assertIn("2 right runs of", printed.getvalue())
         gambles = false_alarms.Gambles(seat.case, law, 2)
         for k in 0, 1, 1, 0, 2, 1:
             gambles.add(check_engine.numpy.array([k, 0]))
