@@ -426,7 +426,7 @@ def law_by_bisection(run, most, grid=32, probes=8):
     def act(fixed, more):
         """(outcome, whether these numbers were enough)"""
         used = itertools.count()
-        outcome = run(u for u, _ in zip(itertools.chain(fixed, more), used))
+        outcome = run(min(u, 1 - 2.0**-24) for u, _ in zip(itertools.chain(fixed, more), used))  # below 1 in float32, too
         return outcome, next(used) <= len(fixed)
 
     def acts(fixed):

@@ -14,6 +14,7 @@ import math
 import pathlib
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -424,6 +425,13 @@ class Exact(unittest.TestCase):
             self.assertEqual(set(found), set(law))
             for outcome, p in law.items():
                 self.assertAlmostEqual(found[outcome], p, delta=1e-9)
+
+    @without_arrays
+    def test_bisection_in_float32(self):
+        """A number below 1 is below 1 in float32, too."""
+        found, left = check_engine.law_by_bisection(lambda numbers: int(2 * struct.unpack("f", struct.pack("f", next(numbers)))[0]), 100)
+        self.assertEqual((set(found), left), ({0, 1}, 0))
+        self.assertAlmostEqual(found[1], 0.5, delta=1e-7)
 
     @without_arrays
     def test_bisection_leaves_open_what_has_no_thresholds(self):
