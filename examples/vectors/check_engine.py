@@ -237,7 +237,8 @@ class View:
         value = self.part(outcome)
         p, came, before = self.law.get(value, 0.0), self.seen[value], self.samples
         if bets:
-            self.wealth = [w + math.log((came + a * p) / ((before + a) * p)) if p else math.inf for w, a in zip(self.wealth, CONCENTRATIONS)]
+            self.wealth = [w + math.log((came + a * p) / ((before + a) * p)) if p else math.inf
+                           for w, a in zip(self.wealth, CONCENTRATIONS)]
         self.seen[value] += 1
         self.samples += 1
 
@@ -419,8 +420,9 @@ def law_of(run, most):
 
 
 def law_by_bisection(run, most, grid=32, probes=8):
-    """As law_of, with plain numbers. Where the engine begins to act otherwise is found to 2^-40, number by number, while those before are in
-    an interval and those after take a few values. Boxes of numbers are tried at more points, and cut again, or left open, if they differ."""
+    """As law_of, with plain numbers. Where the engine begins to act otherwise is found to 2^-40, number by number, while those before are
+    in an interval and those after take a few values. Boxes of numbers are tried at more points: if they differ, they are cut again, or
+    left open."""
     law, left, runs, order, waiting = {}, 0.0, 0, itertools.count(1), [(-1.0, 0, (), 0)]
 
     def act(fixed, more):

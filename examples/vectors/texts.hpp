@@ -69,9 +69,10 @@ inline std::vector<Case> text_cases() {
       text("both-depend",
            "Target and draft depend on the last token: each draft begins after the last emitted token.",
            {three, three_other, {2}, 1, 5, {}}),
-      text("equal-models",
-           "Target and draft are equal: every token is kept, and the draft must be fed the last one, too.",
-           {three, three, {0}, 1, 5, {}}),
+      text(
+          "equal-models",
+          "Target and draft are equal: nothing is rejected, and each step ends with a token of the target's.",
+          {three, three, {0}, 1, 5, {}}),
       text("stop-token", "A text ends with the first stop token, also where it is in the middle of a step.",
            {stopping, stopping_draft, {0}, 2, 5, {2}}),
       text("stop-token-of-the-last-token", "The stop token's probability depends on the last token.",

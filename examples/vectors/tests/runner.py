@@ -599,7 +599,8 @@ class Alone(unittest.TestCase):
                 pathlib.Path(folder, name).write_text(text, encoding="utf-8")
             pathlib.Path(folder, "old.json").write_text("{}", encoding="utf-8")
             pathlib.Path(folder, "bad.json").write_text("{", encoding="utf-8")
-            for words, given in (("cannot read", ("no_door.py", "--vectors", "none.json")), ("cannot read", ("no_door.py", "--vectors", "bad.json")),
+            for words, given in (("cannot read", ("no_door.py", "--vectors", "none.json")),
+                                 ("cannot read", ("no_door.py", "--vectors", "bad.json")),
                                  ("this runner reads", ("no_door.py", "--vectors", "old.json"))):
                 status, _, errors = self.main_in(folder, *given)
                 self.assertEqual(status, 2)
