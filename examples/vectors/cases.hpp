@@ -31,7 +31,7 @@ struct Drafted {
   std::vector<Token> tokens;
 };
 
-// A model: one row (order 0), or one for each last token (order 1).
+// A model: one row (order 0), one for each last token (order 1), or one for each two last tokens (order 2): row a·V + b after a, b.
 struct Table {
   Index order = 0;
   std::vector<Weights> rows;
@@ -103,6 +103,17 @@ inline void check_row(const Case& of, const Weights& row, bool or_dead_end) {
                              ", which is no power of two up to 2^20");
 }
 
+// A table has a row for each context of its order, and the prompt is such a context, at least.
+inline void check_table(const Case& of, const Table& table) {
+  Index contexts = 1;
+  for (Index i = 0; i < table.order; ++i) contexts *= of.vocab_size();
+  if (std::ssize(table.rows) != contexts)
+    throw std::runtime_error(of.id + ": a table of order " + std::to_string(table.order) + " has " +
+                             std::to_string(table.rows.size()) + " rows");
+  if (std::ssize(of.writing->prompt) < table.order)
+    throw std::runtime_error(of.id + ": the prompt is shorter than the order of a table");
+}
+
 inline void check_rows(const Case& of) {
   const auto check = [&](const std::vector<Weights>& rows, Index width, bool may_be_dead) {
     for (const Weights& row : rows) {
@@ -115,7 +126,10 @@ inline void check_rows(const Case& of) {
     check(target, of.vocab_size(), true);
     check(draft, of.draft_vocab_size(), false);
   };
-  if (of.writing) check_both(of.writing->target.rows, of.writing->draft.rows);
+  if (of.writing) {
+    check_both(of.writing->target.rows, of.writing->draft.rows);
+    for (const Table& table : {of.writing->target, of.writing->draft}) check_table(of, table);
+  }
   check_both(of.drafted.target, of.drafted.draft);
   for (const Drafted& step : of.steps) check_both(step.target, step.draft);
 }

@@ -34,6 +34,7 @@ except ImportError:
 
 RULES_FOR_ANY = "any", "token", "block", "match"  # lossless rules for lines without a memory
 CONCENTRATIONS = 2.0, 16.0, 128.0, 1024.0  # of the gamblers: see Seat
+IMPOSSIBLE = 1e-12  # in the exact mode: an outcome that the law rules out convicts if it is likelier
 AFTER_CONVICTION = 500  # more samples: they show what the engine does, and which mistake does it
 Finding = collections.namedtuple("Finding", "rule label status samples words fits", defaults=[0, (), {}])
 
@@ -57,18 +58,18 @@ class Case:
         self.id, self.rule, self.shows, self.vocab_size = given["id"], rule or given["rule"], given["shows"], given["vocab_size"]
         self.draft_vocab_size = given.get("draft_vocab_size", self.vocab_size)
         for name in "tokens", "parents", "seed", "position", "prompt", "max_new_tokens", "stop_tokens":
-            setattr(self, name, given.get(name))
+            setattr(self, name, frozen(given.get(name)))
         self.is_drawn_here = given["rule"] == "any"
-        self.steps = [Case({**given, **step, "steps": None}, rule, fractions) for step in given.get("steps") or []]
+        self.steps = tuple(Case({**given, **step, "steps": None}, rule, fractions) for step in given.get("steps") or ())
         if self.steps:
             return
         target, draft = given["target"], given.get("draft", [None] * len(self.tokens or []))
-        if self.rule == "text":  # tables: one row, or one for each last token
+        if self.rule == "text":  # tables: one row, or one for each last token, or for each two
             self.orders, target, draft = (target["order"], draft["order"]), target["rows"], draft["rows"]
-        self.gamma, self.chosen = given.get("gamma", len(draft)), [row is None for row in draft]
+        self.gamma, self.chosen = given.get("gamma", len(draft)), tuple(row is None for row in draft)
         draft = [{"ids": [self.tokens[k]], "weights": [1]} if row is None else row for k, row in enumerate(draft)]
-        self.target_weights = [dense(row, self.vocab_size) for row in target]
-        self.draft_weights = [dense(row, self.draft_vocab_size) for row in draft]
+        self.target_weights = tuple(dense(row, self.vocab_size) for row in target)
+        self.draft_weights = tuple(dense(row, self.draft_vocab_size) for row in draft)
         share = Fraction if fractions else operator.truediv
         self.target, self.draft = (rows_of(weights, size, lambda w, total: w and share(w, total), fractions) for weights, size in (
             (self.target_weights, self.vocab_size), (self.draft_weights, self.draft_vocab_size)))
@@ -78,17 +79,20 @@ class Case:
 
     def target_row(self, text):
         """Of a case for texts: the row after the prompt and all tokens that were written or drafted so far."""
-        return self.target[text[-1] if self.orders[0] else 0]
+        return self.target[self.place(text, self.orders[0])]
 
     def draft_row(self, text):
-        return self.draft[text[-1] if self.orders[1] else 0]
+        return self.draft[self.place(text, self.orders[1])]
+
+    def place(self, text, order):
+        return sum(text[-k] * self.vocab_size ** (k - 1) for k in range(1, order + 1))
 
 
 def dense(row, size):
     if isinstance(row, list):
-        return row
+        return tuple(row)
     weights = dict(zip(row["ids"], row["weights"]))
-    return [weights.get(token, 0) for token in range(size)]
+    return tuple(weights.get(token, 0) for token in range(size))
 
 
 def logit(weight, _):
@@ -137,8 +141,12 @@ def called(door, *given):
     except (Broken, NotImplementedError):
         raise
     except Exception as error:
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        raise Broken(f"{door.__name__} raised {type(error).__name__}: {error} ({pathlib.Path(where.filename).name}:{where.lineno})")
+        raise Broken(f"{door.__name__} raised {type(error).__name__}: {error} ({place_of(error)})")
+
+
+def place_of(error):
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{pathlib.Path(where.filename).name}:{where.lineno}"
 
 
 def whole(value, name, size):
@@ -173,7 +181,7 @@ def outcome_of(case, answer):
         return whole(first, "tau", case.gamma + 1), token
     path = tuple(whole(k, "an index of the path", case.gamma) for k in parts(first, "a path of indices"))
     if any(case.parents[k] != above for above, k in zip((-1, *path), path)):
-        raise Broken(f"{list(path)} is no path from the context down: parents is {case.parents}")
+        raise Broken(f"{list(path)} is no path from the context down: parents is {list(case.parents)}")
     return path, token
 
 
@@ -181,7 +189,7 @@ def lines(case):
     """(a case with tokens, its probability). If the runner draws the tokens: all that may come."""
     for line in itertools.product(*map(support, case.draft_weights)) if case.is_drawn_here else [None]:
         drawn = copy.copy(case)
-        drawn.tokens = case.tokens if line is None else [token for token, _ in line]
+        drawn.tokens = case.tokens if line is None else tuple(token for token, _ in line)
         yield drawn, 1 if line is None else math.prod(p for _, p in line)
 
 
@@ -223,13 +231,14 @@ class View:
         self.name, self.part, self.law, self.seen, self.samples = name, part, collections.defaultdict(float), collections.Counter(), 0
         for outcome, p in law.items():
             self.law[part(outcome)] += float(p)
-        self.wealth = [1.0] * len(CONCENTRATIONS)
+        self.wealth = [0.0] * len(CONCENTRATIONS)  # logarithms: a gambler that loses for long would have 0
 
     def add(self, outcome, bets=True):
         value = self.part(outcome)
         p, came, before = self.law.get(value, 0.0), self.seen[value], self.samples
         if bets:
-            self.wealth = [w * (came + a * p) / ((before + a) * p) if p else math.inf for w, a in zip(self.wealth, CONCENTRATIONS)]
+            self.wealth = [w + math.log((came + a * p) / ((before + a) * p)) if p else math.inf
+                           for w, a in zip(self.wealth, CONCENTRATIONS)]
         self.seen[value] += 1
         self.samples += 1
 
@@ -244,10 +253,10 @@ class View:
 
 class Seat:
     """A case in one place of a call, and bets against its law. If the law is right, their wealth has mean 1 at any time, and ever reaches
-    x with probability 1/x at most (Ville 1939): so one may stop as soon as it convicts."""
+    x with probability 1/x at most (Ville 1939): so one may stop as soon as it convicts. `cases`: how many are judged."""
 
-    def __init__(self, case, law, bound, samples):
-        self.case, self.bound, self.wealth, self.convicted_at = case, bound, 1.0, None
+    def __init__(self, case, law, bound, samples, cases=1):
+        self.case, self.bound, self.log_wealth, self.convicted_at, self.cases = case, math.log(bound), 0.0, None, cases
         self.limit = samples if len(law) > 1 else min(samples, 64)  # an outcome that is certain comes at once, or not at all
         self.views = [View(*view, law) for view in views(case)]
 
@@ -256,8 +265,9 @@ class Seat:
             view.add(outcome, bets=not self.convicted_at)
         if not self.convicted_at:
             each = [w for view in self.views for w in view.wealth]
-            self.wealth = sum(each) / len(each)
-            if self.wealth >= self.bound:
+            most = max(each)
+            self.log_wealth = most if most == math.inf else most + math.log(sum(math.exp(w - most) for w in each) / len(each))
+            if self.log_wealth >= self.bound:
                 self.convicted_at = self.views[0].samples
                 self.limit = self.convicted_at + min(self.limit, AFTER_CONVICTION)
 
@@ -268,19 +278,20 @@ class Seat:
         fits = {mistake["name"]: self.may_be(law) for mistake, law in laws_of(mistakes, self.case)}
         if not self.convicted_at:
             return Finding(self.case.rule, label, "acquitted", self.views[0].samples, (), fits)
-        by = "an outcome that the law rules out" if math.isinf(self.wealth) else f"a wealth of 10^{math.log10(self.wealth):.1f}"
+        by = "an outcome that the law rules out" if math.isinf(self.log_wealth) else f"a wealth of 10^{self.log_wealth / math.log(10):.1f}"
         often, rarely = (f([s for view in self.views for s in view.surprises()]) for f in (max, min))
         return Finding(self.case.rule, label, "convicted", self.convicted_at, [
             *shown(self.case), f"convicted after {self.convicted_at} samples, by {by}", f"too often: {often[2]}",
             *([f"too rarely: {rarely[2]}"] if rarely[0] < 0 else []), *in_words(fits)], fits)
 
     def may_be(self, law):
-        """Whether bets against this law would have won nothing from the samples that came. What they win does not depend on the order."""
+        """Whether bets against this law would have won little from the samples that came. What they win does not depend on the order. In
+        all cases together the true mistake is ruled out with probability 1/5 at most."""
         seen, n = self.views[0].seen, self.views[0].samples
         return all(law.get(outcome) for outcome in seen) and all(
             math.lgamma(a) - math.lgamma(n + a) + sum(
                 math.lgamma(k + a * law[outcome]) - math.lgamma(a * law[outcome]) - k * math.log(law[outcome]) for outcome, k in seen.items())
-            < math.log(20) for a in CONCENTRATIONS)
+            < math.log(20 * self.cases) for a in CONCENTRATIONS)
 
 
 def laws_of(mistakes, case):
@@ -290,7 +301,8 @@ def laws_of(mistakes, case):
 def shown(case):
     """What a case is, and its rows if they are short."""
     rows = [] if case.steps or case.rule == "text" or case.vocab_size > 8 else [
-        f"weights of the rows: target {case.target_weights}, draft {case.draft_weights}" + ("" if case.is_drawn_here else f", tokens {case.tokens}")]
+        f"weights of the rows: target {json.dumps(case.target_weights)}, draft {json.dumps(case.draft_weights)}"
+        + ("" if case.is_drawn_here else f", tokens {json.dumps(case.tokens)}")]
     return [f"it shows: {case.shows}", *rows]
 
 
@@ -408,15 +420,21 @@ def law_of(run, most):
 
 
 def law_by_bisection(run, most, grid=32, probes=8):
-    """As law_of, with plain numbers. Where the engine begins to act otherwise is found to 2^-40: all such places, if it compares a number
-    with thresholds or searches it in cumulative sums; else an interval shorter than 1/grid may be missed."""
-    law, left, runs, order, waiting = {}, 0.0, 0, itertools.count(1), [(-1.0, 0, ())]
+    """As law_of, with plain numbers. Where the engine begins to act otherwise is found to 2^-40, number by number, while those before are
+    in an interval and those after take a few values. Boxes of numbers are tried at more points: if they differ, they are cut again, or
+    left open."""
+    law, left, runs, order, waiting = {}, 0.0, 0, itertools.count(1), [(-1.0, 0, (), 0)]
 
-    def acts(*fixed):
-        """(outcome, how many numbers it took) with these first numbers, and several ways to go on."""
-        for probe in range(probes):
-            used, more = itertools.count(), iter(random.Random(probe).random, None)
-            yield run(u for u, _ in zip(itertools.chain(fixed, more), used)), next(used)
+    def act(fixed, more):
+        """(outcome, whether these numbers were enough)"""
+        used = itertools.count()
+        outcome = run(min(u, 1 - 2.0**-24) for u, _ in zip(itertools.chain(fixed, more), used))  # below 1 in float32, too
+        return outcome, next(used) <= len(fixed)
+
+    def acts(fixed):
+        """With these first numbers, and several ways to go on: by chance, and with numbers that are all 0, or nearly 1."""
+        return [act(fixed, itertools.chain(itertools.repeat(*begin), iter(random.Random(probe).random, None)))
+                for probe, begin in enumerate([(0.0, 0)] * probes + [(0.0, 16), (1 - 2.0**-53, 16)])]
 
     def edges(low, at_low, high, at_high, at):
         if at_low != at_high:
@@ -427,18 +445,47 @@ def law_by_bisection(run, most, grid=32, probes=8):
             return edges(low, at_low, middle, at_middle, at) + edges(middle, at_middle, high, at_high, at)
         return []
 
+    def cuts(box, axis):
+        """Where the engine begins to act otherwise, along one number of a box."""
+        (low, high), middles = box[axis], [sum(interval) / 2 for interval in box]
+        at = lambda u: acts([*middles[:axis], u, *middles[axis + 1:]])  # noqa: E731
+        points = [(u, at(u)) for u in [low + (high - low) * k / grid for k in range(grid)] + [high - (high - low) * 2.0**-53]]
+        return sum((edges(*a, *b, at) for a, b in zip(points, points[1:])), [])
+
+    def points_of(box):
+        """Near the ends of each number, and by chance."""
+        middles, source = [sum(interval) / 2 for interval in box], random.Random(1)
+        for axis, (low, high) in enumerate(box):
+            inset = min(max((high - low) * 2.0**-20, 2.0**-36), (high - low) / 4)
+            for end in low + inset, high - inset:
+                yield [*middles[:axis], end, *middles[axis + 1:]]
+        for _ in range(probes):
+            yield [low + (high - low) * source.random() for low, high in box]
+
     while waiting:
-        (mass, _, fixed), runs = heapq.heappop(waiting), runs + 1
-        found = list(acts(*fixed))
-        if all(used <= len(fixed) for _, used in found):
+        (mass, _, box, times), runs = heapq.heappop(waiting), runs + 1
+        found = acts([sum(interval) / 2 for interval in box])
+        is_enough = all(enough for _, enough in found)
+        if is_enough and all(act(point, iter(random.Random(0).random, None)) == found[0] for point in points_of(box)):
             law[found[0][0]] = law.get(found[0][0], 0.0) - mass
-        elif runs > most or -mass < 1e-10:
-            left -= mass
+            continue
+        axes = []
+        if runs <= most and -mass >= 1e-10:
+            if not is_enough:
+                box, axes = (*box, (0.0, 1.0)), [len(box)]
+            elif times < 4:  # a number that matters only for rare values of later ones
+                axes = range(len(box))
+        for axis in axes:
+            (low, high), places = box[axis], cuts(box, axis)
+            if is_enough:
+                places = [u for u in places if min(u - low, high - u) > 2.0**-30]
+            if places or not is_enough:
+                for ends in zip([low, *places], [*places, high]):
+                    part = mass * (ends[1] - ends[0]) / (high - low)
+                    heapq.heappush(waiting, (part, next(order), (*box[:axis], ends, *box[axis + 1:]), times + is_enough))
+                break
         else:
-            points = [(u, list(acts(*fixed, u))) for u in [k / grid for k in range(grid)] + [1 - 2.0**-53]]
-            cuts = sum((edges(*a, *b, lambda u: list(acts(*fixed, u))) for a, b in zip(points, points[1:])), [])
-            for low, high in zip([0.0, *cuts], [*cuts, 1.0]):
-                heapq.heappush(waiting, (mass * (high - low), next(order), (*fixed, (low + high) / 2)))
+            left -= mass
     return law, left
 
 
@@ -448,12 +495,14 @@ def compared(case, law, found, left, tolerance, mistakes):
     room, name = 0 if exact else tolerance + left, views(case)[0][0]
     off = {outcome: abs(found.get(outcome, 0) - law.get(outcome, 0)) for outcome in {*found, *law}}
     edges = [outcome for outcome, p in found.items() if p == 0 and outcome not in law]
-    worst = edges[0] if edges and max(off.values()) <= room else max(off, key=lambda o: (o not in law and off[o] > room, off[o]))
+    ruled_out = [outcome for outcome, p in found.items() if p > IMPOSSIBLE and outcome not in law]
+    worst = max(ruled_out, key=off.get) if ruled_out else edges[0] if edges and max(off.values()) <= room else max(off, key=off.get)
+    is_off = ruled_out or edges or off[worst] > room
     fits = {mistake["name"]: all(abs(found.get(o, 0) - other.get(o, 0)) <= 1e-6 + left for o in {*found, *other})
             for mistake, other in laws_of(mistakes, case)}
-    if off[worst] <= room and not edges and left > tolerance:
-        return "left open", [f"paths of probability {float(left):.2g} were not followed"], {}
-    if off[worst] <= room and not edges:
+    if not is_off and left > tolerance:
+        return "left open", [f"paths of probability {float(left):.2g} were not followed, or not to where the engine acts otherwise"], {}
+    if not is_off:
         return "acquitted", (), fits
     words = [*shown(case), f"{name} = {json.dumps(worst)} has probability {float(found.get(worst, 0)):.9g}, expected "
              f"{float(law.get(worst, 0)):.9g}: {float(found.get(worst, 0) - law.get(worst, 0)):+.2g}"]
@@ -482,7 +531,8 @@ class Runner:
         self.chosen = [item for item in items if item[0].startswith(options.case)]
         if not self.chosen:
             raise Usage(f"no case for the rules {', '.join(self.rules)} begins with '{options.case}'")
-        self.bound = sum(len(cases) for _, cases, _ in self.chosen) / options.false_alarms
+        self.cases = sum(len(cases) for _, cases, _ in self.chosen)
+        self.bound = self.cases / options.false_alarms
 
     def singles(self):
         """(label, cases of one call, rule)"""
@@ -503,14 +553,14 @@ class Runner:
         for label, cases, rule in self.chosen:
             try:
                 yield from (self.exact if self.options.mode == "exact" else self.sampled)(label, cases, rule)
-            except NotImplementedError:
-                yield Finding(rule, label, "not taken")
+            except NotImplementedError as error:
+                yield Finding(rule, label, "not taken", 0, [f"{(str(error) or 'NotImplementedError').splitlines()[0]} ({place_of(error)})"])
             except Broken as error:
                 yield Finding(rule, label, "broken", 0, [str(error)])
 
     def sampled(self, label, given, rule):
         cases, source = [Case(one, rule) for one in given], random.Random(f"{self.options.seed} {label}")
-        seats = [Seat(case, one["law"], self.bound, self.options.samples) for case, one in zip(cases, given)]
+        seats = [Seat(case, one["law"], self.bound, self.options.samples, self.cases) for case, one in zip(cases, given)]
         while not all(seat.is_done() for seat in seats):
             seeds = [source.getrandbits(32) for _ in cases]
             try:
@@ -532,7 +582,7 @@ class Runner:
         if not case.is_drawn_here:
             return [outcome_of(case, called(door, case, seed))]
         own, drawn = random.Random(f"runner {seed}"), copy.copy(case)  # not the numbers that the engine makes of its seed
-        drawn.tokens = [pick(row, own) for row in case.draft_weights]
+        drawn.tokens = tuple(pick(row, own) for row in case.draft_weights)
         tau, token = outcome_of(drawn, called(door, drawn, seed))
         return [(*drawn.tokens[:tau], token, *(pick(row, own) for row in case.target_weights[tau + 1:]))]
 
@@ -593,17 +643,21 @@ def arguments(given=None):
 def report(runner):
     """Prints what was found, and returns the exit status."""
     statuses, columns = collections.defaultdict(collections.Counter), ("acquitted", "convicted", "broken", "left open", "not taken")
-    fits, others = collections.Counter(), set()
+    fits, others, not_taken = collections.Counter(), set(), collections.Counter()
     for finding in runner.findings():
         fits.update(name for name, fit in finding.fits.items() if fit and finding.status == "convicted")
         others.update(name for name, fit in finding.fits.items() if not fit)
-        if finding.words:
+        if finding.status == "not taken":
+            not_taken.update(finding.words)
+        elif finding.words:
             print(f"{finding.status.upper()} {finding.label}", *finding.words, sep="\n  ", flush=True)
         statuses[finding.rule].update({finding.status: 1, "samples": finding.samples})
     print("".join(f"{word:>11}" for word in ("cases", "samples", *columns)).replace("      cases", f"{'rule':<20}cases"))
     for rule, count in statuses.items():
         print(f"{rule:<19}{sum(count[c] for c in columns):>6}" + "".join(f"{count[c]:>11}" for c in ("samples", *columns)))
     missing = {case["rule"] for case in runner.vectors["cases"].values()} - {"any", *statuses}
+    for why, count in not_taken.items():
+        print(f"not taken, {count} case{'s' * (count > 1)}: {why}")
     if missing:
         print("not offered:", ", ".join(sorted(missing)))
     if runner.numbers == "fractions" and runner.in_floats:

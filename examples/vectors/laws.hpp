@@ -117,10 +117,17 @@ Law law_of_any(const Case& of, const Rule& rule) {
 
 inline specdec::testing::TableModel<> model_of(const Table& table) {
   const auto vocab_size = std::ssize(table.rows.at(0));
-  Matrix rows(table.order == 0 ? 1 : vocab_size + 1, vocab_size);
-  // Order 1: row 0 is for an empty text, which there is not. Row x + 1 is for a text that ends with x.
-  for (Index i = 0; i < rows.rows(); ++i)
-    set_row(rows, i, table.rows.at(static_cast<std::size_t>(std::max<Index>(0, i - table.order))));
+  Index states = 1;
+  for (Index k = 0; k < table.order; ++k) states *= vocab_size + 1;
+  Matrix rows(states, vocab_size);
+  // The digits of a state are tokens + 1, the last token's is the lowest; 0 is for no token, and no prompt is so short.
+  for (Index state = 0; state < states; ++state) {
+    Index row = 0;
+    for (Index k = 0, left = state, place = 1; k < table.order;
+         ++k, left /= vocab_size + 1, place *= vocab_size)
+      row += place * std::max<Index>(0, left % (vocab_size + 1) - 1);
+    set_row(rows, state, table.rows.at(static_cast<std::size_t>(row)));
+  }
   return {rows, table.order};
 }
 

@@ -94,6 +94,21 @@ def kept_after_the_end(case, seed):
     return text[len(case.prompt):]
 
 
+def kept_in_the_cache(case, seed):
+    """The target's cache keeps the first rejected token of each draft, and reads on behind it."""
+    text, cache, u = list(case.prompt), list(case.prompt), numbers_of(seed)
+    end = len(text) + case.max_new_tokens
+    while True:
+        drafted = right_rules.Draft(case, text, min(case.gamma, end - len(text) - 1), u, right_rules.drawn)
+        drafted.target = [case.target_row([*cache, *drafted.tokens[:i]]) for i in range(drafted.gamma + 1)]
+        tau, y = right_rules.token(drafted, u)
+        cache += [*drafted.tokens[: tau + 1], y]
+        for x in [*drafted.tokens[:tau], y]:
+            text.append(x)
+            if x in case.stop_tokens or len(text) == end:
+                return text[len(case.prompt):]
+
+
 def verify_with_rows_of_neighbours(cases, seeds):
     """The draft's rows of all requests in one list, and an offset that is one too small."""
     rows, verdicts = [], []
@@ -144,6 +159,7 @@ ENGINES = {
     "q = 0 is accepted": writing(lambda: cut_q, rules.token_with(accepts=accepts_impossible)),
     "-1 padding is verified": writing(lambda: last_id_as_padding),
     "rows cut, and not normalised": judging(rules.cut_not_normalised, "token"),
+    "a rejected token stays in the cache": types.SimpleNamespace(RULES=[], generate=kept_in_the_cache),
     "a preempted generator starts again": types.SimpleNamespace(RULES=[], generate=restarted),
     "tokens after the end are kept": types.SimpleNamespace(RULES=[], generate=kept_after_the_end),
     # Near those of the gallery.

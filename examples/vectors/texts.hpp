@@ -49,6 +49,9 @@ inline std::vector<Case> text_cases() {
   const Table coin{0, {{3, 1}}}, other_coin{0, {{1, 3}}}, last{1, {{3, 1}, {1, 3}}}, flat{0, {{1, 1}}};
   const Table three{1, {{1, 2, 1}, {2, 1, 1}, {1, 1, 2}}}, three_flat{0, {{2, 1, 1}}},
       three_other{1, {{2, 1, 1}, {1, 1, 2}, {1, 2, 1}}};
+  const Table last_two{2, {{7, 1}, {1, 7}, {1, 7}, {7, 1}}};
+  const Weights a{6, 1, 1}, b{1, 6, 1}, c{1, 1, 6}, d{2, 1, 1}, e{1, 2, 1}, f{1, 1, 2};
+  const Table three_two{2, {a, b, c, c, a, b, b, c, a}}, three_two_other{2, {d, e, f, e, f, d, d, e, f}};
   const Table stopping{0, {{3, 4, 1}}}, stopping_draft{0, {{2, 2, 4}}},
       stopping_late{1, {{4, 3, 1}, {1, 4, 3}, {2, 2, 4}}};
   return {
@@ -57,17 +60,19 @@ inline std::vector<Case> text_cases() {
            "least.",
            {coin, other_coin, {0}, 1, 5, {}}),
       text("last-token",
-           "The target's row depends on the last token: a rejected token that stays in the cache is seen.",
+           "The target's row depends on the last token: the rows after an emitted token are its own.",
            {last, flat, {0}, 1, 5, {}}),
       text("last-token-drafts-of-two",
-           "Drafts of two tokens, seven tokens: rows after rejected tokens must be read again.",
+           "Drafts of two tokens, seven tokens: the row after a replacement is not that after the rejected "
+           "token.",
            {last, flat, {1, 0}, 2, 7, {}}),
       text("both-depend",
-           "Target and draft depend on the last token: both caches must drop what was rejected.",
+           "Target and draft depend on the last token: each draft begins after the last emitted token.",
            {three, three_other, {2}, 1, 5, {}}),
-      text("equal-models",
-           "Target and draft are equal: every token is kept, and the draft must be fed the last one, too.",
-           {three, three, {0}, 1, 5, {}}),
+      text(
+          "equal-models",
+          "Target and draft are equal: nothing is rejected, and each step ends with a token of the target's.",
+          {three, three, {0}, 1, 5, {}}),
       text("stop-token", "A text ends with the first stop token, also where it is in the middle of a step.",
            {stopping, stopping_draft, {0}, 2, 5, {2}}),
       text("stop-token-of-the-last-token", "The stop token's probability depends on the last token.",
@@ -81,6 +86,16 @@ inline std::vector<Case> text_cases() {
       text("budget-within-a-step", "Drafts are longer than what is left of the budget.",
            {three, three_flat, {1}, 4, 4, {}}),
       text("no-draft", "Drafts of no tokens: plain decoding.", {three, three_flat, {1}, 0, 4, {}}),
+      text("last-two-tokens",
+           "The target's row depends on the last two tokens: a rejected one that stays in its cache is seen.",
+           {last_two, flat, {0, 1}, 1, 5, {}}),
+      text("last-two-tokens-drafts-of-two",
+           "The same in drafts of two: all rejected tokens must leave the target's cache.",
+           {last_two, flat, {1, 1}, 2, 6, {}}),
+      text("both-depend-on-two-tokens",
+           "Three ids, and both rows depend on the last two tokens: the target's cache must drop what was "
+           "rejected, and rows after a replacement are read again.",
+           {three_two, three_two_other, {2, 0}, 2, 4, {}}),
   };
 }
 

@@ -131,7 +131,7 @@ def weights(row, size):
     if isinstance(row, list):
         return row
     out = [0] * size
-    for x, weight in zip(row["ids"], row["weights"], strict=True):
+    for x, weight in zip(row["ids"], row["weights"]):
         out[x] = weight
     return out
 
@@ -202,6 +202,8 @@ class Form(unittest.TestCase):
             for row in rows:
                 if row is None:
                     continue
+                if isinstance(row, dict):
+                    self.assertEqual(len(row["ids"]), len(row["weights"]))
                 total = sum(weights(row, width))
                 self.assertEqual(len(weights(row, width)), width)
                 self.assertTrue(total & (total - 1) == 0 and 0 <= total <= 1 << 20, total)
@@ -213,6 +215,14 @@ class Form(unittest.TestCase):
                 target, draft = part["target"], part["draft"]
                 check_rows(case, target["rows"] if case["rule"] == "text" else target, width)
                 check_rows(case, draft["rows"] if case["rule"] == "text" else draft, case.get("draft_vocab_size", width))
+
+        self.for_each_case(check)
+
+    def test_tables_have_a_row_for_each_context_and_prompts_are_long_enough(self):
+        def check(case):
+            for table in (case["target"], case["draft"]) if case["rule"] == "text" else ():
+                self.assertEqual(len(table["rows"]), case["vocab_size"] ** table["order"])
+                self.assertGreaterEqual(len(case["prompt"]), table["order"])
 
         self.for_each_case(check)
 

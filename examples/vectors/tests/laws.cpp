@@ -6,7 +6,10 @@
 #include <cstdint>
 #include <numeric>
 #include <optional>
+#include <stdexcept>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "cases.hpp"
 #include "fraction.hpp"
@@ -102,6 +105,27 @@ TEST_CASE("a case whose law cannot be written is refused by its name") {
   of = right;
   of.drafted = {{{(1 << 20) - 1, 1, 0, 0}, {1, 1, 1, 1}}, {{1, 1, 0, 0}}, {1}};
   CHECK(refused(of) == "token/x: the law is not in fractions with denominators up to 2^20");
+}
+
+TEST_CASE("a table has a row for each context, the last token counting least") {
+  const Table table{2, {{7, 1}, {1, 7}, {2, 6}, {6, 2}}};
+  auto model = model_of(table);
+  for (Token a = 0; a < 2; ++a)
+    for (Token b = 0; b < 2; ++b)
+      CHECK(model.distribution(std::vector<Token>{1, a, b}).probability(0) ==
+            static_cast<double>(table.rows[static_cast<std::size_t>(2 * a + b)][0]) / 8);
+  const auto refused = [](Writing writing) {
+    try {
+      check_rows({.id = "text/x", .writing = std::move(writing)});
+    } catch (const std::runtime_error& error) {
+      return std::string(error.what());
+    }
+    return std::string("nothing");
+  };
+  const Table flat{0, {{1, 1}}};
+  CHECK(refused({table, flat, {0, 1}, 1, 2, {}}) == "nothing");
+  CHECK(refused({table, flat, {0}, 1, 2, {}}) == "text/x: the prompt is shorter than the order of a table");
+  CHECK(refused({{1, table.rows}, flat, {0, 1}, 1, 2, {}}) == "text/x: a table of order 1 has 4 rows");
 }
 
 TEST_CASE("numbers and texts are printed as JSON") {
