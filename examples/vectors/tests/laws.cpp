@@ -116,7 +116,7 @@ TEST_CASE("a table has a row for each context, the last token counting least") {
             static_cast<double>(table.rows[static_cast<std::size_t>(2 * a + b)][0]) / 8);
   const auto refused = [](Writing writing) {
     try {
-      check_rows({.id = "text/x", .writing = std::move(writing)});
+      check_rows({.id = "text/x", .shows = "a table", .writing = std::move(writing)});
     } catch (const std::runtime_error& error) {
       return std::string(error.what());
     }
