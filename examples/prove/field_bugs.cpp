@@ -586,7 +586,7 @@ int main() {
   table.rule("a miss is judged greedily", GreedyAtMiss{});
   const std::string negative = "branches with negative probabilities";
   const Bias run = bias([](const auto& target, const auto& draft) {
-    return laws_of_rule(target, draft, NegativeBranchesRun{});
+    return laws_of_rule(target, draft, ReplacementFromTarget{});
   });
   table.row(negative, run, tokens_until_conviction(negative), "check_lossless",
             thrown_by([] { return specdec::testing::check_lossless(NegativeBranches{}); }));

@@ -21,15 +21,6 @@ namespace vectors {
 
 using specdec::Verdict;
 
-// A replacement is drawn from the target's row, as if nothing had been drafted.
-struct ReplacementFromTarget {
-  Verdict judge(const auto& drafted, auto& chance) const {
-    for (Index i = 0; i < drafted.gamma(); ++i)
-      if (!chance.coin(drafted.ratio(i))) return {i, drafted.draw(chance, i)};
-    return {drafted.gamma(), drafted.draw(chance, drafted.gamma())};
-  }
-};
-
 // The draft's row is taken for one-hot, as if the drafter had told no q: a token is kept with p(x).
 struct TakesQForOne {
   Verdict judge(const auto& drafted, auto& chance) const {
@@ -116,7 +107,7 @@ inline std::vector<Mistake> known_mistakes() {
       {"the replacement from the next row", "The replacement of token i is drawn from target row i + 1.",
        line(mistakes::NextRow{}), telling_cases},
       {"the replacement from the target's row", "The replacement is drawn from p, not from (p - q)+.",
-       line(ReplacementFromTarget{}), telling_cases},
+       line(mistakes::ReplacementFromTarget{}), telling_cases},
       {"q is taken for 1",
        "A drawn token is judged as if it had been chosen: kept with p(x), and never its own replacement.",
        line(TakesQForOne{}), telling_cases},

@@ -4,13 +4,10 @@
 //
 //   compare_siblings 60    60 places after each of the 20 prompts
 // SPDX-License-Identifier: MIT
-#include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <iomanip>
 #include <iostream>
-#include <optional>
 #include <random>
 #include <specdec/specdec.hpp>
 #include <string>
@@ -18,6 +15,7 @@
 #include <vector>
 
 #include "mistakes/siblings.hpp"
+#include "paired/expected_accepted.hpp"
 #include "transformer/tokenizer.hpp"
 #include "transformer/transformer.hpp"
 
@@ -26,18 +24,6 @@ using Tokens = std::vector<Token>;
 using Rows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using Row = specdec::DenseRow<double>;
 using Transformer = transformer::Transformer<float>;
-
-// Rejects every token, and multiplies the probabilities of that.
-struct RejectsAll {
-  double probability = 1;
-
-  bool coin(double accepted) {
-    probability *= 1 - std::clamp(accepted, 0.0, 1.0);
-    return false;
-  }
-  Token draw(const auto&, Index /*place*/ = 0) { return 0; }
-  std::optional<Token> race(double, const auto&...) { return 0; }
-};
 
 // The probability that one of `count` siblings is accepted, where the rows are p and q: the mean over some groups.
 template <class Siblings>
@@ -51,12 +37,10 @@ double accepted(const Rows& p, const Rows& q, Index count, Siblings siblings, st
     tree.reserve(static_cast<std::size_t>(count));
     std::vector<typename Siblings::template Row<Row>> rows;
     siblings.grow(Row(q.data(), q.size()), count, -1, chance, tree, rows);
-    RejectsAll rejects;
-    static_cast<void>(specdec::verify(specdec::RecursiveRejectionVerifier{},
-                                      Rows(target.topRows(tree.size() + 1)),
-                                      specdec::RowSpan<typename Siblings::template Row<Row>>(rows, q.size()),
-                                      tree.tokens(), tree.parents(), rejects));
-    sum += 1 - rejects.probability;
+    sum += paired::expected_accepted(specdec::RecursiveRejectionVerifier{},
+                                     Rows(target.topRows(tree.size() + 1)),
+                                     specdec::RowSpan<typename Siblings::template Row<Row>>(rows, q.size()),
+                                     tree.tokens(), tree.parents());
   }
   return sum / groups;
 }

@@ -214,9 +214,9 @@ class PaddedBatch {
               const py::object& tokens, const py::object& parents, const py::object& temperature)
       : tokens_("tokens", tokens, 2),
         rules_(rules_for<Judging>(tokens_.size(0), rule)),
-        target_("target", target, temperatures_for(tokens_.size(0), temperature), 3),
-        draft_(draft, tokens_, std::ranges::any_of(rules_, &Judging::looks_at_draft),
-               temperatures_for(tokens_.size(0), temperature), 3),
+        temperatures_(temperatures_for(tokens_.size(0), temperature)),
+        target_("target", target, temperatures_, 3),
+        draft_(draft, tokens_, std::ranges::any_of(rules_, &Judging::looks_at_draft), temperatures_, 3),
         layout_(tokens_.size(0), tokens_.size(1)),
         verdicts_(static_cast<std::size_t>(tokens_.size(0))) {
     check_shape("target", target_, tokens_.size(1) + 1);
@@ -265,6 +265,7 @@ class PaddedBatch {
 
   Ids tokens_;
   std::vector<Judging> rules_;
+  Temperatures temperatures_;
   std::optional<Ids> parents_;
   Rows target_;
   DraftRows draft_;

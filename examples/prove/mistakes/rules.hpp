@@ -88,8 +88,9 @@ struct NegativeBranches {
     return {drafted.gamma(), drafted.draw(chance, drafted.gamma())};
   }
 };
-// As a generator runs it.
-struct NegativeBranchesRun {
+
+// Draws the replacement from the target's row, as if nothing had been drafted. So a generator runs NegativeBranches.
+struct ReplacementFromTarget {
   Verdict judge(const auto& drafted, auto& chance) const {
     for (Index i = 0; i < drafted.gamma(); ++i)
       if (!chance.coin(drafted.ratio(i))) return {i, drafted.draw(chance, i)};
