@@ -2,9 +2,9 @@
 //
 //   cc -std=c99 -O2 -DENGINE='"my_engine.h"' check_engine.c -lm -o check_engine && ./check_engine
 //
-// my_engine.h defines verify(), which is declared below. An engine in files of its own (in C or C++) defines VECTOR_TYPES_ONLY,
-// includes this file for the declarations, and is linked with it. Options: see `usage`. Exit status: 0 all cases are acquitted,
-// 1 some case is convicted, 2 the usage, the file or the engine (in some case) is broken.
+// my_engine.h defines verify(), which is declared below, and perhaps VECTOR_BATCHES and verify_batch(). An engine in files of its own
+// (in C or C++) defines VECTOR_TYPES_ONLY, includes this file for the declarations, and is linked with it. Options: see `usage`. Exit
+// status: 0 all cases are acquitted, 1 some case is convicted, 2 the usage, the file or the engine (in some case) is broken.
 // SPDX-License-Identifier: MIT
 #ifndef VECTOR_TYPES
 #define VECTOR_TYPES
@@ -41,6 +41,10 @@ enum vector_status { VECTOR_OK = 0, VECTOR_NO_RULE = 1 };
 
 // The engine's. Verdicts of different seeds must be independent.
 int verify(const struct vector_case* to_judge, uint64_t seed, struct vector_verdict* verdict);
+// Also the engine's, if VECTOR_BATCHES is defined (in its header, or for the compiler): judges `count` requests in one call. cases[r],
+// seeds[r] and verdicts[r] are what verify() gets for request r.
+int verify_batch(int count, const struct vector_case* const* cases, const uint64_t* seeds,
+                 struct vector_verdict* const* verdicts);
 // Ours: a random number in [0, 1). An engine that takes all its numbers here needs no seed, and can be judged in the mode "exact".
 double vector_uniform(void);
 
@@ -60,9 +64,10 @@ double vector_uniform(void);
 #include <string.h>
 
 static const char usage[] =
-    "usage: check_engine [--vectors FILE] [--mode sampled|exact] [--rule NAME] [--case ID] [--samples N]\n"
-    "                    [--false-alarms A] [--seed S]\n"
+    "usage: check_engine [--vectors FILE] [--mode sampled|batched|exact] [--rule NAME] [--case ID]\n"
+    "                    [--samples N] [--false-alarms A] [--seed S]\n"
     "  sampled  draws verdicts, and bets on them against the law: an e-process for each case (the default)\n"
+    "  batched  the same with several cases in one call of verify_batch(): --case is then a batch\n"
     "  exact    finds the thresholds of each number of vector_uniform(), and compares the whole law, to "
     "1e-6;\n"
     "           then judges by samples, too\n";
@@ -292,7 +297,7 @@ enum { VIEWS = 3, PRIORS = 3 };
 struct trial {
   struct vector_case given[2];  // one for each step
   struct vector_verdict verdicts[2];
-  const char* shows;
+  const char *shows, *batch;  // the batch that it is in, or NULL
   int any, samples, convicted;
   int not_had, broken;  // the engine's latest answer was none
   struct law law;
@@ -301,11 +306,17 @@ struct trial {
   double *mass[VIEWS], log_wealth[VIEWS][PRIORS];
 };
 static struct trial* trials;
+static struct batch {
+  const char* id;
+  int count;
+  struct trial* members;
+}* batches;
 static struct {
   const char *is, *id;
   struct law law;
 }* mistakes;
-static int trial_count, mistake_count;
+static int trial_count, batch_count, member_count, mistake_count;
+static int bet_count;  // on how many cases it is bet: they share the false alarms
 
 static int read_member(struct vector_case* c, const char* name, int counts[4]) {
   if (c->vocab_size == 0) expected("\"vocab_size\" before the rows");
@@ -326,7 +337,6 @@ static void complete(struct vector_case* c, const int counts[4], int any) {
   if (gamma < 0 || counts[1] != gamma || (!any && counts[2] != gamma) ||
       (c->parents != NULL && counts[3] != gamma))
     expected("gamma + 1 target rows, and gamma draft rows, tokens and parents");
-  if (any) c->tokens = grown(NULL, gamma, sizeof(int));  // they are drawn later
   float** draft = (float**)c->draft;
   unsigned char* chosen = grown(NULL, gamma, 1);
   for (int k = 0; k < gamma; ++k) {
@@ -358,8 +368,13 @@ static int value_in_view(const struct trial* t, int view, int k) {
   return view == 0 ? k : view == 1 ? o->values[t->given->steps > 1] : o->values[o->size - 1];
 }
 
-// Bets on an outcome as a whole, on its first number (accepted), and on its last (the token).
-static void prepare_views(struct trial* t) {
+// Room for what changes while a case is judged. Bets are on an outcome as a whole, on its first number (accepted), and on its last (the
+// token).
+static void prepare(struct trial* t) {
+  struct vector_case* c = t->given;
+  if (t->any) c->tokens = grown(NULL, c->gamma, sizeof(int));
+  for (int s = 0; s < c->steps; ++s) t->verdicts[s].path = grown(NULL, c[s].gamma, sizeof(int));
+  t->latest.values = grown(NULL, c[0].gamma + c[1].gamma + 8, sizeof(int));
   for (int v = 0; v < VIEWS; ++v) {
     t->class_of[v] = grown(NULL, t->law.count, sizeof(int));
     t->counts[v] = grown(NULL, t->law.count, sizeof(int));
@@ -415,12 +430,32 @@ static void read_case(void) {
   t.any = strcmp(c->rule, "any") == 0;
   if (c->steps == 1) complete(c, counts, t.any);
   if (c->id == NULL || t.shows == NULL || t.law.count == 0) expected("a case with id, shows and law");
-  for (int s = 0; s < c->steps; ++s) t.verdicts[s].path = grown(NULL, c[s].gamma, sizeof(int));
-  t.latest.values = grown(NULL, c[0].gamma + c[1].gamma + 8, sizeof(int));
   check_law(&t);
-  prepare_views(&t);
+  prepare(&t);
   trials = grown(trials, trial_count + 1, sizeof t);
   trials[trial_count++] = t;
+}
+
+static void read_batch(void) {
+  struct batch b = {0};
+  for (int k = 0; more(&k, '{', '}');) {
+    const char* name = read_name();
+    if (strcmp(name, "id") == 0) b.id = read_string();
+    else if (strcmp(name, "cases") != 0) skip_value();
+    else
+      for (int n = 0, m; more(&n, '[', ']'); prepare(&b.members[b.count++])) {
+        const char* id = read_string();
+        for (m = 0; m < trial_count && strcmp(trials[m].given->id, id) != 0;) ++m;
+        if (m == trial_count) expected("a case that stands before the batches");
+        b.members = grown(b.members, n, sizeof *b.members);
+        b.members[b.count] = trials[m];
+      }
+  }
+  if (b.id == NULL || b.count == 0) expected("a batch with id and cases");
+  for (int n = 0; n < b.count; ++n) b.members[n].batch = b.id;
+  member_count += b.count;
+  batches = grown(batches, batch_count + 1, sizeof b);
+  batches[batch_count++] = b;
 }
 
 static void read_mistake(void) {
@@ -460,6 +495,8 @@ static void read_file(void) {
     else if (!is_ours) expected("\"format\": \"specdec-vectors\" first");
     else if (strcmp(name, "cases") == 0)
       for (int n = 0; more(&n, '[', ']');) read_case();
+    else if (strcmp(name, "batches") == 0)
+      for (int n = 0; more(&n, '[', ']');) read_batch();
     else if (strcmp(name, "mistakes") == 0)
       for (int n = 0; more(&n, '[', ']');) read_mistake();
     else skip_value();
@@ -544,26 +581,43 @@ static void take_verdict(struct trial* t) {
   t->latest.size = size;
 }
 
-static void call_engine(struct trial* t) {
-  for (int s = 0; s < t->given->steps; ++s) {  // what the engine leaves out is no outcome
+// What the engine leaves out is no outcome.
+static void clear_verdicts(struct trial* t) {
+  for (int s = 0; s < t->given->steps; ++s) {
     t->verdicts[s].accepted = t->verdicts[s].token = -1;
     for (int i = 0; i < t->given[s].gamma; ++i) t->verdicts[s].path[i] = -1;
   }
   fixed.taken = 0;
   fixed.id = t->given->id;
-  const int status = verify(t->given, fixed.on ? 0 : random_bits(), t->verdicts);
+}
+
+static void take_answer(struct trial* t, const char* function, int status) {
   t->not_had = status == VECTOR_NO_RULE;
   if (status == VECTOR_OK) take_verdict(t);
-  else if (!t->not_had) break_off(t, "verify returned %d\n", status);
+  else if (!t->not_had) break_off(t, "%s returned %d\n", function, status);
+}
+
+static void call_engine(struct trial* t) {
+  clear_verdicts(t);
+  take_answer(t, "verify", verify(t->given, fixed.on ? 0 : random_bits(), t->verdicts));
 }
 
 // Tokens of the rule "any" are drawn from the draft rows. Its outcome is the text: the target fills up what was not emitted.
-static void sample(struct trial* t) {
+static void draw_draft(struct trial* t) {
   const struct vector_case* c = t->given;
   for (int i = 0; t->any && i < c->gamma; ++i) ((int*)c->tokens)[i] = draw(c->draft[i], c->vocab_size);
-  call_engine(t);
+}
+
+static void fill_up(struct trial* t) {
+  const struct vector_case* c = t->given;
   for (struct outcome* o = &t->latest; t->any && !is_over(t) && o->size <= c->gamma; ++o->size)
     o->values[o->size] = draw(c->target[o->size], c->vocab_size);
+}
+
+static void sample(struct trial* t) {
+  draw_draft(t);
+  call_engine(t);
+  fill_up(t);
 }
 
 static void describe(const struct trial* t, const struct outcome* o) {
@@ -579,7 +633,8 @@ static void describe(const struct trial* t, const struct outcome* o) {
 }
 
 static void convict(struct trial* t, const struct outcome* o) {
-  printf("CONVICTED %s (%s)\n  ", t->given->id, t->shows);
+  printf(t->batch == NULL ? "CONVICTED " : "CONVICTED %s, ", t->batch);
+  printf("%s (%s)\n  ", t->given->id, t->shows);
   describe(t, o);
   t->convicted = 1;
 }
@@ -604,30 +659,82 @@ static double mean_wealth(const struct trial* t) {
   return sum / (VIEWS * PRIORS);
 }
 
-static void judge_by_samples(struct trial* t) {
-  while (t->samples < samples) {
-    sample(t);
-    if (is_over(t)) return;
-    const int k = number_of(&t->law, &t->latest);
-    if (k < 0) {
-      convict(t, &t->latest);
-      printf(" has probability 0, and came in sample %d\n", t->samples + 1);
-      return;
-    }
-    bet(t, k);
-    if (mean_wealth(t) < trial_count / false_alarms) continue;
-    int worst = 0;
-    double most = -1;
-    for (int j = 0; j < t->law.count; ++j) {
-      const double wanted = t->samples * t->law.list[j].probability,
-                   z = fabs(t->counts[0][j] - wanted) / sqrt(wanted);
-      if (z > most) worst = j, most = z;
-    }
-    convict(t, &t->law.list[worst]);
-    printf(" came %d times in %d samples, expected %.1f\n", t->counts[0][worst], t->samples,
-           t->samples * t->law.list[worst].probability);
+static void judge_latest(struct trial* t) {
+  const int k = number_of(&t->law, &t->latest);
+  if (k < 0) {
+    convict(t, &t->latest);
+    printf(" has probability 0, and came in sample %d\n", t->samples + 1);
     return;
   }
+  bet(t, k);
+  if (mean_wealth(t) < bet_count / false_alarms) return;
+  int worst = 0;
+  double most = -1;
+  for (int j = 0; j < t->law.count; ++j) {
+    const double wanted = t->samples * t->law.list[j].probability,
+                 z = fabs(t->counts[0][j] - wanted) / sqrt(wanted);
+    if (z > most) worst = j, most = z;
+  }
+  convict(t, &t->law.list[worst]);
+  printf(" came %d times in %d samples, expected %.1f\n", t->counts[0][worst], t->samples,
+         t->samples * t->law.list[worst].probability);
+}
+
+static void judge_by_samples(struct trial* t) {
+  while (t->samples < samples && !t->convicted) {
+    sample(t);
+    if (is_over(t)) return;
+    judge_latest(t);
+  }
+}
+
+// ---- Mode "batched". Each case of a batch is held to its own law. One that is convicted stays in the batch, as a neighbour.
+
+#ifndef VECTOR_BATCHES
+static const int has_batches = 0;
+int verify_batch(int count, const struct vector_case* const* cases, const uint64_t* seeds,
+                 struct vector_verdict* const* verdicts) {
+  (void)count, (void)cases, (void)seeds, (void)verdicts;
+  return VECTOR_NO_RULE;
+}
+#else
+static const int has_batches = 1;
+#endif
+
+static int judge_batch_once(const struct batch* b, const struct vector_case** cases, uint64_t* seeds,
+                            struct vector_verdict** verdicts) {
+  for (int r = 0; r < b->count; ++r) {
+    struct trial* t = &b->members[r];
+    draw_draft(t);
+    clear_verdicts(t);
+    cases[r] = t->given;
+    seeds[r] = random_bits();
+    verdicts[r] = t->verdicts;
+  }
+  const int status = verify_batch(b->count, cases, seeds, verdicts);
+  int over = 0, left = 0;
+  for (int r = 0; r < b->count; ++r) {
+    struct trial* t = &b->members[r];
+    take_answer(t, "verify_batch", status);
+    fill_up(t);
+    over += is_over(t);
+  }
+  for (int r = 0; r < b->count && over == 0; ++r) {
+    struct trial* t = &b->members[r];
+    if (!t->convicted) judge_latest(t);
+    left += !t->convicted && t->samples < samples;
+  }
+  return left > 0;
+}
+
+static void judge_batch(const struct batch* b) {
+  const struct vector_case** cases = grown(NULL, b->count, sizeof *cases);
+  struct vector_verdict** verdicts = grown(NULL, b->count, sizeof *verdicts);
+  uint64_t* seeds = grown(NULL, b->count, sizeof *seeds);
+  while (judge_batch_once(b, cases, seeds, verdicts)) continue;
+  free(cases);
+  free(verdicts);
+  free(seeds);
 }
 
 // Which known mistakes give the engine's law, as far as 4000 new verdicts tell: by X^2, rare outcomes together.
@@ -855,8 +962,10 @@ static void read_options(int count, char** words) {
     else broken("%s is no option\n%s", word, usage);
     if (*value == 0 || *end != 0) broken("%s: bad value '%s'\n%s", word, value, usage);
   }
-  if (strcmp(mode, "sampled") != 0 && strcmp(mode, "exact") != 0)
+  if (strcmp(mode, "sampled") != 0 && strcmp(mode, "batched") != 0 && strcmp(mode, "exact") != 0)
     broken("--mode: bad value '%s'\n%s", mode, usage);
+  if (strcmp(mode, "batched") == 0 && !has_batches)
+    broken("--mode batched: define VECTOR_BATCHES and verify_batch()\n");
   if (samples < 1 || !(false_alarms > 0 && false_alarms < 1))
     broken("--samples or --false-alarms is out of range\n%s", usage);
 }
@@ -865,19 +974,24 @@ int main(int count, char** words) {
   read_options(count, words);
   read_file();
   int judged = 0, convicted = 0, not_had = 0, is_broken = 0;
-  const int exactly = strcmp(mode, "exact") == 0;
-  for (int n = 0; n < trial_count; ++n) {
-    struct trial* t = &trials[n];
+  const int exactly = strcmp(mode, "exact") == 0, batched = strcmp(mode, "batched") == 0;
+  bet_count = batched ? member_count : trial_count;
+  for (int n = 0; n < (batched ? batch_count : trial_count); ++n) {
+    struct trial* t = batched ? batches[n].members : &trials[n];
+    const struct trial* end = t + (batched ? batches[n].count : 1);
     if (only_rule != NULL && strcmp(t->given->rule, only_rule) != 0) continue;
-    if (only_case != NULL && strcmp(t->given->id, only_case) != 0) continue;
+    if (only_case != NULL && strcmp(batched ? t->batch : t->given->id, only_case) != 0) continue;
     state = seed_of_run * 0xD1342543DE82EF95u + (uint64_t)n * 0x9FB21C651E98DF25u;
-    if (exactly) judge_exactly(t);
+    if (batched) judge_batch(&batches[n]);
+    else if (exactly) judge_exactly(t);
     else judge_by_samples(t);
-    judged += !t->not_had;
-    not_had += t->not_had;
-    convicted += t->convicted;
-    if (t->convicted) name_mistakes(t);
-    is_broken += t->broken;
+    for (; t < end; ++t) {
+      judged += !t->not_had;
+      not_had += t->not_had;
+      convicted += t->convicted;
+      if (t->convicted && !batched) name_mistakes(t);
+      is_broken += t->broken;
+    }
   }
   if (judged == 0) broken("no case was judged: the engine has no such rule, or the file has no such case\n");
   fflush(stdout);
