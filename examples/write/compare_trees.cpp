@@ -53,7 +53,6 @@ std::vector<Kind> by_calls(paired::Pair& pair) {
       kinds.drawn("`drawn-first`, by hand", TreeShape{-1, -1, -1, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 10},
                   specdec::DrawnThenLikeliest{});
     if (calls < 5) kinds.confident(16, calls);
-    if (calls == 4) kinds.confident_by_sharper_rows(16, calls);
     kinds.drawn_confident(16, calls);
     kinds.sequoia(16, calls);
   }

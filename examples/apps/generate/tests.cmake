@@ -55,7 +55,7 @@ foreach(tree_and_calls spares:16 likeliest:15 confident:15 suffix:23)
     OUTPUT "${recorded_text}.*${tree}, block: 40 tokens in ${calls} target calls"
     ARGUMENTS --tree ${tree} --tokens 40 --temperature 0 --table-tokens 0 --prompt "The white whale")
 endforeach()
-foreach(head_and_calls speculator:15 eagle:14 medusa:18)
+foreach(head_and_calls speculator:14 eagle:14 medusa:18)
   string(REPLACE ":" ";" head_and_calls ${head_and_calls})
   list(POP_FRONT head_and_calls head calls)
   specdec_expects(example/generate/tree_of_${head} generate

@@ -23,19 +23,17 @@
 namespace paired {
 
 /// The two models at one temperature. At temperature 0 a row has only one token, so the tokens of trees are chosen by the draft
-/// model's rows at temperature 1. They say too little of the likeliest token: it is the target's likeliest more often. So there
-/// are sharper rows, too.
+/// model's rows at temperature 0.5. (At 1 they say too little of the likeliest token: it is the target's likeliest more often.)
 struct Pair {
   Pair(generate::Model& large, generate::Model& small, double temperature)
       : draws(temperature > 0),
         target(large, temperature),
-        draft(small, draws ? temperature : 1.0),
-        sharper(small, 0.5),
+        draft(small, draws ? temperature : 0.5),
         judge(target) {}
   Pair(const Pair&) = delete;
 
   bool draws;
-  Softmax target, draft, sharper;
+  Softmax target, draft;
   Judge judge;
 };
 
@@ -137,11 +135,6 @@ class Kinds {
   void confident(Index nodes, Index calls) {
     chosen("`confident`", calls, specdec::ConfidentTree{.width = 8, .depth = calls, .nodes = nodes});
   }
-  /// At temperature 0 alone.
-  void confident_by_sharper_rows(Index nodes, Index calls) {
-    add("`confident`, by sharper rows", calls, !pair_.draws,
-        specdec::ConfidentTree{.width = 8, .depth = calls, .nodes = nodes}, OfChosen{}, pair_.sharper);
-  }
   void drawn_confident(Index nodes, Index calls) {
     add("`drawn-confident`", calls, pair_.draws,
         specdec::DrawnConfidentTree{.width = nodes / calls, .depth = calls}, specdec::TraversalVerifier{});
@@ -158,17 +151,11 @@ class Kinds {
   }
   template <class Strategy, class Rule>
   void add(const std::string& title, Index calls, bool exists, const Strategy& strategy, const Rule& rule) {
-    add(title, calls, exists, strategy, rule, pair_.draft);
-  }
-  template <class Strategy, class Rule>
-  void add(const std::string& title, Index calls, bool exists, const Strategy& strategy, const Rule& rule,
-           Softmax& draft) {
     Kind kind{title, calls, {}};
     if (exists)
-      kind.measure = [judge = &pair_.judge, &draft, strategy, rule](std::span<const Text> texts,
-                                                                    Index drafts) {
+      kind.measure = [pair = &pair_, strategy, rule](std::span<const Text> texts, Index drafts) {
         constexpr bool all_chosen = std::same_as<Rule, OfChosen>;  // then all drafts at a place are equal
-        return measured(*judge, draft, strategy, rule, texts, all_chosen ? 1 : drafts);
+        return measured(pair->judge, pair->draft, strategy, rule, texts, all_chosen ? 1 : drafts);
       };
     kinds_.push_back(std::move(kind));
   }
