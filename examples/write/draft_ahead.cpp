@@ -1,7 +1,11 @@
 // Drafts while the target verifies: the drafter on one core, the target on the other. Beside it one core, and both without that.
+//
+//   draft_ahead 150 3     texts of 150 tokens, three rounds; without arguments 20 and 1: one look
+//
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <ctime>
 #include <fstream>
 #include <functional>
@@ -75,10 +79,16 @@ struct Run {
   Index tokens = 0, hits = 0, drafts = 0;
 };
 
-// Writes texts after these prompts, some at a time. With `other` the target's calls run there, and drafts are made meanwhile.
+struct Texts {
+  std::span<const Tokens> prompts;
+  Index tokens;           // of each text
+  std::size_t at_a_time;  // how many are written together
+};
+
+// Writes texts. With `other` the target's calls run there, and drafts are made meanwhile.
 template <class Drafter>
-Run write(Model& target, Drafter drafter, std::span<const Tokens> prompts, std::size_t at_a_time,
-          OtherCore* other) {
+Run write(Model& target, Drafter drafter, Texts texts, OtherCore* other) {
+  auto& [prompts, tokens, at_a_time] = texts;
   Run run;
   for (; !prompts.empty(); prompts = prompts.subspan(std::min(at_a_time, prompts.size()))) {
     specdec::Batch batch{
@@ -86,7 +96,7 @@ Run write(Model& target, Drafter drafter, std::span<const Tokens> prompts, std::
                                 temperature},
         drafter};
     for (const Tokens& prompt : prompts.first(std::min(at_a_time, prompts.size())))
-      batch.add(prompt, {.max_new_tokens = 150, .gamma = 4}, std::mt19937_64{prompt.size()});
+      batch.add(prompt, {.max_new_tokens = tokens, .gamma = 4}, std::mt19937_64{prompt.size()});
     while (!batch.empty()) {
       std::span<const specdec::BatchFeed> feeds;
       run.seconds += seconds_of([&] { feeds = batch.propose(); });
@@ -114,7 +124,13 @@ Run write(Model& target, Drafter drafter, std::span<const Tokens> prompts, std::
   return run;
 }
 
-int main() {
+int main(int count, char** arguments) {
+  const Index tokens = count > 1 ? std::atoll(arguments[1]) : 20;
+  const int rounds = count > 2 ? std::atoi(arguments[2]) : 1;
+  if (tokens < 1 || rounds < 1) {
+    std::cerr << "draft_ahead: wanted are two positive numbers, of tokens and of rounds\n";
+    return 2;
+  }
   const std::string weights = SPECDEC_EXAMPLES "/transformer/weights/";
   Model target(weights + "target.bin"), small(weights + "draft.bin");
   const transformer::Tokenizer tokenizer(weights + "tokenizer.bin", target.vocab_size());
@@ -140,14 +156,15 @@ int main() {
     for (const Index outcomes : {1, 3, 8}) {
       std::vector<double> one, two;
       Run ahead;
-      for (int round = 0; round < 3; ++round) {
-        ahead = write(target, specdec::AheadDrafter{drafter(), outcomes}, all, at_a_time, &other);
-        one.push_back(speed(ahead) / speed(write(target, drafter(), all, at_a_time, nullptr)));
+      const auto of = [&](std::span<const Tokens> some) { return Texts{some, tokens, at_a_time}; };
+      for (int round = 0; round < rounds; ++round) {
+        ahead = write(target, specdec::AheadDrafter{drafter(), outcomes}, of(all), &other);
+        one.push_back(speed(ahead) / speed(write(target, drafter(), of(all), nullptr)));
         // Each core has half of the texts, with a target and a drafter of its own.
         Model twin = target;  // shares the weights
         Run of_other;
-        other.begin([&] { of_other = write(twin, drafter(), rest, at_a_time, nullptr); });
-        const double here = speed(write(target, drafter(), half, at_a_time, nullptr));
+        other.begin([&] { of_other = write(twin, drafter(), of(rest), nullptr); });
+        const double here = speed(write(target, drafter(), of(half), nullptr));
         other.end();
         two.push_back(speed(ahead) / (here + speed(of_other)));
       }
