@@ -739,7 +739,7 @@ static void judge_batch(const struct batch* b) {
 
 // Which known mistakes give the engine's law, as far as 4000 new verdicts tell: by X^2, rare outcomes together.
 static void name_mistakes(struct trial* t) {
-  enum { N = 4000 };
+  const int N = 4000;
   for (int m = 0; m < mistake_count; ++m) {
     if (strcmp(mistakes[m].id, t->given->id) != 0) continue;
     const struct law* law = &mistakes[m].law;
