@@ -60,10 +60,9 @@ struct Tree {
   specdec::TreeShape shape;  ///< unused if the tree takes its shape as it grows
 };
 
-/// The model whose likeliest tokens a tree takes. At temperature 0 a row has only one token. At 1 it says too little of the
-/// likeliest token, which the target takes more often than that, so trees would be too wide: 0.5 is used.
+/// The model whose likeliest tokens a tree takes.
 inline auto choosing_model(Model& model, double temperature) {
-  return sampled(model, temperature > 0 ? temperature : 0.5);
+  return sampled(model, choosing_temperature(temperature));
 }
 
 inline std::unique_ptr<TreeDrafter> likeliest_drafter(Model& draft, const Tree& tree, double temperature) {

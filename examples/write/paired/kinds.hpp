@@ -16,19 +16,19 @@
 #include <vector>
 
 #include "generate/pair.hpp"
+#include "generate/sampled.hpp"
 #include "generate/tree_shapes.hpp"
 #include "paired/expected_accepted.hpp"
 #include "paired/places.hpp"
 
 namespace paired {
 
-/// The two models at one temperature. At temperature 0 a row has only one token, so the tokens of trees are chosen by the draft
-/// model's rows at temperature 0.5. (At 1 they say too little of the likeliest token: it is the target's likeliest more often.)
+/// The two models at one temperature; at temperature 0 the draft model's rows are those by which the tokens of trees are chosen.
 struct Pair {
   Pair(generate::Model& large, generate::Model& small, double temperature)
       : draws(temperature > 0),
         target(large, temperature),
-        draft(small, draws ? temperature : 0.5),
+        draft(small, generate::choosing_temperature(temperature)),
         judge(target) {}
   Pair(const Pair&) = delete;
 
