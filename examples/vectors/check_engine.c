@@ -588,7 +588,7 @@ static void clear_verdicts(struct trial* t) {
     for (int i = 0; i < t->given[s].gamma; ++i) t->verdicts[s].path[i] = -1;
   }
   fixed.taken = 0;
-  fixed.id = t->given->id;
+  fixed.id = t->batch == NULL ? t->given->id : t->batch;
 }
 
 static void take_answer(struct trial* t, const char* function, int status) {
