@@ -35,6 +35,7 @@
 #include "generate/drafters.hpp"
 #include "generate/last_draft.hpp"
 #include "generate/ngram_pair.hpp"
+#include "generate/other_tokenizers.hpp"
 #include "generate/pair.hpp"
 #include "generate/rules.hpp"
 #include "generate/shown_text.hpp"
@@ -46,7 +47,6 @@
 #include "generate/trees.hpp"
 #include "generate/way.hpp"
 #include "generate/window.hpp"
-#include "transformer/product.hpp"
 
 #ifndef SPECDEC_EXAMPLES
 #define SPECDEC_EXAMPLES "examples"
@@ -510,22 +510,20 @@ bool run(generate::Pair pair, const Settings& settings) {
                  ways(pair, settings, texts), texts);
 }
 
-/// Weights of drafters are kept as `Drafts`, the target's as `Scalar`.
-template <class Drafts, class Scalar>
-generate::Pair load_transformers(const Settings& settings) {
-  generate::Pair pair = generate::transformer_pair<Drafts, Scalar>(
-      settings.model, settings.draft_model, settings.tokenizer, settings.target_layers, settings.heads());
-  if (settings.drafts_with_others()) {
-    pair.other = generate::other_transformer<Drafts>(settings.other_model, settings.other_tokenizer);
-    pair.bytes = generate::byte_model(settings.text);
-  }
-  return pair;
-}
-
 generate::Pair load_pair(const Settings& settings) {
   if (settings.ngram) return generate::ngram_pair(settings.text, settings.order, settings.draft_order);
-  if (settings.half) return load_transformers<Eigen::half, Eigen::half>(settings);
-  return load_transformers<transformer::FastScalar, float>(settings);
+  generate::TransformerFiles files{.target = settings.model,
+                                   .draft = settings.draft_model,
+                                   .tokenizer = settings.tokenizer,
+                                   .target_layers = settings.target_layers,
+                                   .half = settings.half,
+                                   .heads = settings.heads()};
+  if (!settings.drafts_with_others()) return transformer_pair(files);
+  files.other = settings.other_model;
+  files.other_tokenizer = settings.other_tokenizer;
+  generate::Pair pair = transformer_pair(files);
+  pair.bytes = generate::byte_model(settings.text);
+  return pair;
 }
 
 generate::Pair load(const Settings& settings) {

@@ -256,6 +256,36 @@ TEST_CASE("of twins that a model has not read, one reads what they share, and th
   }
 }
 
+TEST_CASE("twins of a text for which the model has no room are not read") {
+  std::mt19937_64 rng{6};
+  const auto table = coarse_model(4, 2, rng);
+  constexpr Index most = 6;
+  for (const Case& c : all_strategies()) {
+    for (const Index length : {most - 1, most, most + 1}) {
+      INFO(c.name << ", a text of " << length << " tokens");
+      ForkingBookkeeper model(table, most);
+      const auto drafter = c.strategy.drafter(model);
+      drafter->fork_context(0, 1, length);
+      const Tokens text(static_cast<std::size_t>(length), 1);
+      std::vector<SplitMix64> sources(2, SplitMix64{7});
+      std::vector<Request> requests;
+      for (const Index i : {0, 1})
+        requests.push_back({.sequence = i,
+                            .context = text,
+                            .limits = some,
+                            .source = &sources[static_cast<std::size_t>(i)]});
+      drafter->draft(requests);
+      for (const Request& request : requests) {
+        REQUIRE_FALSE(request.error);
+        SplitMix64 source{7};
+        WatchedTreeModel alone(table, most);
+        CHECK(drafter->drafted(request.sequence) == c.strategy.drafter(alone)->draft(text, some, source));
+      }
+      CHECK((model.calls == 0) == (length > most));
+    }
+  }
+}
+
 TEST_CASE("what a call has no room for is read in parts, and the drafts are the same") {
   std::mt19937_64 rng{14};
   const auto table = coarse_model(4, 2, rng);

@@ -1,5 +1,4 @@
-// Draft models with other tokens than the target: a transformer with another tokenizer, and an n-gram model of bytes that is
-// trained on a text file.
+// Drafters over models with other tokens than the target, and such a model: n-grams of bytes, trained on a text file.
 // SPDX-License-Identifier: MIT
 #pragma once
 
@@ -17,7 +16,6 @@
 #include "generate/ngram_pair.hpp"
 #include "generate/pair.hpp"
 #include "generate/sampled.hpp"
-#include "generate/transformer_pair.hpp"
 
 namespace generate {
 
@@ -51,16 +49,6 @@ inline TextModel byte_model(const std::string& path) {
   return {erased(std::make_shared<NgramLogits>(
               specdec::NgramModel::train(text, {.order = order, .vocab_size = 256}))),
           tokenizer};
-}
-
-/// A transformer with its own tokenizer.
-/// Throws: std::runtime_error on a bad file.
-template <class Scalar>
-TextModel other_transformer(const std::string& model, const std::string& tokenizer_path) {
-  const auto transformer = std::make_shared<transformer::Transformer<Scalar>>(model);
-  const auto tokenizer =
-      std::make_shared<const transformer::Tokenizer>(tokenizer_path, transformer->vocab_size());
-  return {erased(transformer), text_tokenizer(tokenizer)};
 }
 
 /// Drafts by text. It drafts at temperature 0: drafts by text have no probabilities, and then the likeliest tokens are

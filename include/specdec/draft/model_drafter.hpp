@@ -189,13 +189,14 @@ class ModelDrafter : public detail::ForOneText<ModelDrafter<M, Strategy>, detail
     contexts_.at(to).cached = std::move(twin);
   }
 
-  // Whether a draft is wanted for a twin of which the model has read nothing.
+  // Whether the draft needs a call. The strategy is asked once for each call.
+  static bool is_growing(Context& context) { return context.calls = context.calls || context.growth.next(); }
+
+  // Whether the model has read nothing of a twin for which it drafts.
   template <class Request>
-  bool is_unread(const Request& request) const {
-    if (request.error || request.limits.nodes <= 0) return false;
-    const Context& context = contexts_.at(request.sequence);
-    return context.family >= 0 && context.cached.size() == 0 &&
-           detail::can_draft_after(model_.model(), request.sequence, std::ssize(request.context));
+  bool is_unread(const Request& request) {
+    Context* const context = request.error ? nullptr : contexts_.find(request.sequence);
+    return context && context->family >= 0 && context->cached.size() == 0 && is_growing(*context);
   }
   // A text that the model has not read gets a copy of what it has read of a twin. If that is nothing, and there are twins that
   // wait for it, the model reads it now, but for the last token, and they get copies of that.
@@ -243,8 +244,7 @@ class ModelDrafter : public detail::ForOneText<ModelDrafter<M, Strategy>, detail
       const Request& request = requests[r];
       if (request.error) continue;
       Context& context = *asked_[r];
-      context.calls = context.calls || context.growth.next();
-      if (!context.calls) continue;
+      if (!is_growing(context)) continue;
       go_on(request, context);
       const DraftWish wish = context.growth.wish();
       BatchFeed feed =  // NOLINT: takes() may cut it
