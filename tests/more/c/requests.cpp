@@ -4,11 +4,13 @@
 #include "specdec/more/c/requests.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <map>
 #include <random>
+#include <span>
 #include <specdec/specdec.hpp>
 #include <string>
 #include <utility>
@@ -230,6 +232,7 @@ TEST_CASE("a text ends for its budget, its context or a stop token, and says wha
       specdec_verdict verdict{0, wanted[at]};
       if (fed > 0) verdict = {1, at + 1 < wanted.size() ? wanted[at + 1] : Token{0}};
       if (fed == 0) REQUIRE(at + 1 == wanted.size());
+      if (wanted[at] == stop) CHECK(fed == 2);
       REQUIRE(specdec_requests_settle(requests, &number, &verdict, 1, &finished, &count, nullptr, 0) ==
               SPECDEC_OK);
     }
@@ -245,6 +248,50 @@ TEST_CASE("a text ends for its budget, its context or a stop token, and says wha
   CHECK((spent.drafted >= 3 && spent.accepted == 2));
   CHECK(run(9, 0, {0, 1, 2, 3, stop}).reason == SPECDEC_STOP_TOKEN);
   CHECK(run(9, 5, {0, 1, 2, 3}).reason == SPECDEC_STOP_CONTEXT);
+}
+
+// A draft without its stop tokens would be a draft of other tokens than were drawn: stop tokens would get rare.
+TEST_CASE("drawn drafts with stop tokens are handed out whole, and the texts have the target's law") {
+  constexpr Index texts = 20'000, most = 2;
+  const float even[] = {0.5F, 0.5F}, flat[] = {0.5F, 0.5F, 0.5F, 0.5F, 0.5F, 0.5F};  // whatever the context
+  const Token first = 0, last = 1;
+  for (const specdec_rule rule : {SPECDEC_BLOCK, SPECDEC_TOKEN, SPECDEC_SAMPLE_MATCH}) {
+    specdec_requests* requests = nullptr;
+    REQUIRE(specdec_requests_create(&requests, 2, 0, nullptr, 0) == SPECDEC_OK);
+    specdec_philox drafting{1, 0, 0}, verifying{1, 0, 1};
+    Index tokens = 0, ended_at_once = 0;
+    for (Index k = 0; k < texts; ++k) {
+      std::int64_t number = -1, count = 0;
+      REQUIRE(specdec_requests_add(requests, &first, 1, 0, 100, most, &last, 1, &number, nullptr, 0) ==
+              SPECDEC_OK);
+      const specdec_finished* finished = nullptr;
+      while (count == 0) {
+        Token draft[most];
+        for (Token& x : draft)
+          REQUIRE(specdec_draw_flat(SPECDEC_PROBABILITIES, even, 2, 0, &drafting, &x, nullptr, 0) ==
+                  SPECDEC_OK);
+        const std::int64_t offsets[] = {0, most};
+        specdec_proposal out;
+        REQUIRE(specdec_requests_propose(requests, &number, 1, draft, offsets, &out, nullptr, 0) ==
+                SPECDEC_OK);
+        REQUIRE((out.offsets[1] == most && out.feeds[0].rows == most + 1));
+        REQUIRE(std::ranges::equal(draft, std::span(out.feeds[0].tokens, 3).last(most)));
+        specdec_verdict verdict;
+        specdec_status status = SPECDEC_OK;
+        REQUIRE(specdec_verify_flat(SPECDEC_PROBABILITIES, flat, flat, 2, nullptr, &rule, nullptr, out.tokens,
+                                    nullptr, out.offsets, 1, &verifying, nullptr, &verdict, &status, nullptr,
+                                    0) == SPECDEC_OK);
+        REQUIRE(specdec_requests_settle(requests, out.requests, &verdict, 1, &finished, &count, nullptr, 0) ==
+                SPECDEC_OK);
+      }
+      tokens += finished[0].size;
+      ended_at_once += finished[0].size == 1;
+    }
+    specdec_requests_destroy(requests);
+    // A text has 2 tokens on average, with a variance of 2. Both bounds are five standard errors.
+    CHECK(std::abs(static_cast<double>(tokens) / texts - 2) < 0.05);
+    CHECK(std::abs(static_cast<double>(ended_at_once) / texts - 0.5) < 0.018);
+  }
 }
 
 TEST_CASE("a request without a budget has no feed, and is told of by a call without verdicts") {

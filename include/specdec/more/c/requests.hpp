@@ -1,5 +1,5 @@
-// What the functions of specdec.h about requests do. This header defines them where SPECDEC_C_IMPLEMENTATION is defined before it, in one file of
-// a program. Elsewhere it only declares them.
+// What the functions of specdec.h about requests do. They are defined where SPECDEC_C_IMPLEMENTATION is defined before this header,
+// in one file of a program.
 // Experimental: may change in any version. See .github/CHANGELOG.md.
 // SPDX-License-Identifier: MIT
 #pragma once
@@ -71,7 +71,7 @@ class HandedDrafts {
   std::unordered_map<Index, std::vector<Token>> drafts_;
 };
 
-/// The rule draws nothing here, since verdicts are settled. It is one of those that may have judged only what was fed.
+/// The rule draws nothing here, since verdicts are settled.
 using RequestsOfC = Batch<ExternalTarget, HandedDrafts&, SampleMatchVerifier>;
 
 }  // namespace specdec::detail
@@ -91,6 +91,7 @@ struct specdec_requests {  // NOLINT: a name in C
   std::vector<specdec_feed> feeds;
   std::vector<int64_t> numbers, offsets;
   std::vector<int32_t> tokens;
+  std::vector<std::vector<int32_t>> fed;
   std::vector<specdec_finished> finished;
 };
 
@@ -131,12 +132,15 @@ specdec_status on(Requests* requests, const ErrorText& error, const F& f) {
   });
 }
 
-/// Makes plain structures of the feeds. Pre: there is room for them.
+/// Makes plain structures of the feeds. Drafts are fed whole: a rule must judge a drawn stop token, or stop tokens get too rare.
 inline specdec_proposal hand_out(specdec_requests& in, std::span<const BatchFeed> feeds) {
   for (const BatchFeed& feed : feeds) {
-    in.feeds.push_back({feed.sequence, feed.from, feed.tokens.data(), std::ssize(feed.tokens), feed.rows});
+    const auto draft = in.drafts.drafted(feed.sequence).tokens;
+    auto& fed = in.fed.emplace_back(feed.tokens.begin(), feed.tokens.end() - (feed.rows - 1));
+    fed.insert(fed.end(), draft.begin(), draft.end());
+    in.feeds.push_back({feed.sequence, feed.from, fed.data(), std::ssize(fed), std::ssize(draft) + 1});
     in.numbers.push_back(feed.sequence);
-    in.tokens.insert(in.tokens.end(), feed.tokens.end() - (feed.rows - 1), feed.tokens.end());
+    in.tokens.insert(in.tokens.end(), draft.begin(), draft.end());
     in.offsets.push_back(std::ssize(in.tokens));
   }
   return {std::ssize(feeds), in.feeds.data(), in.numbers.data(), in.tokens.data(), in.offsets.data()};
@@ -144,7 +148,6 @@ inline specdec_proposal hand_out(specdec_requests& in, std::span<const BatchFeed
 
 inline specdec_finished finished_of(const Finished& text) {
   const auto reason = text.result.stop_reason;
-  const Stats& stats = text.result.stats;
   return {text.sequence,
           text.result.tokens.data(),
           std::ssize(text.result.tokens),
@@ -153,9 +156,9 @@ inline specdec_finished finished_of(const Finished& text) {
           : reason == StopReason::context    ? SPECDEC_STOP_CONTEXT
                                              : SPECDEC_STOP_LENGTH,
           text.result.cached,
-          stats.target_calls,
-          stats.drafted,
-          stats.accepted};
+          text.result.stats.target_calls,
+          text.result.stats.drafted,
+          text.result.stats.accepted};
 }
 
 }  // namespace specdec::detail
@@ -228,8 +231,7 @@ specdec_status specdec_requests_propose(specdec_requests* requests, const int64_
     const auto drafted = numbers_of("requests_drafted", requests_drafted, count);
     check_drafts(tokens, offsets, count, in.vocab_size);
     in.drafts.hand_in(view_of(drafted), tokens, offsets);
-    clear_for(count, in.feeds, in.numbers, in.finished);
-    clear_for(count + 1, in.offsets);
+    clear_for(count + 1, in.feeds, in.numbers, in.fed, in.finished, in.offsets);
     clear_for(offsets == nullptr ? 0 : offsets[count], in.tokens);
     in.offsets.push_back(0);
     *proposal = hand_out(in, in.batch.propose_for(view_of(drafted)));

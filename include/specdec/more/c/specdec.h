@@ -128,13 +128,12 @@ typedef struct specdec_rows {
   int64_t vocab_size;
   const void* data;
   const void* const* pointers;
-  int64_t row_stride;      ///< 0: vocab_size * element_stride, so the rows follow each other
-  int64_t element_stride;  ///< 0: 1
-  double temperature;      ///< of SPECDEC_LOGITS
-  const double*
-      log_sum_exp;  ///< of SPECDEC_LOGITS: log Σ exp(logit / temperature) of each row if you know it, else NULL
-  const int32_t* ids;      ///< of SPECDEC_LISTS
-  const int64_t* offsets;  ///< of SPECDEC_LISTS: rows + 1 numbers
+  int64_t row_stride;         ///< 0: vocab_size * element_stride, so the rows follow each other
+  int64_t element_stride;     ///< 0: 1
+  double temperature;         ///< of SPECDEC_LOGITS
+  const double* log_sum_exp;  ///< of SPECDEC_LOGITS: log Σ exp(logit / temperature) of each row, or NULL
+  const int32_t* ids;         ///< of SPECDEC_LISTS
+  const int64_t* offsets;     ///< of SPECDEC_LISTS: rows + 1 numbers
 } specdec_rows;
 
 /// A random generator, Philox4x32-10: its number n depends on seed, stream and n alone. Streams of one seed are independent.
@@ -480,14 +479,12 @@ typedef struct specdec_feed {
   int64_t from;           ///< cut the request's context to so many tokens
   const int32_t* tokens;  ///< then feed it these: the tokens of the text that are not cached, and the draft
   int64_t size;
-  int64_t
-      rows;  ///< next-token rows are wanted after the last `rows` tokens: as many as drafted tokens are fed, and one
+  int64_t rows;  ///< rows are wanted after the last `rows` tokens: one more than drafted tokens
 } specdec_feed;
 
 /// What a call of the target is to do, request by request, and what was drafted for it. The arrays `tokens` and `offsets` are those
-/// of specdec_verify_batch and specdec_verify_flat: the tokens of feed i are tokens[offsets[i]] to tokens[offsets[i + 1] − 1].
-/// Of a draft, what the target is not fed is left out: a token with which the text would end, and what follows it. The target may
-/// give this token itself.
+/// of specdec_verify_batch and specdec_verify_flat: the tokens of feed i are tokens[offsets[i]] to tokens[offsets[i + 1] − 1]. A draft
+/// is cut to gamma, to the budget and to the context, and never for what its tokens are: a stop token is fed and judged as any other.
 typedef struct specdec_proposal {
   int64_t size;  ///< the number of feeds
   const specdec_feed* feeds;
@@ -539,7 +536,7 @@ typedef struct specdec_finished {
 /// tokens and the verdict's token, up to one that ends it. Sets *finished and *finished_count: the texts that have ended, which are
 /// no requests any more. specdec_requests_text tells of the others what is new, and what the target keeps.
 ///
-///   settled, verdicts, count   the requests, and the verdict on what each feed has of its draft
+///   settled, verdicts, count   the requests, and the verdicts on their drafts, as the proposals have them
 ///
 /// Errors: SPECDEC_INVALID_ARGUMENT on a null pointer, if a request has no proposal that is out or occurs twice, on a verdict that
 /// cannot be: more accepted than fed, an id outside the vocabulary, the very token that it rejects; SPECDEC_OUT_OF_MEMORY. Every

@@ -1,10 +1,8 @@
-// What the functions of specdec.h do. This header defines them where SPECDEC_C_IMPLEMENTATION is defined before it, in one
-// file of a program:
+// What the functions of specdec.h do. They are defined where SPECDEC_C_IMPLEMENTATION is defined before this header:
 //
-//   #define SPECDEC_C_IMPLEMENTATION
+//   #define SPECDEC_C_IMPLEMENTATION  // in one file of a program
 //   #include <specdec/more/c/specdec.hpp>
 //
-// Elsewhere it only declares them.
 // Experimental: may change in any version. See .github/CHANGELOG.md.
 // SPDX-License-Identifier: MIT
 #pragma once
