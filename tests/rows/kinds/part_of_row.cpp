@@ -224,6 +224,24 @@ TEST_CASE("a part is drawn from correctly even if the row sums to a little more 
   }
 }
 
+TEST_CASE("a part of a dead end is a dead end, and has no mass") {
+  const Eigen::Array3f zeros = Eigen::Array3f::Zero();
+  const Eigen::Array3f forbidden = Eigen::Array3f::Constant(-std::numeric_limits<float>::infinity());
+  const std::vector<Token> none, one{1}, all{0, 1, 2};
+  const std::vector<std::uint8_t> kept{1, 0, 1};
+  const auto check = [](const auto& part) {
+    CHECK(part.mass() == 0);
+    CHECK(part.is_dead_end());
+    CHECK(part.probability(0) == 0);
+  };
+  for (const auto* gone : {&none, &one, &all}) {
+    check(Without<DenseRow<float>>(DenseRow<float>(zeros.data(), 3), WithoutTokens{*gone}));
+    check(Without<LogitsRow<float>>(LogitsRow<float>(NumberRow<float>(forbidden.data(), 3)),
+                                    WithoutTokens{*gone}));
+  }
+  check(Only<DenseRow<float>>(DenseRow<float>(zeros.data(), 3), OnlyTokens{kept}));
+}
+
 TEST_CASE("a part of a row that is not a distribution is named in the error") {
   const std::vector<double> p{0.9, std::numeric_limits<double>::quiet_NaN(), 0.1};
   const DenseRow<double> row(p.data(), 3);

@@ -167,8 +167,9 @@ SPECDEC_C_API int32_t specdec_c_version(void);
 ///   rng      not used by SPECDEC_ARGMAX, for which it may be NULL
 ///
 /// Errors: SPECDEC_INVALID_ARGUMENT before anything is judged: a null pointer, a wrong number of rows, an id that neither
-/// vocabulary has, a token that its draft row cannot have given (q = 0). SPECDEC_INVALID_DISTRIBUTION if a number that the
-/// decision needs is no probability; the text names matrix and row. Numbers that are not needed are not looked at.
+/// vocabulary has, a token that its draft row cannot have given (q = 0; in a row of SPECDEC_GREEDY_LOGITS this is found where the
+/// decision needs q). SPECDEC_INVALID_DISTRIBUTION if a number that the decision needs is no probability; the text names matrix and
+/// row. Numbers that are not needed are not looked at.
 SPECDEC_C_API specdec_status specdec_verify(specdec_rule rule, const specdec_rows* target,
                                             const specdec_rows* draft, const int32_t* tokens, int64_t gamma,
                                             specdec_philox* rng, specdec_verdict* verdict, char* error,

@@ -12,6 +12,7 @@
 #include "specdec/rows/distribution.hpp"
 #include "specdec/rows/list.hpp"
 #include "specdec/rows/owning_temporary.hpp"
+#include "specdec/rows/read/dead_end.hpp"
 #include "specdec/rows/read/largest_probability.hpp"
 #include "specdec/rows/read/prefix_sampler.hpp"
 #include "specdec/rows/row_adaptor.hpp"
@@ -28,8 +29,7 @@ struct OnlyTokens {
   bool has(Token x) const { return x >= 0 && x < std::ssize(kept) && detail::at(kept, x) != 0; }
 };
 
-/// All tokens except a few: the candidates for the next sibling, if siblings are drawn without replacement. A token that the
-/// row does not have is ignored, and so is a token that is listed twice.
+/// All tokens except a few, as for the next of siblings drawn without replacement. Unknown and repeated tokens are ignored.
 struct WithoutTokens {
   detail::BorrowedSpan<const Token> gone;
 
@@ -148,7 +148,7 @@ class PartOfRow : public detail::RowAdaptor<PartOfRow<R, Tokens>, detail::Keeps:
   double mass_of_tokens() const {
     if constexpr (Tokens::leaves_most) {
       const double taken = tokens_.taken_from(row_);
-      if (taken <= 0.5) return 1 - taken;
+      if (taken <= 0.5 && (taken > 0 || !detail::is_dead_end(row_))) return 1 - taken;
     }
     const double mass = sum_of_row(0, row_.vocab_size());
     if (!(mass >= 0) || !std::isfinite(mass))
