@@ -1,4 +1,4 @@
-// Two transformers, read from llama2.c checkpoints.
+// Two transformers, read from llama2.c checkpoints. They are compiled apart from the rest of the program, at the same time.
 // SPDX-License-Identifier: MIT
 #pragma once
 

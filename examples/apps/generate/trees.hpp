@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <specdec/more/drafters.hpp>
 #include <specdec/specdec.hpp>
 #include <string_view>
 #include <utility>
@@ -28,6 +29,11 @@ using TreeDrafter =
                RowsBy<specdec::Tree<specdec::WithoutReplacement>>,
                RowsBy<specdec::Tree<specdec::DrawnThenLikeliest>>, RowsBy<specdec::Spares>,
                specdec::OneHotRows>;
+
+template <class D>
+std::unique_ptr<TreeDrafter> erased_tree(D drafter) {
+  return erased_as<TreeDrafter>(std::move(drafter));
+}
 
 // ---- Kinds ------------------------------------------------------------------------------------------
 
@@ -54,7 +60,63 @@ struct Tree {
   specdec::TreeShape shape;  ///< unused if the tree takes its shape as it grows
 };
 
-extern const std::array<TreeKind, 8> tree_kinds;
+/// The model whose likeliest tokens a tree takes.
+inline auto choosing_model(Model& model, double temperature) {
+  return sampled(model, choosing_temperature(temperature));
+}
+
+inline std::unique_ptr<TreeDrafter> likeliest_drafter(Model& draft, const Tree& tree, double temperature) {
+  return erased_tree(
+      specdec::ModelDrafter{choosing_model(draft, temperature),
+                            specdec::Tree{specdec::TreeShape(tree.shape), specdec::Likeliest{}}});
+}
+
+/// A drafter that learns from the text. It uses no draft model and no temperature.
+template <class D>
+std::unique_ptr<TreeDrafter> text_drafter(Model&, const Tree&, double) {
+  return erased_tree(D{});
+}
+
+inline constexpr std::array<TreeKind, 8> tree_kinds{{
+    {"spares", "spares", Siblings::trunk, Size::widths,
+     [](Model& draft, const Tree& tree, double temperature) {
+       if (temperature == 0) return likeliest_drafter(draft, tree, 0);
+       return erased_tree(specdec::ModelDrafter{sampled(draft, temperature),
+                                                specdec::Spares{tree.depth, spares_of(tree.shape)}});
+     }},
+    {"without-replacement", "no repeats", Siblings::drawn, Size::widths,
+     [](Model& draft, const Tree& tree, double temperature) {
+       return erased_tree(specdec::ModelDrafter{
+           sampled(draft, temperature),
+           specdec::Tree{specdec::TreeShape(tree.shape), specdec::WithoutReplacement{}}});
+     }},
+    {"drawn-first", "drawn first", Siblings::drawn, Size::widths,
+     [](Model& draft, const Tree& tree, double temperature) {
+       return erased_tree(specdec::ModelDrafter{
+           sampled(draft, temperature),
+           specdec::Tree{specdec::TreeShape(tree.shape), specdec::DrawnThenLikeliest{}}});
+     }},
+    {"independent", "independent", Siblings::drawn, Size::widths,
+     [](Model& draft, const Tree& tree, double temperature) {
+       return erased_tree(
+           specdec::ModelDrafter{sampled(draft, temperature),
+                                 specdec::Tree{specdec::TreeShape(tree.shape), specdec::Independent{}}});
+     }},
+    {"likeliest", "likeliest", Siblings::chosen, Size::widths, likeliest_drafter},
+    {"confident", "confident", Siblings::chosen, Size::nodes,
+     [](Model& draft, const Tree& tree, double temperature) {
+       const specdec::ConfidentTree wanted{.width = 8, .depth = tree.depth, .nodes = tree.nodes};
+       return erased_tree(specdec::ModelDrafter{choosing_model(draft, temperature), wanted});
+     }},
+    {"drawn-confident", "drawn confident", Siblings::drawn, Size::nodes,
+     [](Model& draft, const Tree& tree, double temperature) {
+       const Index width = std::max<Index>(tree.nodes / std::max<Index>(tree.depth, 1), 1);
+       return erased_tree(specdec::ModelDrafter{
+           sampled(draft, temperature), specdec::DrawnConfidentTree{.width = width, .depth = tree.depth}});
+     }},
+    {"suffix", "suffix automaton", Siblings::chosen, Size::nodes,
+     text_drafter<specdec::SuffixDrafter<specdec::Branching>>},
+}};
 
 inline const TreeKind& tree_kind_named(std::string_view option) {
   return *std::ranges::find(tree_kinds, option, &TreeKind::option);
