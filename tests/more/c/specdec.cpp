@@ -357,6 +357,14 @@ TEST_CASE("logits of known log-sum-exp, greedy logits and one-hot rows get the v
   c_target = described(SPECDEC_LOGITS, SPECDEC_FLOAT, gamma + 1, target.data());
   c_target.temperature = 0.75;
   check_chosen(Logits{target, {.temperature = 0.75}}, c_target);
+
+  // Of equal chosen siblings the second can never be accepted.
+  const RowMajor<Eigen::half> halves = pair.target.cast<Eigen::half>();
+  const std::vector<Token> equal(gamma, 1), siblings(gamma, -1);
+  for (const specdec_rows& c_rows : {described(SPECDEC_PROBABILITIES, SPECDEC_FLOAT, gamma + 1, p.data()),
+                                     described(SPECDEC_PROBABILITIES, SPECDEC_HALF, gamma + 1, halves.data()),
+                                     listed.described(SPECDEC_FLOAT), c_target})
+    CHECK(in_c(SPECDEC_TRAVERSAL, &c_rows, &one_hot, equal, 1, &siblings).status == SPECDEC_INVALID_ARGUMENT);
 }
 
 namespace {

@@ -79,9 +79,8 @@ struct DraftOfC {
     return some;
   }
 
-  /// Returns judge(target, draft). Where both have one frequent type, or the draft is one-hot, they are judged as rows of their own
-  /// types, as fast as in C++. All else is judged as rows of any kind: each pair of types costs a compiler two seconds. Logits
-  /// gain little, because reading them takes longer than finding their type. Row row_of(k) judges token k.
+  /// Returns judge(target, draft). Where both have one frequent type, or the draft is one-hot, they are judged as rows of their types,
+  /// as fast as in C++. All else is of any kind: each pair of types costs a compiler two seconds. Row row_of(k) judges token k.
   template <class RowNumber, class Judge>
   specdec_verdict judged(const RowNumber& row_of, const Judge& judge) const {
     return target.with_type([&]<class R>(std::type_identity<R>) -> specdec_verdict {
@@ -93,6 +92,7 @@ struct DraftOfC {
       if constexpr (numbers || one_of<R, LogitsRow<float>>)
         if (draft.are<OneHotRow>()) return judge(RowsOfType<R>(target), RowsOfType<OneHotRow>(draft));
       prefetch(row_of);
+      if (draft.are<OneHotRow>()) return judge(target, RowsOfType<OneHotRow>(draft));
       return judge(target, draft);
     });
   }
