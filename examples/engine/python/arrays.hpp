@@ -57,6 +57,14 @@ inline py::array as_array(const std::string& name, const py::object& given) {
 
 inline std::string shape_of(const py::array& array) { return py::str(array.attr("shape")); }
 
+// Two arrays that are read number by number, side by side.
+inline void check_same_shape(const char* name, const py::array& array, const char* other_name,
+                             const py::array& other) {
+  if (!array.attr("shape").equal(other.attr("shape")))
+    refuse(name, " has the shape ", shape_of(array), ", expected ", shape_of(other), ", the shape of ",
+           other_name);
+}
+
 // An array of `dimensions` dimensions that lies in one piece, the last index fastest.
 inline py::array solid_array(const std::string& name, const py::object& given, Index dimensions) {
   const py::array array = as_array(name, given);
@@ -156,6 +164,7 @@ class Ids {
       : array_(solid_array(name, given, dimensions)), ids_(of(name)) {}
 
   const TokenIds& view() const { return ids_; }
+  const py::array& array() const { return array_; }
   Index size(Index dimension) const { return array_.shape(dimension); }
 
  private:

@@ -98,6 +98,7 @@ class AskingLayout {
   }
 
   TokenIds tokens() const { return tokens_.view(); }
+  const py::array& array() const { return tokens_.array(); }
   decltype(auto) with(const auto& f) const { return std::visit(f, layout_); }
   Index drafts() const {
     return with([](const auto& layout) { return layout.drafts(); });
@@ -137,7 +138,7 @@ class AskingBatch {
     check_entries("steps", steps_.size(), layout_.drafts());
     if (!parents.is_none()) {
       parents_.emplace("parents", parents, offsets.is_none() ? 2 : 1);
-      specdec::detail::check_parent_count(parents_->view().size(), layout_.tokens().size());
+      check_same_shape("parents", parents_->array(), "tokens", layout_.array());
     }
     const auto drafts = static_cast<std::size_t>(layout_.drafts());
     lines_.resize(parents_ ? 0 : drafts);

@@ -221,7 +221,10 @@ class PaddedBatch {
         verdicts_(static_cast<std::size_t>(tokens_.size(0))) {
     check_shape("target", target_, tokens_.size(1) + 1);
     if (draft_.array()) check_shape("draft", *draft_.array(), tokens_.size(1));
-    if constexpr (of_trees) parents_.emplace("parents", parents, 2);
+    if constexpr (of_trees) {
+      parents_.emplace("parents", parents, 2);
+      check_same_shape("parents", parents_->array(), "tokens", tokens_.array());
+    }
   }
 
   py::object judge(const std::vector<std::uint64_t>& seeds, std::vector<std::uint64_t> offsets) {

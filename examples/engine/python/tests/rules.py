@@ -218,8 +218,10 @@ class Batches(unittest.TestCase):
         self.assertEqual(some.errors, {})
         self.assertEqual((some.accepted[9], list(some.path[9])), (-1, [-1] * 4))
         np.testing.assert_array_equal(np.delete(some.emitted, 9, 0), np.delete(many.emitted, 9, 0))
-        with self.assertRaisesRegex(ValueError, "parents has 236 numbers, expected one for each of 240 tokens"):
-            specdec.verify_batch("traversal", target, draft, self.tokens, self.seeds, parents=parents[1:])
+        # As many numbers in another shape are other trees.
+        for given, shape in (parents[1:], r"\(59, 4\)"), (parents.reshape(4, 60), r"\(4, 60\)"):
+            with self.assertRaisesRegex(ValueError, rf"parents has the shape {shape}, expected \(60, 4\), the shape of tokens"):
+                specdec.verify_batch("traversal", target, draft, self.tokens, self.seeds, parents=given)
         with self.assertRaisesRegex(ValueError, "rule = 'block' is no rule for trees"):
             specdec.verify_batch("block", target, draft, self.tokens, self.seeds, parents=parents)
 
@@ -467,8 +469,17 @@ class AuditOfTexts(unittest.TestCase):
         ):
             with self.assertRaisesRegex(ValueError, wanted):
                 audit.add(*arguments)
-        with self.assertRaisesRegex(ValueError, "p has 2 numbers, r has 1"):
-            audit.add_numbers([0.5, 0.5], [0.5])
+        for p, r, wanted in (
+            (np.full((2, 3), 0.5), np.full((3, 2), 0.2), r"r has the shape \(3, 2\), expected \(2, 3\), the shape of p"),
+            ([0.5, 0.5], [0.5], r"r has the shape \(1,\), expected \(2,\), the shape of p"),
+            (0.5, [0.5], r"r has the shape \(1,\), expected \(\), the shape of p"),
+        ):
+            with self.assertRaisesRegex(ValueError, wanted):
+                audit.add_numbers(p, r)
+        for alpha in 0, 1.0, 2.0, float("nan"), -1e-6:
+            for asked in audit, audit.report():
+                with self.assertRaisesRegex(ValueError, rf"specdec: alpha = {alpha:g} is outside \(0, 1\)"):
+                    asked.convicts(alpha)
         with self.assertRaises(TypeError):
             audit.add(self.target[0], [1] * 8)
         self.assertEqual(audit.report().tokens, 0)
