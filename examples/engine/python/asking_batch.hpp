@@ -29,6 +29,11 @@
 
 namespace in_python {
 
+template <>
+struct Expected<GreedyBlock*> {
+  static std::string words() { return "a GreedyBlock"; }
+};
+
 // The rule of each draft. Greedy block verification has an object for each text.
 class BatchRule {
  public:
@@ -71,9 +76,11 @@ class BatchRule {
   using Texts = std::vector<GreedyBlock*>;
   void hold(const py::object& texts) {
     py::detail::make_caster<Texts> loaded;
-    if (!loaded.load(texts, true))
+    if (!loaded.load(texts, true)) {
+      check_each<GreedyBlock*>("rule", texts);
       throw py::type_error("specdec: rule is " + type_of(texts) +
                            ", expected the name of a rule, or a list of GreedyBlock objects");
+    }
     held_ = py::detail::cast_op<Texts>(std::move(loaded));
     kept_ = py::tuple(texts);
   }

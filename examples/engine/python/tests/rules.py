@@ -328,12 +328,27 @@ class Errors(unittest.TestCase):
         refused(f"seeds is an int, expected a list, each entry {large}", TypeError, specdec.verify_batch, *many, 5)
         refused(f"offsets is a str, expected a list, each entry {large}", TypeError, specdec.verify_batch, *many, [5], "0")
         refused("rule is an int, expected a str, or a list with a str for each draft", TypeError, specdec.verify_batch, 3, *many[1:], [1])
+        for entries, words in (["block", None], "a NoneType"), (("block", 3), "an int"):
+            refused(f"rule[1] is {words}, expected a str", TypeError, specdec.verify_batch, entries, *many[1:], [1])
+        refused("rule[1] is a str, expected a GreedyBlock", TypeError, specdec.AskingBatch, [specdec.GreedyBlock(), "block"],
+                np.zeros((2, 1), int), [1, 2], [0, 0])
         refused("rule has 2 entries for 1 drafts", ValueError, specdec.verify_batch, ["block", "token"], *many[1:], [1])
         refused("temperature is a str, expected None, a number, or a list with a number for each draft", TypeError,
                 specdec.verify_batch, *many, [1], temperature="1")
         refused("temperature has 2 entries for 1 drafts", ValueError, specdec.verify_batch, *many, [1], temperature=[1, 0])
         two = ("block", *(np.concatenate([rows, rows]) for rows in many[1:]), [1, 2])
         refused("temperature[1] = -1 is not a finite number >= 0", ValueError, specdec.verify_batch, *two, temperature=[1, -1])
+        for entries, words in (["1", "x"], "[0] is a str"), (["1"], "[0] is a str"), ([1.0, 1j], "[1] is a complex"), \
+                ((1.0, None), "[1] is a NoneType"), ([[1.0], [1.0]], "[0] is a list"), (np.array([1, "x"], object), "[1] is a str"):
+            refused(f"temperature{words}, expected a number", TypeError, specdec.verify_batch, *two, temperature=entries)
+        one_number = [specdec.verify_batch(*two, temperature=value).emitted.tolist()
+                      for value in (1, np.array(1.0), torch.tensor(1.0), [1, 1], torch.ones(2))]
+        self.assertEqual(one_number, one_number[:1] * 5)
+        for name, words in ("oracle", "is no rule for lines: there are 'token', 'block', 'argmax' and 'sample-match'"), \
+                ("greedy-block", "remembers its text: use a specdec.GreedyBlock for each text"):
+            refused(f"rule[1] = '{name}' {words}", ValueError, specdec.verify_batch, ["block", name], *two[1:])
+        refused("rule[1] = 'block' is no rule for trees: there are 'traversal', 'recursive-rejection' and 'k-seq'", ValueError,
+                specdec.verify_batch, ["traversal", "block"], *two[1:], parents=np.array([[-1, 0]] * 2))
         for f, given in (specdec.verify, (*line, 1)), (specdec.survival, line), \
                 (specdec.DraftAudit().add, line[2:]), (specdec.TextAudit().add, line[2:]):
             refused("temperature is a list, expected None or one number for all rows", TypeError, f, *given, temperature=[1.0])
