@@ -43,7 +43,17 @@ inline std::string type_of(const py::handle& given) {
   return (std::string("aeiou").find(type[0]) == std::string::npos ? "a " : "an ") + type;
 }
 
+// The numbers of a masked array lie where those of others do, also where the mask says that there are none. Almost all arrays are
+// of numpy's own type, and cost one comparison.
+inline void refuse_masked(const std::string& name, const py::handle& given) {
+  if (Py_TYPE(given.ptr()) == py::detail::npy_api::get().PyArray_Type_) return;
+  if (py::isinstance<py::array>(given) &&
+      py::isinstance(given, py::module_::import("numpy.ma").attr("MaskedArray")))
+    refuse(name, " is a masked array, but masks are not read: pass what its filled() returns");
+}
+
 inline py::array as_array(const std::string& name, const py::object& given) {
+  refuse_masked(name, given);
   if (py::isinstance<py::array>(given)) return py::reinterpret_borrow<py::array>(given);
   if (!py::hasattr(given, "__dlpack__"))
     throw py::type_error("specdec: " + name + " is " + type_of(given) +

@@ -133,6 +133,7 @@ struct type_caster<in_python::Given<T, called>> {
   PYBIND11_TYPE_CASTER(Argument, make_caster<T>::name);
 
   bool load(handle given, bool) {
+    if constexpr (std::same_as<T, in_python::Numbers>) in_python::refuse_masked(called.text, given);
     make_caster<T> loaded;
     if (!loaded.load(given, true)) in_python::refuse_argument<T>(called.text, given);
     value.value = cast_op<T>(std::move(loaded));

@@ -173,6 +173,7 @@ std::vector<Judging> rules_for(Index drafts, const py::object& given) {
 // None, a number for all drafts, or a list with a number for each.
 inline Temperatures temperatures_for(Index drafts, const py::object& given) {
   if (given.is_none()) return {};
+  refuse_masked("temperature", given);
   check_each<double>("temperature", given);  // numpy reads a str as a number, and names no entry
   const auto numbers =
       py::isinstance<py::str>(given) ? py::reinterpret_steal<Numbers>(py::handle()) : Numbers::ensure(given);

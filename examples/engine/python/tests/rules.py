@@ -373,6 +373,28 @@ class Errors(unittest.TestCase):
         skewed = bytes_[1:].view(np.float64).reshape(self.target.shape)
         self.refused("target does not lie in one piece", target=skewed)
 
+    def test_masked_arrays(self):
+        """Their numbers lie where others do, but some of them are said to be none."""
+        def refused(name, f, *given, **more):
+            with self.assertRaisesRegex(ValueError, f"specdec: {name} is a masked array, but masks are not read"):
+                f(*given, **more)
+
+        def masked(numbers):
+            return np.ma.masked_array(numbers, np.arange(np.size(numbers)) == 1)
+
+        rows = {"target": self.target, "draft": self.draft, "tokens": self.tokens}
+        for name, array in rows.items():
+            given = {**rows, name: np.ma.masked_array(array)}
+            refused(name, specdec.verify, "block", *given.values(), 1)
+        many = [np.stack([array] * 2) for array in rows.values()]
+        refused("temperature", specdec.verify_batch, "block", *many, [1, 2], temperature=masked([1.0, 0.5]))
+        refused("parents", specdec.verify_batch, "traversal", *many, [1, 2], parents=np.ma.masked_array(np.full((2, 2), -1)))
+        refused("rows", specdec.DraftAudit().add, np.ma.masked_array(self.draft), self.tokens)
+        refused("p", specdec.TextAudit().add_numbers, masked([0.5, 0.5]), [0.1, 0.1])
+        refused("r", specdec.TextAudit().add_numbers, [0.5, 0.5], masked([0.1, 0.1]))
+        batch = specdec.AskingBatch("block", self.tokens[None], [1], [0])
+        refused("answers", batch.answer, np.ma.masked_array(np.zeros((2, 4))))
+
     def test_values(self):
         self.refused(r"tokens\[1\] = 3 is outside the vocabulary 0..2", tokens=np.array([0, 3]))
         self.refused(r"tokens\[0\] = 1 has probability 0 in draft row 0", tokens=np.array([1, 0]), draft=np.eye(3)[[0, 0]])
