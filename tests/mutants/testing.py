@@ -28,7 +28,7 @@ mutant("text-audit-not-randomised", "more/audits/text_audit.hpp", "tests/more/au
 mutant("text-audit-reference-not-normalised", "more/audits/row_places.hpp", "tests/more/audits/text_audit",
        "ratio_ * (total() / reference_total_)", "ratio_")
 mutant("text-audit-forgets-its-largest", "more/audits/text_audit.hpp", "tests/more/audits/text_audit",
-       "largest_ = std::max(largest_, log_mean());", "largest_ = log_mean();")
+       "std::max(seen_.largest_evidence, evidence());", "evidence();")
 mutant("text-audit-row-of-the-parent", "more/audits/audited_text.hpp", "tests/more/audits/text_audit", "row = k + 1;", "row = k;")
 mutant("text-audit-merged-without-counts", "more/audits/place_bet.hpp", "tests/more/audits/text_audit",
        "logs_[k] += log_gamma(hits(bin, width) + 0.5) - log_gamma(0.5);", "logs_[k] += other.logs_[k];")

@@ -43,7 +43,17 @@ inline std::string type_of(const py::handle& given) {
   return (std::string("aeiou").find(type[0]) == std::string::npos ? "a " : "an ") + type;
 }
 
+// The numbers of a masked array lie where those of others do, also where the mask says that there are none. Almost all arrays are
+// of numpy's own type, and cost one comparison.
+inline void refuse_masked(const std::string& name, const py::handle& given) {
+  if (Py_TYPE(given.ptr()) == py::detail::npy_api::get().PyArray_Type_) return;
+  if (py::isinstance<py::array>(given) &&
+      py::isinstance(given, py::module_::import("numpy.ma").attr("MaskedArray")))
+    refuse(name, " is a masked array, but masks are not read: pass what its filled() returns");
+}
+
 inline py::array as_array(const std::string& name, const py::object& given) {
+  refuse_masked(name, given);
   if (py::isinstance<py::array>(given)) return py::reinterpret_borrow<py::array>(given);
   if (!py::hasattr(given, "__dlpack__"))
     throw py::type_error("specdec: " + name + " is " + type_of(given) +
@@ -56,6 +66,14 @@ inline py::array as_array(const std::string& name, const py::object& given) {
 }
 
 inline std::string shape_of(const py::array& array) { return py::str(array.attr("shape")); }
+
+// Two arrays that are read number by number, side by side.
+inline void check_same_shape(const char* name, const py::array& array, const char* other_name,
+                             const py::array& other) {
+  if (!array.attr("shape").equal(other.attr("shape")))
+    refuse(name, " has the shape ", shape_of(array), ", expected ", shape_of(other), ", the shape of ",
+           other_name);
+}
 
 // An array of `dimensions` dimensions that lies in one piece, the last index fastest.
 inline py::array solid_array(const std::string& name, const py::object& given, Index dimensions) {
@@ -156,6 +174,7 @@ class Ids {
       : array_(solid_array(name, given, dimensions)), ids_(of(name)) {}
 
   const TokenIds& view() const { return ids_; }
+  const py::array& array() const { return array_; }
   Index size(Index dimension) const { return array_.shape(dimension); }
 
  private:

@@ -29,6 +29,11 @@
 
 namespace in_python {
 
+template <>
+struct Expected<GreedyBlock*> {
+  static std::string words() { return "a GreedyBlock"; }
+};
+
 // The rule of each draft. Greedy block verification has an object for each text.
 class BatchRule {
  public:
@@ -71,9 +76,11 @@ class BatchRule {
   using Texts = std::vector<GreedyBlock*>;
   void hold(const py::object& texts) {
     py::detail::make_caster<Texts> loaded;
-    if (!loaded.load(texts, true))
+    if (!loaded.load(texts, true)) {
+      check_each<GreedyBlock*>("rule", texts);
       throw py::type_error("specdec: rule is " + type_of(texts) +
                            ", expected the name of a rule, or a list of GreedyBlock objects");
+    }
     held_ = py::detail::cast_op<Texts>(std::move(loaded));
     kept_ = py::tuple(texts);
   }
@@ -98,6 +105,7 @@ class AskingLayout {
   }
 
   TokenIds tokens() const { return tokens_.view(); }
+  const py::array& array() const { return tokens_.array(); }
   decltype(auto) with(const auto& f) const { return std::visit(f, layout_); }
   Index drafts() const {
     return with([](const auto& layout) { return layout.drafts(); });
@@ -137,7 +145,7 @@ class AskingBatch {
     check_entries("steps", steps_.size(), layout_.drafts());
     if (!parents.is_none()) {
       parents_.emplace("parents", parents, offsets.is_none() ? 2 : 1);
-      specdec::detail::check_parent_count(parents_->view().size(), layout_.tokens().size());
+      check_same_shape("parents", parents_->array(), "tokens", layout_.array());
     }
     const auto drafts = static_cast<std::size_t>(layout_.drafts());
     lines_.resize(parents_ ? 0 : drafts);

@@ -94,20 +94,29 @@ inline constexpr bool is_integer = std::integral<T> && !std::same_as<T, bool>;
 template <class T>
 inline constexpr bool is_integer<std::optional<T>> = is_integer<T>;
 
+template <class T>
+[[noreturn]] void refuse_argument(const std::string& name, const py::handle& given);
+
+inline std::string entry_of(const std::string& name, std::size_t i) {
+  return name + "[" + std::to_string(i) + "]";
+}
+
+// Names the first entry of a list that is no Entry. What is no list has none.
+template <class Entry>
+void check_each(const std::string& name, const py::handle& given) {
+  if (!py::isinstance<py::sequence>(given) || py::isinstance<py::str>(given)) return;
+  if (py::len_hint(given) == 0) return;  // an array without dimensions is a sequence that cannot be walked
+  std::size_t i = 0;
+  for (const py::handle entry : given) {
+    if (!py::detail::make_caster<Entry>().load(entry, true)) refuse_argument<Entry>(entry_of(name, i), entry);
+    ++i;
+  }
+}
+
 // The argument, or an entry of it, is no T. An integer that is too small or too large is a ValueError, all else a TypeError.
 template <class T>
 [[noreturn]] void refuse_argument(const std::string& name, const py::handle& given) {
-  if constexpr (is_list<T>) {
-    if (py::isinstance<py::sequence>(given) && !py::isinstance<py::str>(given)) {
-      using Entry = typename T::value_type;
-      std::size_t i = 0;
-      for (const py::handle entry : given) {
-        if (!py::detail::make_caster<Entry>().load(entry, true))
-          refuse_argument<Entry>(name + "[" + std::to_string(i) + "]", entry);
-        ++i;
-      }
-    }
-  }
+  if constexpr (is_list<T>) check_each<typename T::value_type>(name, given);
   const std::string expected = ", expected " + Expected<T>::words();
   if (is_integer<T> && py::isinstance<py::int_>(given))
     refuse(name, " = ", std::string(py::str(given)), expected);
@@ -124,6 +133,7 @@ struct type_caster<in_python::Given<T, called>> {
   PYBIND11_TYPE_CASTER(Argument, make_caster<T>::name);
 
   bool load(handle given, bool) {
+    if constexpr (std::same_as<T, in_python::Numbers>) in_python::refuse_masked(called.text, given);
     make_caster<T> loaded;
     if (!loaded.load(given, true)) in_python::refuse_argument<T>(called.text, given);
     value.value = cast_op<T>(std::move(loaded));

@@ -17,14 +17,15 @@ struct LineRule {
                specdec::SampleMatchVerifier>
       rule;
 
-  static LineRule of(const std::string& name) {
+  // `called` is how an error calls the argument.
+  static LineRule of(const std::string& name, const std::string& called = "rule") {
     if (name == "token") return {specdec::TokenVerifier{}};
     if (name == "block") return {specdec::BlockVerifier{}};
     if (name == "argmax") return {specdec::ArgmaxVerifier{}};
     if (name == "sample-match") return {specdec::SampleMatchVerifier{}};
     if (name == "greedy-block")
-      refuse("rule = 'greedy-block' remembers its text: use a specdec.GreedyBlock for each text");
-    refuse("rule = '", name,
+      refuse(called, " = 'greedy-block' remembers its text: use a specdec.GreedyBlock for each text");
+    refuse(called, " = '", name,
            "' is no rule for lines: there are 'token', 'block', 'argmax' and 'sample-match'");
   }
 
@@ -40,11 +41,11 @@ struct LineRule {
 struct TreeRule {
   std::variant<specdec::TraversalVerifier, specdec::RecursiveRejectionVerifier, specdec::KSeqVerifier> rule;
 
-  static TreeRule of(const std::string& name) {
+  static TreeRule of(const std::string& name, const std::string& called = "rule") {
     if (name == "traversal") return {specdec::TraversalVerifier{}};
     if (name == "recursive-rejection") return {specdec::RecursiveRejectionVerifier{}};
     if (name == "k-seq") return {specdec::KSeqVerifier{}};
-    refuse("rule = '", name,
+    refuse(called, " = '", name,
            "' is no rule for trees: there are 'traversal', 'recursive-rejection' and 'k-seq'");
   }
 

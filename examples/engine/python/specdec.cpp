@@ -73,7 +73,7 @@ void add_text(TextAudit& audit, const py::object& rows, const py::object& tokens
 
 void add_numbers(TextAudit& audit, const Given<Numbers, "p">& ps, const Given<Numbers, "r">& rs) {
   const Numbers &p = ps, &r = rs;
-  if (p.size() != r.size()) refuse("p has ", p.size(), " numbers, r has ", r.size());
+  check_same_shape("r", r, "p", p);
   for (Index i = 0; i < p.size(); ++i) audit.add(p.data()[i], r.data()[i]);
 }
 
@@ -279,7 +279,7 @@ rows, references  [n, V] with tokens [n]; or [B, n, V] with tokens [B, n], where
 temperature       None: rows are probabilities. A number: rows are logits. reference_temperature is this one, by default)")
       .def("add_numbers", add_numbers, "p"_a, "r"_a,
            "Adds tokens by their probabilities under the target and under the reference: numbers, or arrays "
-           "of them.")
+           "of them of one shape.")
       .def(
           "merge",
           [](TextAudit& audit, const py::object& other) {
@@ -294,7 +294,8 @@ temperature       None: rows are probabilities. A number: rows are logits. refer
           "convicts",
           [](const TextAudit& audit, const Given<double, "alpha">& alpha) { return audit.convicts(alpha); },
           "alpha"_a,
-          "Whether the text is not its rows': wrongly with probability alpha at most, at any time.")
+          "Whether the text is not its rows': wrongly with probability alpha at most, 0 < alpha < 1, at any "
+          "time.")
       .def("report", &TextAudit::report);
 }
 

@@ -158,12 +158,14 @@ std::vector<Judging> rules_for(Index drafts, const py::object& given) {
   if (py::isinstance<py::str>(given))
     return std::vector<Judging>(static_cast<std::size_t>(drafts), Judging::of(given.cast<std::string>()));
   py::detail::make_caster<std::vector<std::string>> names;
-  if (!names.load(given, true))
+  if (!names.load(given, true)) {
+    check_each<std::string>("rule", given);
     throw py::type_error("specdec: rule is " + type_of(given) +
                          ", expected a str, or a list with a str for each draft");
+  }
   std::vector<Judging> rules;
   for (const std::string& name : py::detail::cast_op<std::vector<std::string>>(std::move(names)))
-    rules.push_back(Judging::of(name));
+    rules.push_back(Judging::of(name, entry_of("rule", rules.size())));
   check_entries("rule", rules.size(), drafts);
   return rules;
 }
@@ -171,6 +173,8 @@ std::vector<Judging> rules_for(Index drafts, const py::object& given) {
 // None, a number for all drafts, or a list with a number for each.
 inline Temperatures temperatures_for(Index drafts, const py::object& given) {
   if (given.is_none()) return {};
+  refuse_masked("temperature", given);
+  check_each<double>("temperature", given);  // numpy reads a str as a number, and names no entry
   const auto numbers =
       py::isinstance<py::str>(given) ? py::reinterpret_steal<Numbers>(py::handle()) : Numbers::ensure(given);
   if (!numbers || numbers.ndim() > 1)
@@ -221,7 +225,10 @@ class PaddedBatch {
         verdicts_(static_cast<std::size_t>(tokens_.size(0))) {
     check_shape("target", target_, tokens_.size(1) + 1);
     if (draft_.array()) check_shape("draft", *draft_.array(), tokens_.size(1));
-    if constexpr (of_trees) parents_.emplace("parents", parents, 2);
+    if constexpr (of_trees) {
+      parents_.emplace("parents", parents, 2);
+      check_same_shape("parents", parents_->array(), "tokens", tokens_.array());
+    }
   }
 
   py::object judge(const std::vector<std::uint64_t>& seeds, std::vector<std::uint64_t> offsets) {

@@ -332,6 +332,22 @@ TEST_CASE("a conviction stays") {
   CHECK(audit.report().convicts(1e-6));
 }
 
+TEST_CASE("what is no probability of a false alarm is refused, whatever was found") {
+  TextAudit nothing, impossible;
+  impossible.add(0.0, 1.0);
+  CHECK(impossible.largest_evidence() == std::numeric_limits<double>::infinity());
+  for (const TextAudit& audit : {nothing, impossible})
+    for (const auto& [alpha, written] : std::initializer_list<std::pair<double, std::string>>{
+             {0, "0"}, {1, "1"}, {2, "2"}, {-1e-6, "-1e-06"}, {std::nan(""), "nan"}}) {
+      const std::string refusal = "specdec: alpha = " + written + " is outside (0, 1)";
+      CHECK(message_of([&] { audit.convicts(alpha); }) == refusal);
+      CHECK(message_of([&] { audit.report().convicts(alpha); }) == refusal);
+      CHECK_THROWS_AS(audit.convicts(alpha), InvalidArgument);
+    }
+  CHECK(impossible.convicts(1e-300));
+  CHECK(!nothing.convicts(std::nextafter(1, 0)));
+}
+
 TEST_CASE("U belongs to the place of a token, and is not that of a Philox of the same seed") {
   const Row p = row_of({8, 8, 0}), flat = row_of({16, 0, 0});
   // The places by rank are U itself in a row of two equal tokens: other seeds give other wealth, one seed the same.

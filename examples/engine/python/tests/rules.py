@@ -218,8 +218,10 @@ class Batches(unittest.TestCase):
         self.assertEqual(some.errors, {})
         self.assertEqual((some.accepted[9], list(some.path[9])), (-1, [-1] * 4))
         np.testing.assert_array_equal(np.delete(some.emitted, 9, 0), np.delete(many.emitted, 9, 0))
-        with self.assertRaisesRegex(ValueError, "parents has 236 numbers, expected one for each of 240 tokens"):
-            specdec.verify_batch("traversal", target, draft, self.tokens, self.seeds, parents=parents[1:])
+        # As many numbers in another shape are other trees.
+        for given, shape in (parents[1:], r"\(59, 4\)"), (parents.reshape(4, 60), r"\(4, 60\)"):
+            with self.assertRaisesRegex(ValueError, rf"parents has the shape {shape}, expected \(60, 4\), the shape of tokens"):
+                specdec.verify_batch("traversal", target, draft, self.tokens, self.seeds, parents=given)
         with self.assertRaisesRegex(ValueError, "rule = 'block' is no rule for trees"):
             specdec.verify_batch("block", target, draft, self.tokens, self.seeds, parents=parents)
 
@@ -326,12 +328,27 @@ class Errors(unittest.TestCase):
         refused(f"seeds is an int, expected a list, each entry {large}", TypeError, specdec.verify_batch, *many, 5)
         refused(f"offsets is a str, expected a list, each entry {large}", TypeError, specdec.verify_batch, *many, [5], "0")
         refused("rule is an int, expected a str, or a list with a str for each draft", TypeError, specdec.verify_batch, 3, *many[1:], [1])
+        for entries, words in (["block", None], "a NoneType"), (("block", 3), "an int"):
+            refused(f"rule[1] is {words}, expected a str", TypeError, specdec.verify_batch, entries, *many[1:], [1])
+        refused("rule[1] is a str, expected a GreedyBlock", TypeError, specdec.AskingBatch, [specdec.GreedyBlock(), "block"],
+                np.zeros((2, 1), int), [1, 2], [0, 0])
         refused("rule has 2 entries for 1 drafts", ValueError, specdec.verify_batch, ["block", "token"], *many[1:], [1])
         refused("temperature is a str, expected None, a number, or a list with a number for each draft", TypeError,
                 specdec.verify_batch, *many, [1], temperature="1")
         refused("temperature has 2 entries for 1 drafts", ValueError, specdec.verify_batch, *many, [1], temperature=[1, 0])
         two = ("block", *(np.concatenate([rows, rows]) for rows in many[1:]), [1, 2])
         refused("temperature[1] = -1 is not a finite number >= 0", ValueError, specdec.verify_batch, *two, temperature=[1, -1])
+        for entries, words in (["1", "x"], "[0] is a str"), (["1"], "[0] is a str"), ([1.0, 1j], "[1] is a complex"), \
+                ((1.0, None), "[1] is a NoneType"), ([[1.0], [1.0]], "[0] is a list"), (np.array([1, "x"], object), "[1] is a str"):
+            refused(f"temperature{words}, expected a number", TypeError, specdec.verify_batch, *two, temperature=entries)
+        one_number = [specdec.verify_batch(*two, temperature=value).emitted.tolist()
+                      for value in (1, np.array(1.0), torch.tensor(1.0), [1, 1], torch.ones(2))]
+        self.assertEqual(one_number, one_number[:1] * 5)
+        for name, words in ("oracle", "is no rule for lines: there are 'token', 'block', 'argmax' and 'sample-match'"), \
+                ("greedy-block", "remembers its text: use a specdec.GreedyBlock for each text"):
+            refused(f"rule[1] = '{name}' {words}", ValueError, specdec.verify_batch, ["block", name], *two[1:])
+        refused("rule[1] = 'block' is no rule for trees: there are 'traversal', 'recursive-rejection' and 'k-seq'", ValueError,
+                specdec.verify_batch, ["traversal", "block"], *two[1:], parents=np.array([[-1, 0]] * 2))
         for f, given in (specdec.verify, (*line, 1)), (specdec.survival, line), \
                 (specdec.DraftAudit().add, line[2:]), (specdec.TextAudit().add, line[2:]):
             refused("temperature is a list, expected None or one number for all rows", TypeError, f, *given, temperature=[1.0])
@@ -355,6 +372,28 @@ class Errors(unittest.TestCase):
         bytes_ = np.zeros(self.target.nbytes + 1, np.uint8)
         skewed = bytes_[1:].view(np.float64).reshape(self.target.shape)
         self.refused("target does not lie in one piece", target=skewed)
+
+    def test_masked_arrays(self):
+        """Their numbers lie where others do, but some of them are said to be none."""
+        def refused(name, f, *given, **more):
+            with self.assertRaisesRegex(ValueError, f"specdec: {name} is a masked array, but masks are not read"):
+                f(*given, **more)
+
+        def masked(numbers):
+            return np.ma.masked_array(numbers, np.arange(np.size(numbers)) == 1)
+
+        rows = {"target": self.target, "draft": self.draft, "tokens": self.tokens}
+        for name, array in rows.items():
+            given = {**rows, name: np.ma.masked_array(array)}
+            refused(name, specdec.verify, "block", *given.values(), 1)
+        many = [np.stack([array] * 2) for array in rows.values()]
+        refused("temperature", specdec.verify_batch, "block", *many, [1, 2], temperature=masked([1.0, 0.5]))
+        refused("parents", specdec.verify_batch, "traversal", *many, [1, 2], parents=np.ma.masked_array(np.full((2, 2), -1)))
+        refused("rows", specdec.DraftAudit().add, np.ma.masked_array(self.draft), self.tokens)
+        refused("p", specdec.TextAudit().add_numbers, masked([0.5, 0.5]), [0.1, 0.1])
+        refused("r", specdec.TextAudit().add_numbers, [0.5, 0.5], masked([0.1, 0.1]))
+        batch = specdec.AskingBatch("block", self.tokens[None], [1], [0])
+        refused("answers", batch.answer, np.ma.masked_array(np.zeros((2, 4))))
 
     def test_values(self):
         self.refused(r"tokens\[1\] = 3 is outside the vocabulary 0..2", tokens=np.array([0, 3]))
@@ -467,8 +506,17 @@ class AuditOfTexts(unittest.TestCase):
         ):
             with self.assertRaisesRegex(ValueError, wanted):
                 audit.add(*arguments)
-        with self.assertRaisesRegex(ValueError, "p has 2 numbers, r has 1"):
-            audit.add_numbers([0.5, 0.5], [0.5])
+        for p, r, wanted in (
+            (np.full((2, 3), 0.5), np.full((3, 2), 0.2), r"r has the shape \(3, 2\), expected \(2, 3\), the shape of p"),
+            ([0.5, 0.5], [0.5], r"r has the shape \(1,\), expected \(2,\), the shape of p"),
+            (0.5, [0.5], r"r has the shape \(1,\), expected \(\), the shape of p"),
+        ):
+            with self.assertRaisesRegex(ValueError, wanted):
+                audit.add_numbers(p, r)
+        for alpha in 0, 1.0, 2.0, float("nan"), -1e-6:
+            for asked in audit, audit.report():
+                with self.assertRaisesRegex(ValueError, rf"specdec: alpha = {alpha:g} is outside \(0, 1\)"):
+                    asked.convicts(alpha)
         with self.assertRaises(TypeError):
             audit.add(self.target[0], [1] * 8)
         self.assertEqual(audit.report().tokens, 0)

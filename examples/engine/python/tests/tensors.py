@@ -375,7 +375,11 @@ class Errors(unittest.TestCase):
         refused("rule has 1 entries for 2 drafts", [specdec.GreedyBlock()], tokens, [1, 2], [1, 2])
         refused("'oracle' is no rule for lines", "oracle", tokens, [1, 2], [1, 2])
         refused("'block' is no rule for trees", "block", tokens, [1, 2], [1, 2], parents=tokens)
-        refused("parents has 3 numbers, expected one for each of 6 tokens", "traversal", tokens, [1, 2], [1, 2], parents=tokens[:1])
+        for given, shape in (tokens[:1], r"\(1, 3\)"), (tokens.reshape(3, 2), r"\(3, 2\)"):  # the second ones would be other trees
+            refused(rf"parents has the shape {shape}, expected \(2, 3\), the shape of tokens", "traversal", tokens, [1, 2], [1, 2],
+                    parents=given)
+        refused(r"parents has the shape \(2,\), expected \(3,\), the shape of tokens", "traversal", tokens[0], [1], [1],
+                offsets=np.array([0, 3]), parents=tokens[0, :2])
         refused(r"offsets\[1\] = 7 is outside", "block", tokens[0], [1], [1], offsets=np.array([0, 7]))
         refused("tokens has the shape", "block", tokens[0], [1, 2], [1, 2])
         batch = specdec.AskingBatch("block", tokens, [1, 2], [1, 2])

@@ -161,12 +161,18 @@ class BasicTextAudit {
   }
 
   /// log10 of E, as it is now. Infinite after a token of probability 0.
-  double evidence() const { return log_mean() / ln10; }
+  double evidence() const {
+    if (seen_.impossible > 0) return std::numeric_limits<double>::infinity();
+    const std::array logs{rank_.log_wealth(), id_.log_wealth(), ratio_.log_wealth(), two_numbers_[0],
+                          two_numbers_[1]};
+    return detail::log_mean(logs) / ln10;
+  }
   /// log10 of the largest E that there was since the audit began. (After a merge: of this audit's tokens first, and then those of
   /// the other one.)
-  double largest_evidence() const { return largest_ / ln10; }
+  double largest_evidence() const { return seen_.largest_evidence; }
   /// Whether the text is not its rows': wrongly with probability alpha at most, over all times that one asks.
-  bool convicts(double alpha) const { return largest_evidence() >= -std::log10(alpha); }
+  /// Throws: InvalidArgument unless 0 < alpha < 1.
+  bool convicts(double alpha) const { return seen_.convicts(alpha); }
   Index tokens() const { return seen_.tokens; }
 
   /// In words what the text looks like.
@@ -185,7 +191,6 @@ class BasicTextAudit {
     TextAuditReport report = seen_;
     report.fault = fault();
     report.evidence = evidence();
-    report.largest_evidence = largest_evidence();
     report.by_rank = rank_.log_wealth() / ln10;
     report.by_id = id_.log_wealth() / ln10;
     report.by_ratio = ratio_.log_wealth() / ln10;
@@ -205,7 +210,7 @@ class BasicTextAudit {
     const double v = uniform01(source_);
     ++seen_.tokens;
     if (!possible) ++seen_.impossible;
-    else if (!places) ++seen_.unreadable;
+    else if (!places || !places->is_readable()) ++seen_.unreadable;
     else bet(*places, v);
     remember();
   }
@@ -225,10 +230,6 @@ class BasicTextAudit {
   }
 
   void bet(const detail::RowPlaces& places, double v) {
-    if (!places.is_readable()) {
-      ++seen_.unreadable;
-      return;
-    }
     if (!places.is_normalised()) ++seen_.bad_sums;
     seen_.least_sum = std::min(seen_.least_sum, places.total());
     seen_.largest_sum = std::max(seen_.largest_sum, places.total());
@@ -257,19 +258,13 @@ class BasicTextAudit {
 
   double by_two_numbers() const { return std::max(two_numbers_[0], two_numbers_[1]); }
 
-  double log_mean() const {
-    if (seen_.impossible > 0) return std::numeric_limits<double>::infinity();
-    return detail::log_mean(std::array{rank_.log_wealth(), id_.log_wealth(), ratio_.log_wealth(),
-                                       two_numbers_[0], two_numbers_[1]});
-  }
-  void remember() { largest_ = std::max(largest_, log_mean()); }
+  void remember() { seen_.largest_evidence = std::max(seen_.largest_evidence, evidence()); }
 
   Source source_;
   double tolerance_;
   detail::PlaceBet rank_, id_, ratio_;
   std::array<double, stakes.size()> two_numbers_ = {};  // logs of wealth
-  double largest_ = 0;
-  // Counts, and the range of the sums of rows.
+  // Counts, the range of the sums of rows, and the largest evidence.
   TextAuditReport seen_{.least_sum = std::numeric_limits<double>::infinity(), .largest_sum = 0};
 };
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <ostream>
 
+#include "specdec/error.hpp"
 #include "specdec/types.hpp"
 
 namespace specdec::inline v0_2_0::testing {
@@ -64,7 +65,11 @@ struct [[nodiscard]] TextAuditReport {
   double by_two_numbers = 0;                    ///< of the better one of two bets
 
   /// Whether the text is not its rows': wrongly with probability alpha at most, however often it is asked.
-  bool convicts(double alpha) const { return largest_evidence >= -std::log10(alpha); }
+  /// Throws: InvalidArgument unless 0 < alpha < 1.
+  bool convicts(double alpha) const {
+    if (!(alpha > 0 && alpha < 1)) specdec::detail::invalid_argument("alpha = ", alpha, " is outside (0, 1)");
+    return largest_evidence >= -std::log10(alpha);
+  }
 
   friend std::ostream& operator<<(std::ostream& out, const TextAuditReport& report) {
     out << report.tokens << " tokens, evidence 10^" << report.evidence << ", at most 10^"
