@@ -37,6 +37,7 @@ using specdec::testing::Law;
 // The texts of the proofs: a few tokens, written in two steps or more.
 const std::vector<Token> opening{0};
 const specdec::Options short_text{.max_new_tokens = 4, .gamma = 2};
+const specdec::Options text_with_end{.max_new_tokens = 4, .gamma = 2, .stop_tokens = {0}};
 
 // What the arguments print.
 std::string printed(const auto&... what) {
@@ -210,15 +211,16 @@ Laws laws_of_siblings(const Model& target, const Model& draft, auto siblings, au
 }
 
 // A drafter with an honest rule, or nearly so.
-Laws laws_of_drafter(Model target, const Model& draft, const Mistake& mistake, auto rule) {
+Laws laws_of_drafter(Model target, const Model& draft, const Mistake& mistake, auto rule,
+                     const specdec::Options& options = short_text) {
   Law law;
   specdec::testing::enumerate([&](auto& chance) {
     Drafting drafter{draft, mistake};  // a new one for each text, since it may remember
     specdec::SpecDec decoder{target, drafter, rule};
-    const specdec::Result result = decoder.generate(opening, short_text, chance);
+    const specdec::Result result = decoder.generate(opening, options, chance);
     law[result.tokens] += chance.probability();
   });
-  return {law, specdec::testing::target_law(target, opening, short_text)};
+  return {law, specdec::testing::target_law(target, opening, options)};
 }
 
 // An engine with a penalty. It should write what it writes without a draft.
@@ -231,8 +233,8 @@ Laws laws_with_penalty(const Model& target, Model draft) {
 }
 
 Laws laws_past_the_end(const Model& target, Model draft) {
-  const specdec::Options ends{.max_new_tokens = 4, .gamma = 2, .stop_tokens = {0}};
-  return {law_past_the_end(target, std::move(draft)), specdec::testing::target_law(target, opening, ends)};
+  return {law_past_the_end(target, std::move(draft)),
+          specdec::testing::target_law(target, opening, text_with_end)};
 }
 
 // The law that a text over cut rows should have: that of the cut rows, normalised again.
@@ -628,6 +630,10 @@ int main() {
           }),
           -1);
   exactly("tokens after the end are kept", bias(laws_past_the_end), -1);
+  exactly("a drafted end is not judged", bias([](const auto& target, const auto& draft) {
+            return laws_of_drafter(target, draft, without_end, specdec::BlockVerifier{}, text_with_end);
+          }),
+          -1);
   exactly("a rejected dead end fails the request", bias(laws_of_dead_ends), -1);
   const specdec::TraversalVerifier traversal;
   const auto of_siblings = [](auto siblings, auto rule) {
@@ -671,5 +677,5 @@ int main() {
             << "Of a draft that is always right, statistics that count the end as a rejection accept";
   for (const double share : acceptance_that_counts_the_end()) std::cout << " " << share;
   std::cout << ".\n";
-  return table.convicted == 33 ? 0 : 1;
+  return table.convicted == 34 ? 0 : 1;
 }

@@ -37,6 +37,12 @@ struct DropsUnlikely {
   }
 };
 
+// Draws a token, and drops it if it is token 0, which ends the text: the target is not fed such a token.
+inline std::optional<Token> without_end(Row& row, Index /*i*/, const Draw& draw) {
+  const Token x = draw(row);
+  return x == 0 ? std::nullopt : std::optional<Token>(x);
+}
+
 // Starts from its seed again before each draft: the i-th token of every draft is drawn with one number.
 struct Reseeded {
   std::vector<Uniform> numbers = std::vector<Uniform>(4);
